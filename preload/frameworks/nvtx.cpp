@@ -1,12 +1,14 @@
 // NVTX ranges and marks as phases, without a change to the program.
 //
-// Programs carry NVTX as a header (libnvToolsExt does the same): at its first call it asks the
-// environment for NVTX_INJECTION64_PATH, opens that library and calls its InitializeInjectionNvtx2
-// with a function that hands out tables of function pointers to fill in. The header's other way, a
-// weak symbol, is local to the libraries that matter (PyTorch's), so a preloaded definition never
-// reaches it. We are that library, and the variable is answered for, not set: getenv is wrapped
-// for this one name. What the program, its children and other tools see of the environment stays
-// what it was, and a tool that has set the variable (Nsight Systems) has the ranges to itself.
+// Programs contain NVTX as a header (libnvToolsExt works the same way). At its first call, the
+// header reads the environment variable NVTX_INJECTION64_PATH, opens that library and calls its
+// InitializeInjectionNvtx2. The argument is a function that returns tables of function pointers to
+// fill in. The header's other way, a weak symbol, is local to the libraries that matter
+// (PyTorch's), so a preloaded definition never reaches it.
+//
+// fragtrace is that library. It does not set the variable: it wraps getenv for this one name. So
+// the environment of the program, its children and other tools does not change. If a tool has set
+// the variable (Nsight Systems), that tool gets the ranges and fragtrace does not.
 #include "hooks/hooks.h"
 #include "hooks/resolve.h"
 #include "recorder/options.h"
@@ -55,17 +57,17 @@ struct CallbackTable {
 enum Module : uint32_t { kCore = 1, kCore2 = 5 };
 
 constexpr uint32_t kCallbackTable = 1;
-// What the functions give without a tool that counts levels, and still give with us.
+// NVTX's result when no tool counts nesting levels; fragtrace returns the same.
 constexpr int kLevelUnknown = -2;
 
 // ---- names --------------------------------------------------------------------------------------
 
 constexpr size_t kName_bytes = 256;
 
-// Domains and registered strings are handles that we give out: numbers, from 1, of these tables.
+// Domains and registered strings are handles that we return: indexes into these tables, from 1.
 class Names {
   public:
-    // 0 when there is no more room.
+    // Returns 0 if the table is full.
     uintptr_t add(const char* text) {
         const uint32_t at = __atomic_fetch_add(&count_, 1, __ATOMIC_RELAXED);
         if (at >= kMost) {
@@ -112,8 +114,8 @@ void copy_wide(const wchar_t* text, char* to) {
     to[size] = '\0';
 }
 
-// "DOMAIN: MESSAGE". PyTorch's emit_nvtx adds a number to each operation's name; what comes after
-// the name is left out, or no two ranges would have the same.
+// "DOMAIN: MESSAGE". PyTorch's emit_nvtx adds a number to each operation's name. Everything after
+// the name is dropped, because otherwise no two ranges would have the same name.
 class Name {
   public:
     Name(const void* domain, const char* message) {
@@ -249,11 +251,11 @@ using GetEnvironment = char* (*)(const char*);
 
 constexpr char kVariable[] = "NVTX_INJECTION64_PATH";
 GetEnvironment g_real_getenv;
-// Not zero at first, so that it lies in the page of data that the loader has written already: most
-// processes never come further than the constructor.
+// Not zero initially, so that it is in the page of data that the loader has already written. Most
+// processes only run the constructor.
 bool g_before_constructor = true;
 
-// By the array itself: before our constructor ran there is nothing else to ask safely.
+// Reads the array itself: before our constructor has run, no function can be called safely.
 char* find_variable(const char* name) {
     const size_t size = text_length(name);
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
@@ -264,7 +266,7 @@ char* find_variable(const char* name) {
     return nullptr;
 }
 
-// Looked for when somebody asks, among the objects that the process was started with.
+// Looked up at the first call, among the objects that the process was started with.
 char* real_getenv(const char* name) {
     GetEnvironment function = load_relaxed(&g_real_getenv);
     if (function == nullptr && !g_before_constructor) {
@@ -274,7 +276,7 @@ char* real_getenv(const char* name) {
     return function != nullptr ? function(name) : find_variable(name);
 }
 
-// This library, as the loader knows it.
+// Returns the path of this library, as the loader knows it.
 char* own_path() {
     Dl_info info{};
     const bool known = dladdr(reinterpret_cast<const void*>(kVariable), &info) != 0;
@@ -282,7 +284,7 @@ char* own_path() {
 }
 
 __attribute__((constructor)) void allow_look_ups() {
-    (void)our_object();  // now: asking for it takes the loader's lock, look-ups themselves do not
+    (void)our_object();  // done now because it takes the loader's lock; later look-ups do not
     g_before_constructor = false;
 }
 

@@ -1,7 +1,9 @@
-// PyTorch's report functions, and the per-thread state that ties them to the calls around them.
+// PyTorch's report functions, and the per-thread data that connects reports with the calls around
+// them.
 //
-// c10 reports every block that the native pool hands out (bytes > 0) or takes back (bytes < 0, at
-// the request to free) and every failure, under the pool's mutex. Reports of other devices pass.
+// c10 reports every block that the native allocator allocates (bytes > 0) or frees (bytes < 0, at
+// the request to free) and every failure, under the allocator's mutex. Reports of other kinds of
+// devices are ignored.
 #include "frameworks/torch_captures.h"
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_pools.h"
@@ -15,14 +17,15 @@
 
 namespace fragtrace::preload {
 
-// This library is always loaded at start, so its thread-local memory may lie in the static block.
+// This library is always loaded at start, so its thread-local memory can be in the static TLS
+// block.
 constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec"))){};
 
 constinit TorchProcess g_torch{};
 
 namespace {
 
-// c10::Device is two bytes: type, index. An index of -1 means "the current one".
+// c10::Device is two bytes: type, index. Index -1 means the current device.
 constexpr uint8_t kDeviceTypeCuda = 1;
 
 bool is_cuda(uint16_t device) {
@@ -33,7 +36,7 @@ uint16_t device_index(uint16_t device) {
     return torch_device(static_cast<int8_t>(device >> 8));
 }
 
-// Stands for libc10_cuda as a caller, where it has been seen.
+// An address that represents libc10_cuda as a caller, once it was seen.
 const void* torch_caller(const void* otherwise) {
     const uintptr_t begin = __atomic_load_n(&g_torch.cuda_range.begin, __ATOMIC_ACQUIRE);
     return begin == 0 ? otherwise : reinterpret_cast<const void*>(begin);
@@ -50,8 +53,8 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     if (special) [[unlikely]] {
         complete_deferred_frees(device);
     }
-    // The settings that count are those of the first block: a script may set them after its first
-    // look at the devices.
+    // The settings at the first block count: a script may set them after it first queries the
+    // devices.
     if (__atomic_load_n(&g_torch.had_first_block, __ATOMIC_RELAXED) == 0 &&
         __atomic_exchange_n(&g_torch.had_first_block, 1, __ATOMIC_RELAXED) == 0) [[unlikely]] {
         record_torch_version();
@@ -69,7 +72,7 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
         event.size = request->requested_bytes;
         event.stream = stream_of_request(*request, device);
         stacks = request->stacks;
-        request->requested_bytes = kUnknown64;  // one block per request
+        request->requested_bytes = kUnknown64;  // only one block per request
         request->stream = kStreamUnknown;
         request->for_current_stream = false;
     } else {
@@ -133,7 +136,7 @@ void report_usage(void* address, int64_t bytes, uint16_t device) {
     }
 }
 
-// A request ends with an exception that says that there is no memory.
+// Records a request that ends with an out-of-memory exception.
 void record_failure(uint64_t bytes, uint16_t device, uint8_t flags) {
     EventRecord event{};
     event.kind = EventKind::kBlockOutOfMemory;
@@ -169,15 +172,15 @@ void report_out_of_memory(int64_t bytes, uint16_t device) {
     record_failure(static_cast<uint64_t>(bytes), device_index(device), 0);
 }
 
-// The device of the calling thread.
+// Returns the calling thread's device.
 uint16_t current_device() {
     int device = -1;
     auto* get = real<Hook::k_cudaGetDevice>(torch_caller(nullptr));
     return get != nullptr && get(&device) == kSuccess ? torch_device(device) : kDeviceUnknown;
 }
 
-// libc10_cuda makes an exception with this text, on its way out of a request that it has not
-// reported as failed: throw_on_cudamalloc_oom rejects it.
+// libc10_cuda creates an exception with this text for a request that it has not reported as failed:
+// throw_on_cudamalloc_oom rejects the request.
 void report_error(const void* caller, const char* text) {
     constexpr char kOutOfMemory[] = "CUDA out of memory";
     if (torch_owns(caller) && text != nullptr &&
@@ -288,9 +291,9 @@ FT_REPORT_USAGE(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE, int64_t)
 FT_REPORT_OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE, uint64_t)
 FT_REPORT_OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, int64_t)
 
-// Constructors of c10's exceptions, which every library calls from many places: there is one
-// libc10, and libc10_cuda's way to it is known. A std::string begins with the address of its
-// letters.
+// Constructors of c10's exceptions, which every library calls from many places. There is only one
+// libc10, and the function that libc10_cuda calls is known. A std::string begins with the address
+// of its characters.
 #define FT_ERROR(name)                                                      \
     FT_PUBLIC void name(void* self, CodeLocation where, const void* text) { \
         const void* caller = __builtin_return_address(0);                   \

@@ -1,11 +1,10 @@
-// The pool's allocator object: its virtual functions are replaced in a copy of their table, so
-// that the program's own requests are seen before the pool rounds them.
+// The allocator object: its virtual functions are replaced in a copy of their table, so that the
+// program's requests are seen before the allocator rounds them.
 //
-// Slot 2, allocate(size_t), has been there in every release; it is replaced wherever the object
-// is the native pool. Other slots move between releases: they are replaced where torch_slots.h
-// finds them.
+// Slot 2, allocate(size_t), exists in every release; it is replaced if the object is the native
+// allocator. Other slots move between releases; they are replaced if torch_slots.h finds them.
 //
-// The wrappers run outside the pool's mutex, so stacks are taken there.
+// The wrappers run outside the allocator's mutex, so stacks are captured there.
 #include "frameworks/torch_captures.h"
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_pools.h"
@@ -22,8 +21,8 @@
 namespace fragtrace::preload {
 namespace {
 
-// A class with a destructor is returned through memory that the caller provides, on every ABI; its
-// size does not matter to a function that only passes it on.
+// On every ABI, a class with a destructor is returned in memory that the caller provides. Its size
+// does not matter to a function that only passes it on.
 struct OpaqueDataPtr {
     void* words[6];
     OpaqueDataPtr(const OpaqueDataPtr&) = delete;
@@ -40,7 +39,8 @@ using RawAllocate = void*(void* self, size_t bytes);
 using RawAllocateWithStream = void*(void* self, size_t bytes, void* stream);
 
 constexpr int kAllocateSlot = 2;
-constexpr size_t kAbsurdBytes = size_t{1} << 60;  // allocate() refuses as much before all else
+constexpr size_t kAbsurdBytes = size_t{1} << 60;  // allocate() rejects such sizes before anything
+                                                  // else
 
 constexpr int kMaxSlots = 256;
 constexpr int kTableHead = 2;  // offset to top, type information
@@ -58,14 +58,14 @@ void* g_table[kTableHead + kMaxSlots];
 
 // ---- wrappers -----------------------------------------------------------------------------------
 
-// Publishes the request for the length of a call. If an exception passes, the destructor does not
-// run; current_request() then finds the frame gone, and the report of the failure clears it.
+// Publishes the request during a call. If an exception passes, the destructor does not run. Then
+// current_request() finds the frame gone, and the report of the failure clears the request.
 class RequestScope {
   public:
     RequestScope(uint64_t bytes, uint64_t stream, bool for_current_stream)
         : outer_(torch_thread().request) {
         TorchRequest& request = torch_thread().request;
-        request.cookie = nullptr;  // nothing half-written is ever seen, by a signal handler neither
+        request.cookie = nullptr;  // so that not even a signal handler sees a half-written request
         request.requested_bytes = bytes;
         request.stream = stream;
         request.for_current_stream = for_current_stream;
@@ -123,9 +123,10 @@ void* of_cuda(const char* name) {
     return defined_symbol(g_torch.cuda, name, &indirect);
 }
 
-// `std::atomic<CUDAAllocator*> allocator`. A C++ program may hold a copy of the variable that
-// takes the place of the library's, so the program's scope is asked first. Before 2.0 there is no
-// variable, but a function that tells (and no class besides Allocator: slot 2 is all there is).
+// Finds `std::atomic<CUDAAllocator*> allocator`. A C++ program may contain a copy of the variable
+// that replaces the library's, so the program's scope is searched first. Before 2.0, there is a
+// function instead of the variable (and the only class is Allocator, so slot 2 is the only useful
+// one).
 void* find_allocator() {
     constexpr char kName[] = "_ZN3c104cuda20CUDACachingAllocator9allocatorE";
     void** variable = static_cast<void**>(real_dlsym(RTLD_DEFAULT, kName));
@@ -155,7 +156,8 @@ TorchPatch patch(void* allocator) {
         return kUntried;  // not constructed yet
     }
     if (slots == g_table + kTableHead) {
-        return kNative;  // it was put in its own place: our functions must not call themselves
+        return kNative;  // it was installed in its own place: our functions must not call
+                         // themselves
     }
     if (!record_backend(allocator)) {
         return kNotNative;
@@ -195,8 +197,8 @@ TorchPatch patch(void* allocator) {
 
 }  // namespace
 
-// Asked for by the report rather than before the call: the pool has read it between the two, and
-// the report knows the device, so that the driver need not be asked for the current one.
+// Called by the report instead of before the request. By then the allocator has read the current
+// stream, and the report knows the device, so the driver need not be asked for it.
 uint64_t stream_of_request(const TorchRequest& request, uint16_t device) {
     return request.for_current_stream ? current_stream(device) : request.stream;
 }
@@ -206,7 +208,7 @@ uint64_t current_stream(uint16_t device) {
         return kStreamUnknown;
     }
     const OpaqueStream stream = g_original.current_stream(static_cast<int8_t>(device));
-    // The handle of a stream never changes. Bytes of the name that mean nothing may differ.
+    // The handle of a stream never changes. Unused bytes of c10's identifier may differ.
     TorchThread& thread = torch_thread();
     if (thread.stream[0] != stream.words[0] || thread.stream[1] != stream.words[1]) {
         thread.stream_handle = reinterpret_cast<uint64_t>(g_original.stream_handle(&stream));

@@ -17,9 +17,9 @@ struct Originals {
 
 Originals g_original;
 
-constexpr uint32_t kDevices = 256;  // ordinals are a byte
+constexpr uint32_t kDevices = 256;  // device ordinals are one byte
 int32_t g_routings[kDevices];
-int32_t g_captures[kDevices];  // where the allocator is told of them
+int32_t g_captures[kDevices];  // if the allocator is notified of captures
 bool g_told;
 
 void count(int32_t* counts, int device, int change) {
@@ -43,7 +43,8 @@ void watch_captures(void** slots, const PoolSlots& layout) {
     replace_slot(slots, layout.mark_capture_begin, &g_original.begin, &mark_capture_begin);
     replace_slot(slots, layout.mark_capture_end, &g_original.end, &mark_capture_end);
     g_told = layout.mark_capture_begin != kNoSlot;
-    // Without a function between these two nobody marks captures, as before 2.13.
+    // If a known release had these functions, they would be between the other two. If nothing is
+    // there, captures are not marked, as before 2.13.
     const bool known =
         g_told || layout.end_to_pool == kNoSlot || layout.release_pool == layout.end_to_pool + 1;
     record_fact("torch.captures", known ? "recorded" : "unknown: no known way of marking them");

@@ -1,10 +1,11 @@
-// Frees that PyTorch puts off while a graph is captured.
+// Frees that PyTorch defers while a graph is being captured.
 //
-// An event must not be recorded for the pool's own use while a stream is captured. A block that
-// other streams used and that is freed then is set aside, without an event. The first request after
-// the capture, or empty_cache, records the events, except (in later releases) for streams that used
-// the block within the capture: their work is part of the graph, and waits for nothing. No report
-// tells of either, so the streams are remembered by block from recordStream on.
+// While a stream is being captured, the allocator must not record CUDA events for its own use. If a
+// block that other streams used is freed then, the allocator keeps it without an event. The first
+// request after the capture, or empty_cache, records the events. Later releases record none for
+// streams that used the block during the capture: that work is part of the graph, so nothing waits
+// for it. No report shows either, so this file remembers the streams of each block from
+// recordStream on.
 #include "frameworks/torch_deferred.h"
 
 #include "frameworks/torch_captures.h"
@@ -31,7 +32,8 @@ using StreamHandle = void*(const Stream* stream);
 RecordStream* g_record_stream;
 StreamHandle* g_stream_handle;
 
-// The streams of live blocks that are not on the default one: a block's own stream is no use.
+// The streams of live blocks outside the default stream: use by a block's own stream does not
+// count.
 AddressTable<uint64_t, 65536> g_own_streams;
 
 // ---- which streams use a block ------------------------------------------------------------------
@@ -43,7 +45,7 @@ struct Use {
 };
 
 constexpr uint32_t kUses = 16384;
-constexpr uint32_t kProbes = 32;  // a full neighbourhood loses the use
+constexpr uint32_t kProbes = 32;  // if all probed places are full, the use is lost
 Use g_uses[kUses];
 int64_t g_use_count;
 
@@ -76,7 +78,7 @@ void remember_use(uint64_t block, uint64_t stream) {
     torch_pools_incomplete("incomplete: more blocks are used by several streams than are kept");
 }
 
-// Calls about one block are ordered by the program, as AddressTable says.
+// The program orders calls about one block, as AddressTable requires.
 uint32_t take_uses(uint64_t block, Use* uses, uint32_t capacity) {
     uint32_t count = 0;
     if (__atomic_load_n(&g_use_count, __ATOMIC_ACQUIRE) == 0) [[likely]] {
@@ -105,23 +107,24 @@ void record_stream(void* self, const DataPointer* data, Stream stream) {
 // ---- frees that wait ----------------------------------------------------------------------------
 
 struct Deferred {
-    uint64_t event;  // number; 0 = gone
+    uint64_t event;  // its number; 0 = complete
     uint64_t stream;
     uint16_t device;
     bool in_capture;
 };
 
-constexpr uint32_t kMaxDeferred = 32768;  // of captures that follow each other directly
+constexpr uint32_t kMaxDeferred = 32768;  // of consecutive captures
 Deferred g_deferred[kMaxDeferred];        // in the order of the frees
 uint32_t g_begin;
 uint32_t g_end;
 uint32_t g_waiting;
 uint64_t g_numbers;
-Lock g_lock;  // every device has a mutex of its own
+Lock g_lock;  // needed because every device has its own mutex
 
 constexpr uint64_t kPatience_ns = 50 * kMillisecond_ns;
 
-// Takes out the first one that is wanted, and of those rather one that `is_better`. 0: none.
+// Removes and returns the first wanted one for which `is_better` is true, or else the first wanted
+// one. 0: none.
 template <typename IsWanted, typename IsBetter>
 uint64_t take_deferred(IsWanted is_wanted, IsBetter is_better) {
     uint64_t number = 0;
@@ -164,7 +167,7 @@ void watch_stream_uses(void** slots, const PoolSlots& layout) {
 }
 
 void note_block_stream(uint64_t block, uint64_t stream) {
-    (void)take_uses(block, nullptr, 0);  // left behind by a free that was not seen
+    (void)take_uses(block, nullptr, 0);  // left over from a free that was not seen
     if (stream != 0 && stream != kStreamUnknown) {
         torch_note_special_block();
         (void)g_own_streams.insert(block, stream);

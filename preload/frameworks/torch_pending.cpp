@@ -1,9 +1,9 @@
 // Frees that wait for other streams.
 //
-// When a block used on other streams is freed, libc10_cuda records one event per stream and then
-// reports the free, on the same thread; it reuses the block once it has seen all events complete.
-// libc10_cuda records events for others too (c10's device guard, on behalf of c10::Event); those
-// calls come from a virtual function of the guard and are told apart by it.
+// When a block that other streams used is freed, libc10_cuda records one CUDA event per stream.
+// Then it reports the free, on the same thread. It reuses the block once it has seen all events
+// complete. libc10_cuda also records events for others (c10's device guard, for c10::Event). Those
+// calls come from a virtual function of the guard, which distinguishes them.
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_state.h"
 #include "hooks/framework.h"
@@ -12,12 +12,12 @@
 namespace fragtrace::preload {
 namespace {
 
-// Events that a recorded free waits for. The value: above the
-// device's 16 bits what the trace knows the event by, where that is not its handle.
+// CUDA events that recorded frees wait for. The low 16 bits of the value are the device. The bits
+// above are the event's number in the trace, if the trace does not use the handle.
 AddressTable<uint64_t, 8192> g_pending;
 constexpr uint64_t kNumberShift = 16;
 
-// ---- whose call of cudaEventRecord it is --------------------------------------------------------
+// ---- the caller of cudaEventRecord --------------------------------------------------------------
 
 constexpr int kMaxGuardFunctions = 64;
 constexpr int kMaxCallSites = 16;
@@ -29,7 +29,8 @@ struct CallSite {
 
 CallSite g_call_sites[kMaxCallSites];
 
-// True if the function that contains `address` is a virtual function of c10's CUDA device guard.
+// Returns true if the function that contains `address` is a virtual function of c10's CUDA device
+// guard.
 bool lies_in_guard(const void* address) {
     constexpr int kCuda = 1;  // c10::DeviceType
     const void* function = function_start(address);
@@ -62,7 +63,8 @@ bool is_guard_call(const void* caller) {
         }
     }
     const bool of_guard = lies_in_guard(caller);
-    static int lock = 0;  // writers only; whoever comes second looks again next time
+    static int lock = 0;  // for writers only; a thread that fails to lock it tries again at its
+                          // next call
     if (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE) == 0) {
         for (CallSite& site : g_call_sites) {
             if (site.address == nullptr) {
@@ -88,7 +90,8 @@ uint32_t take_pending_events(uint64_t block, uint16_t device) {
         event.address = block;
         event.extra = thread.pending[i].event;
         event.stream = thread.pending[i].stream;
-        // Known before the record is out: the pool's mutex keeps queries away until we return.
+        // Inserted before the event is recorded: the allocator's mutex prevents queries until this
+        // returns.
         if ((event.extra & kDeferredEvent) == 0) {
             (void)g_pending.insert(event.extra, device);
         }
@@ -104,7 +107,7 @@ void torch_event_recorded(const void* caller, void* event, void* stream) {
         return;
     }
     TorchThread& thread = torch_thread();
-    if (current_request() != nullptr || frame_lives(thread.emptying)) {  // and not a free
+    if (current_request() != nullptr || frame_lives(thread.emptying)) {  // so it is not for a free
         const uint64_t number = take_deferred_event(reinterpret_cast<uint64_t>(stream));
         if (number != 0) {
             (void)g_pending.insert(reinterpret_cast<uint64_t>(event),

@@ -31,7 +31,7 @@ constexpr int kMaxPools = 1024;
 PoolUsers g_users[kMaxPools];
 Lock g_lock;
 
-// Counts one more or one less; true if that was the last one.
+// Adds or removes one user. Returns true if that was the last one.
 bool count_user(uint32_t pool, uint16_t device, int32_t change) {
     bool last = false;
     if (!g_lock.lock_within(50 * kMillisecond_ns)) {
@@ -58,7 +58,7 @@ bool count_user(uint32_t pool, uint16_t device, int32_t change) {
 }
 
 // ---- wrappers -----------------------------------------------------------------------------------
-// Ordinals of devices are passed on as they came, in a whole register.
+// Device ordinals are passed on unchanged, in a whole register.
 
 using BeginToPool = void(void* self, int device, uint64_t first, uint64_t second, Filter* filter);
 using BeginStreamToPool =
@@ -105,7 +105,8 @@ uint64_t record_pool_event(EventKind kind, uint32_t pool, int device, uint64_t s
     return record(event);
 }
 
-// One more user, once the call has returned: it throws where the pool cannot be had.
+// Adds a user. Called after the original call has returned, because that throws if the pool is
+// invalid.
 void user_added(uint32_t pool, int device) {
     (void)count_user(pool, torch_device(device), 1);
     record_pool_event(EventKind::kPoolUse, pool, device, 1);
@@ -177,13 +178,14 @@ void pool_fact(uint32_t pool, const char* name, const char* value) {
 }
 
 void use_on_oom(void* self, int device, uint64_t first, uint64_t second, void* use) {
-    // Up to 2.10 it could only be switched on: there is no last parameter.
+    // Until 2.10 it could only be switched on: there was no last parameter.
     const char* const always[] = {"2.8.", "2.9.", "2.10."};
     bool on = (reinterpret_cast<uintptr_t>(use) & 0xff) != 0;
     for (const char* release : always) {
         on = on || strncmp(torch_release(), release, strlen(release)) == 0;
     }
-    if (on) {  // a MemPool that is dropped switches it off, which says nothing of its life
+    if (on) {  // a deleted MemPool switches it off, which must not change the fact about its
+               // lifetime
         pool_fact(number_of(first, second), ".use_on_oom", "1");
     }
     g_original.use_on_oom(self, device, first, second, use);
@@ -268,7 +270,7 @@ uint32_t pool_of_new_block(uint64_t address, uint16_t device, uint64_t stream) {
         if (!g_blocks.insert(address, pool)) {
             torch_pools_incomplete("incomplete: more private blocks than are kept");
         }
-    } else if (!g_blocks.empty()) {  // left behind by a free that was not seen
+    } else if (!g_blocks.empty()) {  // left over from a free that was not seen
         uint32_t stale = 0;
         (void)g_blocks.take(address, &stale);
     }

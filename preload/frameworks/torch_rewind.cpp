@@ -15,7 +15,7 @@ struct SettingBack {
         uint64_t bytes;
     };
 
-    volatile uint64_t cookie;  // says that the frame lives, as TorchRequest's
+    volatile uint64_t cookie;  // proves that the frame still exists, like TorchRequest::cookie
     uint32_t pool;
     size_t count;
     Block* blocks;
@@ -25,7 +25,8 @@ namespace {
 
 constexpr size_t kMaxBlocksSetBack = size_t{1} << 20;  // pages cost nothing until touched
 
-// AllocatorState as the native pool makes it: the pool's id follows the table of functions.
+// AllocatorState as the native allocator creates it: the pool's id follows the pointer to the
+// virtual table.
 struct CheckpointState {
     void* functions;
     uint64_t pool_first;
@@ -37,7 +38,7 @@ struct SharedState {  // std::shared_ptr<AllocatorState>, passed by address
     void* control;
 };
 
-struct OpaqueDelta {  // CheckpointDelta, two vectors: returned through memory of the caller
+struct OpaqueDelta {  // CheckpointDelta, two vectors: returned in memory of the caller
     void* words[6];
     OpaqueDelta(const OpaqueDelta&) = delete;
     OpaqueDelta& operator=(const OpaqueDelta&) = delete;
@@ -53,7 +54,7 @@ SettingBack* current_setting_back() {
     return back != nullptr && frame_lives(&back->cookie) ? back : nullptr;
 }
 
-// What the pool holds now, each block once more, by the thread that set it back.
+// Records the pool's live blocks once more, on the thread that restored it.
 void announce(const SettingBack& back, int device) {
     EventRecord event{};
     event.device = torch_device(device);
@@ -67,7 +68,7 @@ void announce(const SettingBack& back, int device) {
     event.kind = EventKind::kBlockAlloc;
     event.size = kUnknown64;
     for (size_t i = 0; i < back.count; ++i) {
-        if (block_is_private(back.blocks[i].address)) {  // not taken back within the call
+        if (block_is_private(back.blocks[i].address)) {  // not freed again during the call
             event.address = back.blocks[i].address;
             event.extra = back.blocks[i].bytes;
             record(event);
@@ -75,8 +76,8 @@ void announce(const SettingBack& back, int device) {
     }
 }
 
-// For the length of the call that sets a pool back. After an exception nothing of it is announced,
-// and the memory is lost.
+// Exists during the call that restores a pool. After an exception, nothing is recorded and the
+// memory leaks.
 class SetBackScope {
   public:
     SetBackScope(uint32_t pool, int device) : device_(device) {
@@ -111,7 +112,8 @@ OpaqueDelta set_checkpoint(void* self, int device, const SharedState* state) {
     const uint32_t pool =
         pool_number(PoolOwner::kPytorch, state->state->pool_first, state->state->pool_second);
     if (!recording_enabled() || !pool_has_users(pool, torch_device(device))) {
-        return g_set_checkpoint(self, device, state);  // its reports speak for it
+        return g_set_checkpoint(self, device, state);  // the reports during the call are recorded
+                                                       // as usual
     }
     const SetBackScope scope(pool, device);
     return g_set_checkpoint(self, device, state);

@@ -1,11 +1,11 @@
-// Private pools that are set back to a checkpoint (setCheckpointPoolState, used by CUDA graph
+// Private pools that are restored to a checkpoint (setCheckpointPoolState, used by CUDA graph
 // trees).
 //
-// Inside that call the allocator takes back every block of the pool, hands out every block of the
-// checkpoint and takes back those that were free in it, with a report each. They are held back,
-// and what is left of them is announced when the call returns: kPoolRewind, and then the blocks
-// that the pool holds, by the same thread. Their requested sizes and streams are not known here;
-// where the pool held such a block before, it still is that block.
+// Inside that call, the allocator frees every block of the pool, allocates every block of the
+// checkpoint and frees those that were free in it, with a report for each. These reports are held
+// back. When the call returns, the same thread records the result: kPoolRewind, then the live
+// blocks of the pool. Their requested sizes and streams are unknown here. If the pool had the same
+// block before, that block's size and stream still apply.
 #pragma once
 
 #include "frameworks/torch_slots.h"
@@ -15,13 +15,13 @@
 
 namespace fragtrace::preload {
 
-// Replaces the function in a copy of the native pool's table.
+// Replaces the function in a copy of the native allocator's table.
 void watch_rewinds(void** slots, const PoolSlots& layout);
 
-// The pool that this thread is setting back, 0 = none.
+// Returns the pool that this thread is restoring, 0 = none.
 uint32_t pool_set_back();
 
-// For the reports: true if this one is held back. `bytes` is 0 where a block is taken back.
+// For the report functions: returns true if this report is held back. `bytes` is 0 for a free.
 bool hold_back(uint64_t address, uint64_t bytes);
 
 inline bool setting_back(uint64_t address, uint64_t bytes) {

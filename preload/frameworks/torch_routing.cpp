@@ -18,7 +18,7 @@ struct WatchedFilter {
     uint32_t references;  // 0 = free
 };
 
-constexpr int kMaxFilters = 256;  // routings at one time, in the process
+constexpr int kMaxFilters = 256;  // maximum number of simultaneous routings in the process
 WatchedFilter g_filters[kMaxFilters];
 
 bool invoke_watched(const void* callable, void** stream) {
@@ -43,7 +43,7 @@ bool manage_watched(void* to, const void* from, int operation) {
             count_up(&watched->references);
             *static_cast<WatchedFilter**>(to) = watched;
             break;
-        case Filter::kDestroy: {  // the slot may be taken again only after the original is gone
+        case Filter::kDestroy: {  // the slot can be reused only after the original is destroyed
             Filter original = watched->original;
             if (load_acquire(&watched->references) == 1 && original.manage != nullptr) {
                 original.manage(original.callable, original.callable, Filter::kDestroy);
@@ -57,10 +57,10 @@ bool manage_watched(void* to, const void* from, int operation) {
     return false;
 }
 
-// ---- streams and captures that are routed, before there were filters ----------------------------
+// ---- routed streams and captures, for releases without filters ----------------------------------
 
 struct Routed {
-    uint64_t what;  // a stream or, by_capture, the number of a graph
+    uint64_t what;  // a stream or, if by_capture, the number of a graph
     uint32_t pool;  // 0 = free
     uint16_t device;
     bool by_capture;
@@ -91,7 +91,8 @@ void route(const Routed& wanted) {
     g_lock.unlock();
 }
 
-// The graph that a stream is being captured into, 0 for none: asked as the allocator just did.
+// Returns the graph that a stream is being captured into, 0 if none, by the same query as the
+// allocator.
 using GetCaptureInfo = int(void* stream, int* status, unsigned long long* graph);
 GetCaptureInfo* g_get_capture_info;
 
@@ -146,7 +147,8 @@ void route_stream(uint16_t device, uint64_t stream, uint32_t pool) {
 
 void route_capture(uint16_t device, uint64_t graph, uint32_t pool) {
     if (g_get_capture_info == nullptr) {
-        // CUDA 11's, the only one that this PyTorch was built for: later ones have more parameters.
+        // The function of CUDA 11, the only CUDA that this PyTorch was built for. Later ones have
+        // more parameters.
         g_get_capture_info = reinterpret_cast<GetCaptureInfo*>(
             real_dlvsym(RTLD_DEFAULT, "cudaStreamGetCaptureInfo", "libcudart.so.11.0"));
         if (g_get_capture_info == nullptr) {

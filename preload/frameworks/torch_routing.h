@@ -1,18 +1,18 @@
-// Which private pool the allocator chooses for a request.
+// The private pool that the allocator chooses for a request.
 //
-// Since 2.3 that is decided by functions ("filters") that came with the call which began to route
-// requests to a pool; the first one that accepts the request's stream wins. Ours take their place,
-// ask the original, and note what it answered: the pool of a block is what the allocator itself was
-// told, at no cost where nothing is routed. Before, streams were routed one by one (2.1, 2.2), or
-// by the capture that they take part in (2.0).
+// Since 2.3, filter functions decide that. They come with the call that starts to route requests to
+// a pool, and the first filter that accepts the request's stream wins. Our wrappers replace them,
+// call the original and note its result. So the recorded pool of a block is the pool that the
+// allocator chose, and this costs nothing while nothing is routed. Earlier releases routed
+// individual streams (2.1, 2.2) or captures (2.0).
 #pragma once
 
 #include <stdint.h>
 
 namespace fragtrace::preload {
 
-// std::function<bool(cudaStream_t)> of libstdc++: 16 bytes of its own for the callable, a function
-// that manages it and one that calls it. An object of it is passed by address, and moving it moves
+// The layout of libstdc++'s std::function<bool(cudaStream_t)>: 16 bytes for the callable, a
+// function that manages it and one that calls it. It is passed by address, and moving it moves
 // these words.
 struct Filter {
     using Manage = bool(void* to, const void* from, int operation);
@@ -27,15 +27,15 @@ struct Filter {
 
 static_assert(sizeof(Filter) == 32);
 
-// Takes the place of the caller's filter, which the allocator is about to move to its list. Notes
-// `pool` as TorchThread::routed_pool when it accepts.
+// Replaces the caller's filter, which the allocator will move to its list. When the filter accepts,
+// notes `pool` as TorchThread::routed_pool.
 void watch_filter(Filter* filter, uint32_t pool);
 
-// All requests of a stream go to a pool from now on; 0 ends that.
+// Routes all requests of a stream to a pool; 0 ends that.
 void route_stream(uint16_t device, uint64_t stream, uint32_t pool);
 uint32_t pool_of_stream(uint16_t device, uint64_t stream);
 
-// All requests of the streams of a capture, named by its graph, go to a pool; 0 ends that.
+// Routes all requests of the streams of a capture, identified by its graph, to a pool; 0 ends that.
 void route_capture(uint16_t device, uint64_t graph, uint32_t pool);
 
 }  // namespace fragtrace::preload

@@ -55,7 +55,7 @@ void record_empty_cache(uint32_t pool) {
                    static_cast<uint8_t>(in_capture ? kFlagInCapture : 0));
 }
 
-// Events that the pool records within are those of frees that it had put off.
+// CUDA events that the allocator records during empty_cache belong to deferred frees.
 void call_empty_cache(void* self, uint64_t word, uint64_t other_word) {
     volatile uint64_t cookie = cookie_value(&cookie);
     torch_thread().emptying = &cookie;
@@ -63,9 +63,9 @@ void call_empty_cache(void* self, uint64_t word, uint64_t other_word) {
     torch_thread().emptying = nullptr;
 }
 
-// Of all devices, one after the other; of the default pool and of private ones that nobody uses,
-// or of one private pool. The words of the pool's id are in their registers or, in releases
-// without that parameter, whatever they are.
+// Empties the caches of all devices, one after the other: those of the default pool and of private
+// pools without users, or that of one private pool. The two words are the pool's id. In releases
+// without that parameter, they are arbitrary register contents.
 void empty_cache_of_pool(void* self, uint64_t pool_first, uint64_t pool_second) {
     const uint32_t pool = pool_number(PoolOwner::kPytorch, pool_first, pool_second);
     record_empty_cache(pool);
@@ -97,7 +97,8 @@ void note_caching(bool on, const char* how) {
     record_fact("torch.caching", how);
 }
 
-// PyTorch asks once per process. Up to 2.6 every value is a yes, even "0"; later "1" alone is.
+// PyTorch reads the variable once per process. Until 2.6, every value means yes, even "0"; later
+// only "1" does.
 bool switched_off_by_environment() {
     const char* value = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
     if (value == nullptr) {
@@ -112,20 +113,20 @@ bool switched_off_by_environment() {
 
 void enable(void* self, bool value) {
     g_original.enable(self, value);
-    if (!switched_off_by_environment()) {  // for good
+    if (!switched_off_by_environment()) {  // the environment's setting is final
         note_caching(value, value ? "on again, at run time" : "off, at run time");
     }
 }
 
-// The mangled class name by the table's type information: its second word is the name.
+// Returns the mangled class name: the second word of the virtual table's type information.
 const char* class_name(const void* object) {
     void* const* slots = *static_cast<void* const* const*>(object);
     const auto* type = static_cast<const char* const*>(slots[-1]);
     return type == nullptr ? "" : type[1];
 }
 
-// "pluggable FILE FUNCTION" with what is known of the function that allocates: the first member of
-// the class is a std::function, and where that holds a plain function, its first word is it.
+// Writes "pluggable FILE FUNCTION", as far as the allocating function is known. The first member of
+// the class is a std::function. If that contains a plain function, its first word is the address.
 void name_pluggable(const void* allocator, Text* text) {
     text->add("pluggable");
     const void* function = static_cast<void* const*>(allocator)[1];
@@ -171,8 +172,8 @@ bool torch_caches() {
 }
 
 void torch_note_pool_allocator(uint32_t pool, void* allocator) {
-    // Up to 2.10 the parameter is the object, whose table lies in a library; later it is a
-    // shared_ptr, and so one step further.
+    // Until 2.10 the parameter is the object, whose virtual table is in a library. Later it is a
+    // shared_ptr to the object.
     void** words = static_cast<void**>(allocator);
     if (words == nullptr || words[0] == nullptr || pool == kNumberOfTheRest) {
         return;
@@ -200,7 +201,7 @@ void watch_settings(void** slots, const PoolSlots& layout) {
     replace_slot(slots, layout.enable, &g_original.enable, &enable);
 }
 
-// The settings as text; a std::string of either ABI begins with the address of its letters.
+// The settings as text. A std::string of either ABI begins with the address of its characters.
 static void settings_changed(const void* string) {
     if (g_torch.cuda != nullptr && torch_is_native()) {
         record_setting(EventKind::kSettings,
@@ -217,9 +218,9 @@ using namespace fragtrace::preload;
 
 extern "C" {
 
-// Settings that PyTorch refuses end the call by an exception, and are not recorded. The first of
-// these serves up to 2.9, the second one since then; it parses the environment's, too, at a time
-// when there is no allocator yet.
+// Settings that PyTorch rejects end the call by an exception and are not recorded. The first two
+// functions are used until 2.9, the third one since then. The third one also parses the
+// environment's settings, before the allocator exists.
 #define FT_SETTINGS(name, parameters, settings, ...)                    \
     FT_PUBLIC void name parameters {                                    \
         auto* call = real<Hook::k_##name>(__builtin_return_address(0)); \
@@ -244,7 +245,7 @@ FT_SETTINGS(
     self,
     settings)
 
-// Up to 1.13 these were functions of their own.
+// Until 1.13, these were separate functions.
 FT_PUBLIC void _ZN3c104cuda20CUDACachingAllocator10emptyCacheEv() {
     auto* call =
         real<Hook::k__ZN3c104cuda20CUDACachingAllocator10emptyCacheEv>(__builtin_return_address(0));
@@ -264,7 +265,7 @@ FT_PUBLIC void _ZN3c104cuda20CUDACachingAllocator17setMemoryFractionEdi(double f
     }
 }
 
-// A pluggable allocator takes the native one's place, before anything was allocated.
+// A pluggable allocator replaces the native one, before anything was allocated.
 #define FT_CHANGE_ALLOCATOR(name)                                       \
     FT_PUBLIC void name(void* allocator) {                              \
         auto* call = real<Hook::k_##name>(__builtin_return_address(0)); \

@@ -12,7 +12,7 @@ namespace {
 constexpr char kClass[] = "N5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator";
 constexpr size_t kTableHead = 2;  // words before the first slot: offset to top, type information
 
-// What the second class's library defines, with `name` put together from its parts.
+// Returns a definition of the second class's library; its name is composed of the parts.
 void* twin_symbol(const char* prefix, const char* member) {
     char name[256];
     Text text(name, sizeof name);
@@ -20,12 +20,12 @@ void* twin_symbol(const char* prefix, const char* member) {
     return text.full() ? nullptr : find_definition(first_object(), "libtorch_", name);
 }
 
-// The table of the second class.
+// The virtual table of the second class.
 struct Twin {
     void* const* slots = nullptr;
     int count = 0;
 
-    // Slot of a member function, by its mangled name after the class's.
+    // Returns the slot of a member function, given the part of its mangled name after the class.
     [[nodiscard]] int slot_of(const char* member) const {
         const void* function = twin_symbol("_Z", member);
         for (int slot = 0; function != nullptr && slot < count; ++slot) {
@@ -36,7 +36,7 @@ struct Twin {
         return kNoSlot;
     }
 
-    // The ordinal of a device is a char in newer releases and an int in older ones ('@').
+    // In `member`, '@' is the type of a device ordinal: char in newer releases, int in older ones.
     [[nodiscard]] int slot_with_device(const char* member) const {
         constexpr char kTypes[] = {'a', 'i'};
         for (const char type : kTypes) {
@@ -70,10 +70,10 @@ bool find_twin(Twin* twin) {
     return true;
 }
 
-// The newest release whose headers were read for what follows.
-constexpr int kNewestReadMinor = 15;  // of 2
+// The newest release whose headers were read for the following rules.
+constexpr int kNewestReadMinor = 15;  // 2.15
 
-// False for a later release, and where the release is not known.
+// Returns false for a later release, and if the release is unknown.
 bool is_release_read() {
     const char* release = torch_release();
     int minor = 0;
@@ -86,10 +86,10 @@ bool is_release_read() {
     return minor <= kNewestReadMinor;
 }
 
-// Functions that the second class inherits have no symbol of their own. They are placed by the
-// functions around them: what was added between them, in the order of its addition (read in the
-// headers of 2.1 to 2.15), follows from how many there are. In a later release another function may
-// stand there, which must not be called by the wrong parameters.
+// Functions that the second class inherits have no symbol of its own. Their slots follow from the
+// functions around them: the number of slots between two known functions shows which functions were
+// added there, because the order of their addition is known (from the headers of 2.1 to 2.15). A
+// later release may have another function there, which must not be called with wrong parameters.
 void place_inherited(const Twin& twin, PoolSlots* found) {
     if (!is_release_read()) {
         return;
@@ -140,7 +140,7 @@ bool find_pool_slots(void* const* slots, int slot_count, PoolSlots* found) {
     found->capture_begin = twin.slot_with_device("18notifyCaptureBeginE@ySt4pairIyyE");
     found->capture_about_to_end = twin.slot_with_device("23notifyCaptureAboutToEndE@y");
     found->release_pool = twin.slot_with_device("11releasePoolE@St4pairIyyE");
-    if (found->release_pool == kNoSlot) {  // its name up to 2.0
+    if (found->release_pool == kNoSlot) {  // the name until 2.0
         found->release_pool = twin.slot_with_device("20notifyCaptureDestroyE@St4pairIyyE");
     }
     found->record_stream = twin.slot_of("12recordStreamERKN3c107DataPtrENS3_4cuda10CUDAStreamE");
@@ -149,8 +149,8 @@ bool find_pool_slots(void* const* slots, int slot_count, PoolSlots* found) {
         "ptrIN3c104cuda20CUDACachingAllocator14AllocatorStateEE");
     place_inherited(twin, found);
 
-    // Functions that neither class overrides are the same in both tables; where PyTorch defines
-    // such a one (since 2.2), it shows that the tables are aligned.
+    // A function that neither class overrides is the same in both tables. If PyTorch defines such a
+    // function (since 2.2), it proves that the tables are aligned.
     const void* inherited = find_definition(
         first_object(), "libc10.so", "_ZNK3c109Allocator18is_simple_data_ptrERKNS_7DataPtrE");
     bool aligned = inherited == nullptr;

@@ -1,15 +1,15 @@
-// Where the pool's virtual functions lie in this release of PyTorch.
+// Slots of the allocator's virtual functions in the loaded release of PyTorch.
 //
-// The native pool's functions have no symbols. But libtorch_cuda (libtorch_python before 2.2)
-// exports a second class with the same base, CUDAPluggableAllocator, with its table and a symbol
-// for every function that it overrides: where a symbol's address stands in that table is the slot
-// of the function, in this very library, and the mangled name states the parameters. So nothing is
-// counted by hand, and a release that changes a function is seen to have done so.
+// The native allocator's functions have no symbols. But libtorch_cuda (libtorch_python before 2.2)
+// exports a second class with the same base, CUDAPluggableAllocator: its virtual table, and a
+// symbol for every function that it overrides. The position of a symbol's address in that table is
+// the slot of the function in this very library, and the mangled name has its parameters. So no
+// slot number is written by hand, and a release that changes a function is noticed.
 #pragma once
 
 namespace fragtrace::preload {
 
-// A number of slot, or kNoSlot where the release does not have the function (or not this way).
+// A slot number, or kNoSlot if the release does not have this function with these parameters.
 inline constexpr int kNoSlot = -1;
 
 struct PoolSlots {
@@ -36,11 +36,12 @@ struct PoolSlots {
     int set_checkpoint = kNoSlot;         // (device, shared_ptr) -> CheckpointDelta
 };
 
-// False when the second class is not there, or its table and the native pool's (`slots`, as many
-// as `slot_count`) do not agree in shape.
+// Returns false if the second class is missing, or if its table and the native allocator's table
+// (`slots`, with `slot_count` entries) differ in shape.
 bool find_pool_slots(void* const* slots, int slot_count, PoolSlots* found);
 
-// Puts `wrapper` into a table in place of what it holds, which the wrapper calls.
+// Puts `wrapper` into a table and stores the replaced function in `original`, for the wrapper to
+// call.
 template <typename Function>
 void replace_slot(void** slots, int slot, Function** original, Function* wrapper) {
     if (slot != kNoSlot) {

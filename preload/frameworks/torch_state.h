@@ -1,4 +1,4 @@
-// Shared by the files of the PyTorch adaptor: the state of the calling thread and of the process.
+// Shared by the files of the PyTorch adaptor: data of the calling thread and of the process.
 #pragma once
 
 #include "recorder/recorder.h"
@@ -9,34 +9,34 @@
 
 namespace fragtrace::preload {
 
-// What an allocate call leaves for the report that follows on the same thread, further down.
+// Data that an allocate call leaves for the report that follows deeper in the same call.
 struct TorchRequest {
-    const volatile uint64_t* cookie = nullptr;  // in the wrapper's frame; nullptr = not inside
+    const volatile uint64_t* cookie = nullptr;  // in the wrapper's frame; nullptr = no such call
     uint64_t requested_bytes = kUnknown64;
     uint64_t stream = kStreamUnknown;
-    bool for_current_stream = false;  // of the device that the report names
+    bool for_current_stream = false;  // the current stream of the device in the report
     Stacks stacks;
 };
 
 struct SettingBack;  // torch_rewind.cpp
 
-inline constexpr uint32_t kMaxPendingEvents = 32;  // of one free: streams that used the block
+inline constexpr uint32_t kMaxPendingEvents = 32;  // of one free: maximum number of streams
 
 struct PendingOn {
     uint64_t event;  // as EventRecord::extra of kPendingEvent
     uint64_t stream;
 };
 
-// What every report reads lies in the first two cache lines.
+// Fields that every report reads are in the first two cache lines.
 struct alignas(64) TorchThread {
     TorchRequest request;
-    uint64_t driver_free_bytes = kUnknown64;  // as asked for within this request
-    uint32_t routed_pool = 0;                 // that the allocator chose for this request
+    uint64_t driver_free_bytes = kUnknown64;  // reported during this request
+    uint32_t routed_pool = 0;                 // the allocator chose it for this request
     uint32_t pending_count = 0;
-    SettingBack* setting_back = nullptr;          // the pool that this thread sets back
-    uint64_t stream[2] = {};                      // a stream as c10 names it, not all zeros,
-    uint64_t stream_handle = 0;                   // and the driver's handle of it
-    const volatile uint64_t* emptying = nullptr;  // as TorchRequest::cookie, of empty_cache
+    SettingBack* setting_back = nullptr;          // the restore that this thread is executing
+    uint64_t stream[2] = {};                      // a stream as c10 identifies it, not all zeros,
+    uint64_t stream_handle = 0;                   // and its handle in the driver
+    const volatile uint64_t* emptying = nullptr;  // like TorchRequest::cookie, for empty_cache
     PendingOn pending[kMaxPendingEvents];
 };
 
@@ -46,40 +46,40 @@ inline TorchThread& torch_thread() {
     return t_torch;
 }
 
-// What the cookie in a live frame holds, and a left one most likely not.
+// The value of the cookie in a live frame. An overwritten cookie most likely has another value.
 inline uint64_t cookie_value(const volatile uint64_t* place) {
     return reinterpret_cast<uintptr_t>(place) ^ 0x7d5c1f0a94b3e268ull;
 }
 
-// True if the frame that holds a cookie is one of this thread's callers: an exception leaves a
-// wrapper without a word, and its frame is then below ours, or overwritten.
+// Returns true if the frame with the cookie is one of this thread's callers. An exception can leave
+// a wrapper without any notice; its frame is then below ours, or overwritten.
 inline bool frame_lives(const volatile uint64_t* cookie) {
     const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
     return reinterpret_cast<uintptr_t>(cookie) > here &&  // stacks grow down
            *cookie == cookie_value(cookie);
 }
 
-// The request of the allocate call that is running on this thread, nullptr if none is.
+// Returns the request of the allocate call that is running on this thread, nullptr if none is.
 TorchRequest* current_request();
 
-// The request of this thread fails by a rule of the allocator's own, without a report.
+// Notes that a rule of the allocator rejects this thread's request, without a report.
 void torch_note_rejection();
 
-// The stream that the request asks for, kStreamUnknown if unknown.
+// Returns the stream of the request, kStreamUnknown if unknown.
 uint64_t stream_of_request(const TorchRequest& request, uint16_t device);
-// The calling thread's current stream, kStreamUnknown if unknown.
+// Returns the calling thread's current stream, kStreamUnknown if unknown.
 uint64_t current_stream(uint16_t device);
 
 enum TorchPatch : uint32_t { kUntried, kPatching, kNative, kNotNative };
 
-// Of the process; what every report reads lies together.
+// Data of the process. Fields that every report reads are next to each other.
 struct alignas(64) TorchProcess {
-    const link_map* cuda;  // libc10_cuda, once it has been seen
+    const link_map* cuda;  // libc10_cuda, once it was seen
     AddressRange cuda_range;
-    uint32_t patch;  // TorchPatch: of the allocator object
+    uint32_t patch;  // TorchPatch: state of the allocator object
     uint32_t had_first_block;
-    // 0: no block yet that belongs to a private pool, or that more streams than the default one
-    // use, and no routing. Then reports need not look for any of them.
+    // 0: no block belongs to a private pool or is used by more streams than its own, and nothing is
+    // routed. Then reports need no look-ups for these.
     uint32_t special_blocks;
 };
 
@@ -89,30 +89,30 @@ inline bool torch_has_special_blocks() {
     return __atomic_load_n(&g_torch.special_blocks, __ATOMIC_ACQUIRE) != 0;
 }
 
-// Before the first one is noted anywhere.
+// Must be called before the first such block is noted anywhere.
 inline void torch_note_special_block() {
     if (!torch_has_special_blocks()) {
         __atomic_store_n(&g_torch.special_blocks, 1, __ATOMIC_RELEASE);
     }
 }
 
-// As in EventRecord::device, of a c10::DeviceIndex: -1 means "the current one".
+// Converts a c10::DeviceIndex to EventRecord::device; -1 means the current device.
 inline uint16_t torch_device(int index) {
     const auto ordinal = static_cast<int8_t>(index);
     return ordinal < 0 ? kDeviceUnknown : static_cast<uint16_t>(ordinal);
 }
 
-// True where blocks come from PyTorch's own pool (backend "native").
+// True if blocks come from PyTorch's own allocator (backend "native").
 inline bool torch_is_native() {
     return __atomic_load_n(&g_torch.patch, __ATOMIC_ACQUIRE) == kNative;
 }
 
-// False where every request goes to the device: caching was switched off.
+// False if caching is disabled, so that every request goes to the device.
 bool torch_caches();
-// A private pool gets its segments from a pluggable allocator: an address of its object, or of a
-// shared_ptr to it (or nullptr).
+// Notes that a private pool gets its segments from a pluggable allocator. `allocator` is the
+// address of that object or of a shared_ptr to it, or nullptr.
 void torch_note_pool_allocator(uint32_t pool, void* allocator);
-// Another allocator has been put in its place.
+// Called when another allocator has replaced the current one.
 void torch_allocator_changed();
 // Finds the allocator object and replaces its table of virtual functions, once.
 void torch_patch_now();
@@ -123,12 +123,12 @@ inline void torch_patch_allocator() {
     }
 }
 
-// Versions and settings, as they are now; writes again only what changed.
+// Records the current versions and settings; writes again only what changed.
 void record_torch_version();
-// "2.15.0" of "2.15.0+cu132", "" if unknown.
+// Returns for example "2.15.0" for "2.15.0+cu132", "" if unknown.
 const char* torch_release();
 
-// The pending events of the block that is being freed on this thread.
+// Discards the pending events of the block that this thread is freeing.
 inline void forget_pending_events() {
     torch_thread().pending_count = 0;
 }

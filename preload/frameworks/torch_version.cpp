@@ -1,4 +1,4 @@
-// PyTorch's version and the settings of its pool, as they are when it is first used.
+// PyTorch's version and the settings of its allocator, as they are at its first use.
 #include "frameworks/torch_state.h"
 
 #include <fcntl.h>
@@ -12,7 +12,8 @@ namespace {
 char g_version[64];  // "2.15.0+cu132"
 char g_release[64];  // "2.15.0"
 
-// Path of torch/version.py from that of torch/lib/libc10_cuda.so; false if it has another shape.
+// Writes the path of torch/version.py, given the path of torch/lib/libc10_cuda.so. Returns false
+// for a path of another form.
 bool version_path(const char* library, char* path, size_t path_bytes) {
     constexpr char kBeside[] = "/version.py";
     const char* slash = strrchr(library, '/');
@@ -28,7 +29,7 @@ bool version_path(const char* library, char* path, size_t path_bytes) {
     return true;
 }
 
-// The value of `__version__ = '...'`.
+// Finds the value in `__version__ = '...'`.
 void parse_version(const char* text) {
     const char* line = strstr(text, "__version__ =");
     const char* quote = line == nullptr ? nullptr : strpbrk(line, "'\"");
@@ -62,7 +63,7 @@ void read_version() {
     }
 }
 
-// The first of these that exists is the whole configuration.
+// The first of these that exists is the complete configuration.
 const char* settings() {
     static const char* const kVariables[] = {
         "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};

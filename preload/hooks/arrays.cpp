@@ -1,5 +1,5 @@
-// Hooks of arrays and mipmapped arrays. No call gives their size: it is what the driver says where
-// it can tell, else what the descriptor amounts to without padding, else unknown.
+// Hooks of arrays and mipmapped arrays. No call gives their size. It is the size that the driver
+// reports. If it reports none: the size in the descriptor without padding; otherwise unknown.
 #include "hooks/hooks.h"
 
 namespace fragtrace::preload {
@@ -12,7 +12,7 @@ constexpr unsigned kSparse = 0x40;
 constexpr unsigned kDeferredMapping = 0x80;
 
 uint64_t format_bytes(int format) {
-    switch (format) {  // CUarray_format: the formats of one number per channel
+    switch (format) {  // CUarray_format: the formats with one number per channel
         case 0x01:
         case 0x08:
             return 1;
@@ -43,7 +43,7 @@ uint64_t at_least_one(uint64_t value) {
 }
 
 uint64_t shape_bytes(const Shape& shape) {
-    // Memory is created and mapped into these by other calls.
+    // Other calls create their memory and map it.
     if ((shape.flags & (kSparse | kDeferredMapping)) != 0) {
         return 0;
     }
@@ -88,7 +88,7 @@ void mipmapped_made(Call& call, int result, void* const* array, const Shape& sha
         call, result, result == kSuccess ? *array : nullptr, shape);
 }
 
-// A call without a descriptor is refused before memory is thought of.
+// The driver rejects a call without a descriptor before it allocates anything.
 Shape shape_of(const Array3dDescriptor* descriptor, unsigned levels) {
     return descriptor == nullptr ? Shape{}
                                  : Shape{format_bytes(descriptor->format) * descriptor->channels,

@@ -1,6 +1,6 @@
-// Hooks of contexts: what they take when they are created, and that their end is the end of what
-// was allocated in them. A device's primary context ends with its last release or with a reset,
-// which is recorded as a reset of the device; a context of the program's own has an end of its own.
+// Hooks of contexts: the memory that their creation needs, and their end, which frees all memory
+// allocated in them. A device's primary context ends with its last release or with a reset; both
+// are recorded as a reset of the device. A context that the program created has its own end event.
 #include "hooks/cuda_facts.h"
 #include "hooks/hooks.h"
 #include "hooks/memory_delta.h"
@@ -8,7 +8,7 @@
 namespace fragtrace::preload {
 namespace {
 
-// Contexts of the program's own: their devices, and the references that cuCtxAttach added.
+// Contexts that the program created: their devices, and the references that cuCtxAttach added.
 struct Own {
     const void* context;  // nullptr = free
     uint16_t device;
@@ -40,7 +40,7 @@ void note_own(const void* context, uint16_t device) {
     }
 }
 
-// False where the driver does not say.
+// Returns false if the driver does not report it.
 bool primary_is_active(int device, const void* caller, bool* is_active) {
     unsigned int flags = 0;
     int active = 0;
@@ -64,7 +64,7 @@ void context_made(Call& call, const MemoryDelta& delta, const void* context, uin
                  .size = bytes});
 }
 
-// The runtime retains the primary context inside other calls.
+// Recorded also when nested: the runtime retains the primary context inside other calls.
 template <Hook kHook>
 int retain_primary(const void* caller, CUcontext* context, CUdevice device) {
     MemoryDelta delta(ordinal(device), caller);
@@ -98,7 +98,8 @@ int reset_primary(const void* caller, CUdevice device) {
         device);
 }
 
-// Only the last release destroys the context, which the driver tells afterwards.
+// Only the last release destroys the context; afterwards the driver reports whether it is still
+// active.
 template <Hook kHook>
 int release_primary(const void* caller, CUdevice device) {
     return recorded<kHook>(

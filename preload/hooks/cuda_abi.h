@@ -1,8 +1,8 @@
 // The few CUDA types that the hooks see, as plain integers and pointers.
 //
-// CUDA's ABI outlives its headers: the hooks serve programs built against any CUDA from 11.2 on,
-// so their signatures must not change with the headers found at build time. A test compares every
-// signature in hooks.def with the declarations of the installed headers.
+// CUDA's ABI is more stable than its headers. The hooks serve programs built with any CUDA since
+// 11.2, so their signatures must not depend on the headers found at build time. A test compares
+// every signature in hooks.def with the declarations of the installed headers.
 #pragma once
 
 #include <stddef.h>
@@ -48,7 +48,7 @@ struct MemoryLocation {
     int id;
 };
 
-// Head of CUmemAllocationProp; what follows is passed through unread.
+// The first members of CUmemAllocationProp; the rest is passed through unread.
 
 struct MemoryProperties {
     int type;
@@ -64,7 +64,7 @@ struct PoolProperties {
     int handle_types;
     MemoryLocation location;
     void* security_attributes;
-    size_t most_bytes;  // 0: whatever the system allows
+    size_t most_bytes;  // 0: the maximum that the system allows
     unsigned char tail[56];
 };
 
@@ -77,7 +77,7 @@ struct AllocNodeParameters {
     CUdeviceptr address;  // set by the driver
 };
 
-// CUgraphNodeParams: the members of its union that have to do with memory.
+// CUgraphNodeParams, with those members of its union that are about memory.
 struct GraphNodeParameters {
     int type;  // kGraphNodeAlloc, kGraphNodeFree
     int reserved[3];
@@ -148,14 +148,14 @@ struct PoolPointer {  // CUmemPoolPtrExportData, cudaMemPoolPtrExportData
     unsigned char bytes[64];
 };
 
-// Head of CUDA_EXTERNAL_MEMORY_HANDLE_DESC and cudaExternalMemoryHandleDesc.
+// The first members of CUDA_EXTERNAL_MEMORY_HANDLE_DESC and cudaExternalMemoryHandleDesc.
 struct ExternalMemoryDescriptor {
     int type;
     void* handle[2];
     unsigned long long bytes;
 };
 
-// Head of CUDA_EXTERNAL_MEMORY_BUFFER_DESC and cudaExternalMemoryBufferDesc.
+// The first members of CUDA_EXTERNAL_MEMORY_BUFFER_DESC and cudaExternalMemoryBufferDesc.
 struct ExternalBufferDescriptor {
     unsigned long long offset;
     unsigned long long bytes;
@@ -168,22 +168,23 @@ struct MulticastProperties {  // CUmulticastObjectProp
     unsigned long long flags;
 };
 
-// What CUmemAllocationProp may take at most, for calls of ours that fill one in.
+// Large enough for CUmemAllocationProp of every version, for our own calls that fill one in.
 struct MemoryPropertiesBuffer {
     MemoryProperties head;
     unsigned char tail[128];
 };
 
-// The same in both layers.
+// These values are the same in the driver API and the runtime API.
 inline constexpr int kSuccess = 0;
 inline constexpr int kOutOfMemory = 2;     // CUDA_ERROR_OUT_OF_MEMORY, cudaErrorMemoryAllocation
 inline constexpr int kNotInitialized = 3;  // CUDA_ERROR_NOT_INITIALIZED, cudaErrorInitialization...
 inline constexpr int kPointerAttributeDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 inline constexpr uint64_t kPerThreadStreamFlag = 2;       // CU_GET_PROC_ADDRESS_PER_THREAD_...
-inline constexpr int kFirstFiveArgumentVersion = 12000;   // of cuGetProcAddress
+inline constexpr int kFirstFiveArgumentVersion = 12000;   // CUDA version since which
+                                                          // cuGetProcAddress has five parameters
 
-// The newest CUDA whose entry points were compared with hooks.def. A version asked for beyond it
-// may have another signature, so its answer is replaced only if the address is a known one.
+// The newest CUDA version whose entry points were compared with hooks.def. An entry point of a
+// newer version may have another signature, so the hooks replace it only if its address is known.
 inline constexpr int kNewestKnownVersion = 13030;
 
 }  // namespace fragtrace::preload

@@ -1,4 +1,3 @@
-// See cuda_facts.h.
 #include "hooks/cuda_facts.h"
 
 #include "hooks/hooks.h"
@@ -16,15 +15,16 @@ constexpr char kVirtualName[] = "fragtrace virtual GPU";
 constexpr uint16_t kMaxDevices = 64;
 constexpr int kComputeCapabilityMajor = 75;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int kComputeCapabilityMinor = 76;
-// Refusals closer than this are one burst. Twice as long after every so many: a program may live on
-// refusals for weeks, and facts have only so much room.
+// Refused allocations closer together than this are one burst. The interval doubles after every
+// kBurstsPerDoubling bursts: a program may have refused allocations for weeks, and the room for
+// facts is limited.
 constexpr uint64_t kBurst_ns = 1000000000;
 constexpr unsigned kBurstsPerDoubling = 8;
 constexpr unsigned kMostDoublings = 20;
 
 int g_recorded_pid;
 uint8_t g_context_known[kMaxDevices];
-uint64_t g_asked_ns;  // when NVML was asked last
+uint64_t g_asked_ns;  // time of the last query of NVML
 unsigned g_bursts;
 
 void record_number(const char* key, unsigned long long value) {

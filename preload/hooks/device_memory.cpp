@@ -1,4 +1,5 @@
-// Hooks of device memory: linear, pitched, managed; frees of all of them; memory info.
+// Hooks of device memory: linear, pitched and managed allocations, frees of all of them, memory
+// info.
 #include "hooks/hooks.h"
 
 namespace fragtrace::preload {
@@ -19,7 +20,8 @@ int allocate(const void* caller, Pointer* address, size_t bytes) {
         bytes);
 }
 
-// The driver pads each row to the pitch; what a refused call asked for is known without padding.
+// The driver pads each row to the pitch. For a refused call, only the size without padding is
+// known.
 template <Hook kHook, typename Pointer, typename... Element>
 int allocate_pitched(const void* caller,
                      Pointer* address,
@@ -77,8 +79,8 @@ int allocate_managed(const void* caller, Pointer* address, size_t bytes, unsigne
         attach_flags);
 }
 
-// Ends linear, pitched, managed and stream-ordered memory alike. Freeing nothing is how programs
-// create a context: no event.
+// Ends linear, pitched, managed and stream-ordered memory. Programs free a null pointer to create a
+// context: that is no event.
 template <Hook kHook, typename Pointer>
 int end(const void* caller, Pointer address) {
     return ending<kHook>(

@@ -1,7 +1,7 @@
-// The ways by which programs obtain CUDA functions at run time: dlsym (decided here, jumped from
-// jump.S), cuGetProcAddress, cudaGetDriverEntryPoint. Each asks the real one with the caller's own
-// arguments and replaces its answer by our wrapper, if it is a function of the table. Results,
-// status and missing functions stay as they are.
+// The functions by which programs get CUDA functions at run time: dlsym (jump.S jumps here),
+// cuGetProcAddress, cudaGetDriverEntryPoint. Each calls the real function with the caller's
+// arguments. If the result is a function of the table, it is replaced by our wrapper. Error codes,
+// status and missing functions stay unchanged.
 #include "hooks/resolve.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,8 @@ using namespace fragtrace::preload;
 namespace fragtrace::preload {
 namespace {
 
-// The row that a request means: same base, same kind of stream, greatest `since` not above.
+// Returns the row for a request: same base, same kind of stream, greatest `since` that is not above
+// `version`.
 Hook hook_of_request(const char* symbol, int version, uint64_t flags) {
     const StreamKind stream =
         (flags & kPerThreadStreamFlag) != 0 ? kPerThreadStream : kLegacyStream;
@@ -33,8 +34,8 @@ Hook hook_of_request(const char* symbol, int version, uint64_t flags) {
     return found;
 }
 
-// The row of that base whose exported symbol is `function`. A driver may give several rows one
-// address; then the request decides.
+// Returns the row of that base whose exported symbol is `function`. A driver may use one address
+// for several rows; then the requested row is preferred.
 Hook hook_of_address(const char* symbol, const void* function, Hook requested) {
     const link_map* driver = object_at(function);
     Hook found = Hook::kNone;
@@ -67,20 +68,20 @@ struct LoaderAnswer {
     void* symbol;
 };
 
-// What RTLD_DEFAULT, or the handle of the whole program, finds first is our wrapper: it may be
-// handed out only if there is something behind it.
+// With RTLD_DEFAULT, or the handle of the whole program, our wrapper is found first. It may be
+// returned only if a real function exists.
 LoaderAnswer answer_global(Hook hook, const link_map* caller) {
     void* behind = resolve_in_scope(hook, caller);
     if (behind == nullptr) {
-        return {1, nullptr};  // dlerror() has been set by the failed look-up
+        return {1, nullptr};  // the failed look-up has set dlerror()
     }
     (void)dlerror();
     return {1, hook_info(hook).wrapper};
 }
 
-// RTLD_NEXT of an object before ours ends at our wrapper, with or without anything behind it; one
-// behind us asks for what we interpose, and gets it from the real dlsym.
-// Only the objects before ours are looked at: they are never unloaded.
+// Handles RTLD_NEXT. For an object before ours, the search would end at our wrapper, whether or not
+// a real function exists. For an object after ours, the real dlsym gives the right answer. Only
+// objects before ours are examined: they are never unloaded.
 LoaderAnswer answer_next(Hook hook, const link_map* caller) {
     const link_map* ours = our_object();
     for (const link_map* map = ours == nullptr ? nullptr : ours->l_prev; map != nullptr;
@@ -119,8 +120,8 @@ void* replace_entry_point(void* function, const char* symbol, int version, uint6
     }
     const Hook requested = hook_of_request(symbol, version, flags);
     Hook hook = hook_of_address(symbol, function, requested);
-    // From CUDA 12 on its header means another function by this name, with fewer parameters.
-    // Whether a driver does, the address alone can tell.
+    // Since CUDA 12, the header uses this name for another function with fewer parameters. Only the
+    // address shows which function a driver means.
     const bool ambiguous = version >= 12000 && strcmp(symbol, "cuGraphInstantiate") == 0;
     if (hook == Hook::kNone && ambiguous) {
         hook = hook_of_address("cuGraphInstantiateWithFlags", function, Hook::kNone);
@@ -138,13 +139,13 @@ void* replace_entry_point(void* function, const char* symbol, int version, uint6
 
 extern "C" {
 
-// Called by jump.S for names that begin with "cu".
+// jump.S calls this for names that begin with "cu".
 __attribute__((visibility("hidden"), used)) LoaderAnswer fragtrace_dlsym(void* handle,
                                                                          const char* name,
                                                                          const char* version,
                                                                          const void* caller) {
     const Hook hook = find_hook(name);
-    // A version can only be asked of a versioned, hence a real, definition.
+    // A version can only match a versioned definition, which is a real one.
     if (hook == Hook::kNone ||
         (version != nullptr && (handle == RTLD_DEFAULT || handle == RTLD_NEXT))) {
         return {0, nullptr};
@@ -190,8 +191,8 @@ cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t f
     return result;
 }
 
-// Without a version the runtime asks for its own; `status` does not exist before CUDA 12 and is
-// then only passed through.
+// Without a version parameter, the runtime uses its own version. `status` does not exist before
+// CUDA 12; it is then only passed through.
 #define FT_ENTRY_POINT(name)                                                          \
     FT_PUBLIC cudaError_t name(                                                       \
         const char* symbol, void** function, unsigned long long flags, int* status) { \

@@ -1,4 +1,4 @@
-// Hooks of the runtime's calls by which a caching pool shows what it does. Rules in hooks.h.
+// Hooks of runtime calls that show the actions of a caching allocator. hooks.h has the rules.
 #include "hooks/framework.h"
 
 #include "hooks/hooks.h"
@@ -8,7 +8,7 @@ using namespace fragtrace::preload;
 
 namespace {
 
-// Success says that the event is complete.
+// On success, the CUDA event has completed.
 template <Hook kHook>
 cudaError_t look_at_event(const void* caller, cudaEvent_t event) {
     auto* call = real<kHook>(caller);

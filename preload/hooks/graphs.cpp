@@ -1,5 +1,5 @@
-// Hooks of graphs. A memory node takes address space when it is added; memory comes with an upload
-// or a launch, from a pool that all graphs of a device share and that only a trim gives back.
+// Hooks of graphs. Adding a memory node reserves address space. The memory is allocated by an
+// upload or a launch, from a pool that all graphs of a device share. Only a trim releases it.
 #include "hooks/graphs_cuda.h"
 
 namespace fragtrace::preload {
@@ -14,7 +14,7 @@ struct Held {
     uint64_t reserved;
 };
 
-Held g_held[kMaxDevices];  // as recorded last
+Held g_held[kMaxDevices];  // last recorded values
 int g_graph_memory;
 
 int current_device(Layer layer, const void* caller) {
@@ -83,7 +83,7 @@ int add_free_node(const void* caller,
         address);
 }
 
-// The other way in: a node of any type, whose parameters come last.
+// The general function: it adds a node of any type and has the parameters last.
 template <Hook kHook, typename... Dependencies>
 int add_any_node(const void* caller,
                  void** node,
@@ -138,7 +138,7 @@ int instantiate(const void* caller, Arguments... arguments) {
         arguments...);
 }
 
-// As hot as a kernel's launch.
+// As hot as a kernel launch.
 template <Hook kHook>
 int launch_graph(const void* caller, void* exec, void* stream) {
     const int result = launched<kHook>(caller, exec, stream);
@@ -152,7 +152,7 @@ int launch_graph(const void* caller, void* exec, void* stream) {
     return result;
 }
 
-// The trim is recorded as what it left, whether that changed or not.
+// A trim is recorded as the memory that remains after it, if that changed.
 template <Hook kHook>
 int trim_graphs(const void* caller, int device) {
     return recorded_success<kHook>(

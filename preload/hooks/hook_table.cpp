@@ -1,13 +1,13 @@
-// The rows of hooks.def in a form that the loader need not touch: places of names in one text and
-// distances of functions, instead of a thousand pointers that it would relocate in every process,
-// most of which never call a hook.
+// The rows of hooks.def without pointers: names are offsets into one text, functions are relative
+// addresses. Otherwise the loader would relocate a thousand pointers in every process, and most
+// processes never call a hook.
 #include "hooks/hooks.h"
 #include "hooks/resolve.h"
 
 #include <stddef.h>
 #include <string.h>
 
-// Distances of the wrappers from the table's beginning. C++ has no constant for that.
+// Addresses of the wrappers relative to the table. C++ has no constant for that.
 asm(".pushsection .rodata\n"
     ".balign 4\n"
     ".globl fragtrace_wrappers\n"
@@ -62,7 +62,7 @@ constexpr Names kNames = {
 
 static_assert(sizeof kNames < 65536);
 
-// As HookInfo; texts are places in kNames.
+// Like HookInfo, with texts as offsets into kNames.
 struct Row {
     uint16_t name;
     uint16_t base;

@@ -1,4 +1,4 @@
-// What the hook bodies share: see hooks.h, class Call.
+// Common parts of all hooks: see hooks.h, class Call.
 #include "hooks/hooks.h"
 
 #include "hooks/cuda_facts.h"
@@ -10,21 +10,21 @@
 namespace fragtrace::preload {
 namespace {
 
-// Deeper nesting than any chain of interposers has: they call each other in a circle.
+// Nesting deeper than in any chain of interposers means that they call each other in a circle.
 constexpr int kMaxDepth = 32;
 constinit thread_local int t_depth __attribute__((tls_model("initial-exec"))) = 0;
-// What OwnTime has counted, ever.
+// Total of all times that OwnTime has measured.
 constinit thread_local uint64_t t_own_ns __attribute__((tls_model("initial-exec"))) = 0;
-// While a call from a signal handler is refused: what it calls in turn is no further loss.
+// Set while a call from a signal handler is refused: nested calls do not count as further losses.
 constinit thread_local bool t_refusing __attribute__((tls_model("initial-exec"))) = false;
 
 // Devices whose memory was sampled after their first allocation.
 constexpr uint16_t kMaxDevices = 256;
 uint8_t g_sampled[kMaxDevices];
 
-// Recorded calls of all threads that may change memory, nested ones not counted: each begins before
-// its event and its real function, and ends after both. A child that is forked during one cannot
-// use CUDA.
+// Recorded calls of all threads that may change memory, without nested calls. A call begins before
+// its event and its real function, and ends after both. A child that was forked during a call
+// cannot use CUDA, so the counters need no reset.
 uint32_t g_calls_begun;
 uint32_t g_calls_ended;
 
@@ -56,7 +56,7 @@ Call::Call(Hook hook, Layer layer, const void* caller, Nested nested)
       sane_(true),
       refused_(false) {
     if (scope_.outermost()) {
-        t_depth = 0;  // not so already if an exception passed through a hook
+        t_depth = 0;  // not 0 if an exception passed through a hook
         t_refusing = false;
     } else if (!t_refusing && refuse_call_from_handler()) {
         refused_ = t_refusing = true;
@@ -91,8 +91,8 @@ uint16_t Call::current_device() const {
 }
 
 uint16_t Call::device_of(uint64_t address) const {
-    // Several devices share one address space; emptying a cache frees on all of them without
-    // making each current.
+    // Several devices share one address space, and emptying a cache frees memory of all devices
+    // without making each one current.
     int device = -1;
     auto* attribute = real<Hook::k_cuPointerGetAttribute>(caller_);
     if (attribute != nullptr &&
@@ -144,14 +144,15 @@ void Call::allocation(int result, const Event& event) {
     if (result == kSuccess) {
         if (event.address != 0) {
             record(event);
-            if (event.kind != EventKind::kAddressReserve) {  // address space alone is no memory
+            if (event.kind != EventKind::kAddressReserve) {  // reserved address space uses no
+                                                             // device memory
                 record_first_use(event.device);
             }
         }
         return;
     }
     if (event.size == 0 || event.size == kUnknown64) {
-        return;  // no refusal of memory, or one that note_out_of_memory describes better
+        return;  // not a refusal of memory, or one that note_out_of_memory describes better
     }
     Event refusal = event;
     refusal.kind = EventKind::kAllocRefused;
@@ -217,7 +218,8 @@ uint64_t Call::sample_memory(uint16_t device) const {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     const Look look(1);
-    // The driver's calls leave the runtime's last error alone. They speak of the current context.
+    // Calls to the driver do not change the runtime's last error. Their results are about the
+    // current context.
     int current = -1;
     auto* context_device = real<Hook::k_cuCtxGetDevice>(caller_);
     auto* driver_info = real<Hook::k_cuMemGetInfo_v2>(caller_);

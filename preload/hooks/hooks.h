@@ -1,9 +1,10 @@
-// What every hook body uses: the table's ids, the typed real functions, and the shapes of calls
-// that there are: recorded() and ending() for calls with an event, launched() for hot calls that
-// only may fail. One exported wrapper is one FT_HOOK line; its types come from the table.
+// Common parts of all hooks: the table's ids, the typed real functions, and templates for the kinds
+// of calls. recorded() and ending() are for calls with an event. launched() is for hot calls for
+// which only a failure matters. One FT_HOOK line exports one wrapper; its types come from the
+// table.
 //
-// Rules of a body: record after an allocation succeeded and before a free is passed on; read
-// out-parameters only after success; change neither arguments, results, errno nor order.
+// Rules for a hook: record after an allocation has succeeded, and before a free is passed on. Read
+// out-parameters only after success. Do not change arguments, results, errno or the order of calls.
 #pragma once
 
 #include "hooks/cuda_abi.h"
@@ -13,13 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Exported, and bound inside this library: an earlier interposer must not capture our own
+// Exported, but bound inside this library: an earlier interposer must not capture our own
 // references.
 #define FT_PUBLIC __attribute__((visibility("protected"), used))
 
 namespace fragtrace::preload {
 
-// One id per function of hooks.def, interposed ones first.
+// One id per function of hooks.def; interposed functions come first.
 enum class Hook : uint16_t {
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) k_##symbol,
 #define FT_RUNTIME(symbol, since, family, parameters)              k_##symbol,
@@ -34,10 +35,10 @@ enum class Hook : uint16_t {
     kNone = 0xffff
 };
 
-// Where the call came in: through libcudart or directly at libcuda.
+// How the program called: through libcudart, or libcuda directly.
 enum class Layer : uint8_t { kDriver, kRuntime };
 
-// Functions named X_ptsz take stream 0 for the thread's own default stream.
+// For functions named X_ptsz, stream 0 is the thread's own default stream.
 constexpr bool is_per_thread(const char* name) {
     const char* end = name;
     while (*end != '\0') {
@@ -71,21 +72,23 @@ struct Signature;
 #define FT_CALLED_RUNTIME(symbol, parameters) FT_RUNTIME(symbol, 0, , parameters)
 #include "hooks/hooks.def"
 
-// The function that `caller` (a return address) would have reached without us; nullptr if none.
+// Returns the function that `caller` (a return address) would have called without us; nullptr if
+// none.
 void* resolve(Hook hook, const void* caller);
 
-// The object that calls a hook most: what its calls reach is known from one cache line. Kept by
-// known_callers.cpp; `begin` is stored last, and 0 while the rest changes.
+// The object that calls a hook most often. One cache line has all that is needed to find the
+// function for its calls. known_callers.cpp maintains it. `begin` is stored last, and is 0 while
+// the other members change.
 struct alignas(32) FrequentCaller {
     uintptr_t begin;
     uintptr_t size_bytes;
     void* function;
-    uint32_t others;  // calls from elsewhere since
+    uint32_t others;  // calls from other objects since the last change
 };
 
 extern constinit FrequentCaller g_frequent_callers[static_cast<size_t>(Hook::kCount)];
 
-// As resolve(); nullptr also where it has to be asked.
+// Like resolve(), but also nullptr if resolve() has to be called.
 inline void* known_to_frequent_caller(Hook hook, const void* caller) {
     const FrequentCaller& frequent = g_frequent_callers[static_cast<size_t>(hook)];
     const uintptr_t begin = load_acquire(&frequent.begin);
@@ -106,7 +109,7 @@ typename Signature<kHook>::Function* real(const void* caller) {
     return reinterpret_cast<typename Signature<kHook>::Function*>(function);
 }
 
-// What a hook says of an event; the rest is filled in by Call::record.
+// The part of an event that a hook supplies; Call::record adds the rest.
 struct Event {
     EventKind kind;
     uint16_t device = kDeviceUnknown;
@@ -117,16 +120,16 @@ struct Event {
     uint32_t pool = 0;
 };
 
-// Whether a call is recorded that another hooked call makes in turn. Contexts and code come into
-// being inside calls that are recorded for another reason.
+// Whether a call is recorded although another hooked call makes it. That is so for contexts and
+// code, because they are created inside calls that are recorded for another reason.
 enum class Nested : uint8_t { kNotRecorded, kRecorded };
 
-// A look at the driver's free memory, from its construction on. It is settled unless another
-// thread's call that may change memory overlapped: then the answer may differ from what the events
-// before it come to.
+// A query of the driver's free memory, which begins with the construction. The answer is settled
+// unless another thread's call that may change memory overlapped. If it did, the answer may not
+// match the events before it.
 class Look {
   public:
-    // `own_calls`: calls in progress that may change memory and belong to who looks, 0 or 1.
+    // `own_calls`: running calls of the querying thread that may change memory, 0 or 1.
     explicit Look(uint32_t own_calls);
 
     [[nodiscard]] bool settled() const;
@@ -136,7 +139,7 @@ class Look {
     bool alone_;
 };
 
-// One hooked call in progress: a HookScope and the time spent in the real function.
+// A hooked call in progress: a HookScope and the time spent in the real function.
 class Call {
   public:
     Call(Hook hook, Layer layer, const void* caller, Nested nested);
@@ -144,39 +147,42 @@ class Call {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
-    // True for the call that is to be recorded.
+    // True if this call must be recorded.
     [[nodiscard]] bool records() const { return records_; }
 
     // True inside another hooked call.
     [[nodiscard]] bool nested() const { return !scope_.outermost(); }
 
-    // False when hooks call each other without end (a loop between interposers).
+    // False if hooks call each other endlessly (a loop between interposers).
     [[nodiscard]] bool sane() const { return sane_; }
 
-    // Between them lies the real function. What the recorder itself did meanwhile, in hooks of the
-    // calls that the function made in turn, is taken off.
+    // The real function runs between start() and stop(). The time that the recorder spent
+    // meanwhile, in hooks of nested calls, is subtracted.
     void start();
     void stop();
 
-    // Records an event with the stacks of this call; gives its sequence number, 0 if it was lost.
+    // Records an event with the stacks of this call. Returns its sequence number, 0 if it was lost.
     uint64_t record(const Event& event) const;
 
-    // An allocating call has returned: the event, with what it gave as the address; or a refusal of
-    // so many bytes on that device. Nothing where it succeeded in giving nothing.
+    // Called when an allocating call has returned. On success, records the event with the returned
+    // address, or nothing if the call returned no memory. On failure, records a refusal of that
+    // many bytes on that device.
     void allocation(int result, const Event& event);
 
-    // The time of a call whose event came before it.
+    // Records the duration of a call whose event was recorded before it.
     void took(uint64_t sequence) const;
 
-    // The call failed for want of memory, and no refusal inside it or by it has said so.
+    // Records that the call failed for lack of memory, unless a refusal was already recorded for it
+    // or inside it.
     void note_out_of_memory(int result);
 
-    // Free and total bytes as the program was told.
+    // Records the free and total bytes that the program received.
     void memory_info(const Look& look, uint64_t free_bytes, uint64_t total_bytes) const;
 
-    // Ordinal of the calling thread's device, kDeviceUnknown if there is none.
+    // Returns the ordinal of the calling thread's device, kDeviceUnknown if there is none.
     [[nodiscard]] uint16_t current_device() const;
-    // Ordinal of the device that holds `address`; the current one where the driver cannot tell.
+    // Returns the ordinal of the device of `address`, or the current device if the driver does not
+    // know.
     [[nodiscard]] uint16_t device_of(uint64_t address) const;
 
     [[nodiscard]] const void* caller() const { return caller_; }
@@ -194,12 +200,13 @@ class Call {
     Hook hook_;
     Layer layer_;
     bool records_;
-    bool counted_;  // as one that may change memory
+    bool counted_;  // counted among the running calls that may change memory
     bool sane_;
-    bool refused_;  // the outermost call of a signal handler that interrupted the recorder
+    bool refused_;  // this is the outermost call of a signal handler that interrupted the recorder
 };
 
-// Time that the recorder itself spends inside a recorded call, in the hooks of nested ones.
+// Measures the time that the recorder itself spends inside a recorded call, in hooks of nested
+// calls.
 class OwnTime {
   public:
     explicit OwnTime(bool counts) : begin_ns_(counts ? now_ns() : 0) {}
@@ -212,8 +219,8 @@ class OwnTime {
     uint64_t begin_ns_;
 };
 
-// Calls the real function. `before(call)` may record an event and gives its sequence number or 0;
-// `after(call, result)` records what came of it.
+// Calls the real function. `before(call)` may record an event and returns its sequence number or 0.
+// `after(call, result)` records the outcome.
 template <Hook kHook,
           Nested kNested = Nested::kNotRecorded,
           typename Before,
@@ -244,14 +251,14 @@ int around(const void* caller, const Before& before, const After& after, Argumen
     return result;
 }
 
-// For calls whose event comes after them.
+// For calls whose event is recorded after them.
 template <Hook kHook, Nested kNested = Nested::kNotRecorded, typename After, typename... Arguments>
 int recorded(const void* caller, const After& after, Arguments... arguments) {
     return around<kHook, kNested>(
         caller, [](const Call&) { return uint64_t{0}; }, after, arguments...);
 }
 
-// The same where only success is an event: `after(call)`.
+// The same for calls that only have an event on success: `after(call)`.
 template <Hook kHook, typename After, typename... Arguments>
 int recorded_success(const void* caller, const After& after, Arguments... arguments) {
     return recorded<kHook>(
@@ -264,30 +271,30 @@ int recorded_success(const void* caller, const After& after, Arguments... argume
         arguments...);
 }
 
-// For calls whose event must come before them: frees.
+// For frees and other calls whose event must be recorded before them.
 template <Hook kHook, typename Before, typename... Arguments>
 int ending(const void* caller, const Before& before, Arguments... arguments) {
     return around<kHook>(
         caller, before, [](const Call&, int) {}, arguments...);
 }
 
-// For calls that are no event, and of which only a want of memory is recorded.
+// For calls without an event of their own: only a failure for lack of memory is recorded.
 template <Hook kHook, typename... Arguments>
 int watched(const void* caller, Arguments... arguments) {
     return recorded<kHook>(
         caller, [](const Call&, int) {}, arguments...);
 }
 
-// Refusals of memory that this thread has recorded.
+// Number of refused allocations that this thread has recorded.
 extern constinit thread_local uint32_t t_refusals __attribute__((tls_model("initial-exec")));
 
-// A launch returned "out of memory".
+// Called when a launch returned "out of memory".
 void note_launch_out_of_memory(Hook hook,
                                Layer layer,
                                const void* caller,
                                uint32_t refusals_before);
 
-// For launches: hot, so that nothing but the result is looked at.
+// For launches. These are hot, so only the result is checked.
 template <Hook kHook, typename... Arguments>
 int launched(const void* caller, Arguments... arguments) {
     auto* function = real<kHook>(caller);
@@ -302,7 +309,7 @@ int launched(const void* caller, Arguments... arguments) {
     return result;
 }
 
-// The two layers spell addresses and handles differently.
+// The runtime API and the driver API have different types for addresses and handles.
 inline uint64_t number(uint64_t value) {
     return value;
 }
@@ -311,13 +318,13 @@ inline uint64_t number(const void* pointer) {
     return reinterpret_cast<uint64_t>(pointer);
 }
 
-// An out-parameter, which holds something only after success.
+// The value of an out-parameter, which is valid only after success; otherwise 0.
 template <typename Value>
 uint64_t given(int result, const Value* out) {
     return result == kSuccess && out != nullptr ? number(*out) : 0;
 }
 
-// Sizes that a refused call asked for may be absurd.
+// The product of two sizes; kUnknown64 on overflow, because a refused call may have absurd sizes.
 inline uint64_t product(uint64_t first, uint64_t second) {
     uint64_t result = 0;
     return __builtin_mul_overflow(first, second, &result) ? kUnknown64 : result;
@@ -327,7 +334,7 @@ inline uint16_t ordinal(int device) {
     return device < 0 || device >= kDeviceUnknown ? kDeviceUnknown : static_cast<uint16_t>(device);
 }
 
-// Host memory lies on no device.
+// Host memory belongs to no device.
 inline uint16_t device_of_location(const MemoryLocation& location) {
     return location.type == kLocationDevice ? ordinal(location.id) : kDeviceUnknown;
 }

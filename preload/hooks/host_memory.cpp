@@ -1,4 +1,5 @@
-// Hooks of pinned host memory, which lies on no device, and of host memory that is pinned later.
+// Hooks of pinned host memory, which belongs to no device, and of existing host memory that is
+// pinned.
 #include "hooks/hooks.h"
 
 namespace fragtrace::preload {

@@ -1,10 +1,11 @@
-// dlsym and dlvsym. Both end in a jump, not a call, wherever the answer is not ours to give: the
-// real function looks at its return address to know who asks (RTLD_NEXT, RTLD_DEFAULT), and must
-// see the true caller. Only names that begin with "cu" are looked at, by one call into
-// fragtrace_dlsym (entry_points.cpp), which decides by exact name.
+// dlsym and dlvsym. If fragtrace does not answer itself, both end in a jump to the real function,
+// not in a call. The real function finds its caller by the return address (for RTLD_NEXT and
+// RTLD_DEFAULT), so it must see the true caller. Only names that begin with "cu" are examined, by a
+// call of fragtrace_dlsym (entry_points.cpp), which compares the exact name.
 //
-// fragtrace_real_loader[0] is the real dlsym, [1] the real dlvsym; zero until first used, then
-// filled by fragtrace_find_loader. Works before this library's constructors ran.
+// fragtrace_real_loader[0] is the real dlsym, [1] the real dlvsym. Both are zero until the first
+// use; then fragtrace_find_loader sets them. This works before this library's constructors have
+// run.
 
 #if defined(__x86_64__)
     .text
@@ -41,7 +42,7 @@ dlvsym:
     .cfi_adjust_cfa_offset 8
     subq $8, %rsp
     .cfi_adjust_cfa_offset 8
-    // (handle, name, version or nullptr, caller)
+    // Arguments: (handle, name, version or nullptr, caller)
     testl %ecx, %ecx
     jne 1f
     xorl %edx, %edx
@@ -131,7 +132,7 @@ dlvsym:
     .cfi_offset x30, -56
     stp x0, x1, [sp, #16]
     stp x2, x3, [sp, #32]
-    // (handle, name, version or nullptr, caller)
+    // Arguments: (handle, name, version or nullptr, caller)
     cmp x3, #0
     csel x2, xzr, x2, eq
     mov x3, x30

@@ -1,4 +1,3 @@
-// See known_callers.h.
 #include "hooks/known_callers.h"
 
 #include "system/sys.h"
@@ -19,8 +18,8 @@ constexpr size_t kCacheEntries = 4096;
 constexpr size_t kCacheProbes = 16;
 CacheEntry g_cache[kCacheEntries];
 
-// Readers take no lock. Writers do, here and for the objects below: two of them in one slot could
-// give a caller another one's function.
+// Readers take no lock. Writers do, for this cache and for the objects below: two writers in one
+// slot could give a caller another caller's function.
 Lock g_writers;
 
 uint64_t cache_key(Hook hook, const void* caller) {
@@ -39,7 +38,7 @@ void* cached(uint64_t key) {
         const uint64_t found = __atomic_load_n(&entry.key, __ATOMIC_ACQUIRE);
         if (found == key) {
             void* function = __atomic_load_n(&entry.function, __ATOMIC_ACQUIRE);
-            // Emptied meanwhile, and perhaps taken by another caller already.
+            // The slot was emptied meanwhile, and may already belong to another caller.
             return __atomic_load_n(&entry.key, __ATOMIC_RELAXED) == key ? function : nullptr;
         }
         if (found == 0) {
@@ -49,8 +48,9 @@ void* cached(uint64_t key) {
     return nullptr;
 }
 
-// With the lock. A full neighbourhood gives its first slot up for an object: without that each call
-// of a program with very many call sites could be resolved anew. A call site goes without.
+// Needs the lock. If all probed slots are full, an object replaces the first one, and a call site
+// is not stored. Without that, each call of a program with very many call sites might be resolved
+// again.
 void remember(uint64_t key, void* function, bool of_object) {
     const size_t slot = cache_slot(key);
     CacheEntry* place = of_object ? &g_cache[slot] : nullptr;
@@ -68,20 +68,20 @@ void remember(uint64_t key, void* function, bool of_object) {
     }
 }
 
-// ---- objects that have called -------------------------------------------------------------------
+// ---- objects that have called hooks -------------------------------------------------------------
 
-// What was found for one place of an object holds for all of it: a program with thousands of launch
-// sites resolves once per library, not once per site. When the slots are used up, each site is
-// resolved.
+// A function found for one call site of an object is valid for the whole object. So a program with
+// thousands of launch sites resolves once per library, not once per site. When all slots are used,
+// each site is resolved separately.
 constexpr size_t kMaxObjects = 256;
 AddressRange g_objects[kMaxObjects];  // begin is stored last; 0 = free
-size_t g_object_count;                // slots that were ever used
+size_t g_object_count;                // slots that have ever been used
 
-// Calls from elsewhere before the object of one of them is taken for the most frequent one: objects
-// that take turns must not change it each time.
+// Number of calls from other objects before the most frequent caller is replaced. Without it,
+// objects that alternate would replace each other at every call.
 constexpr uint32_t kOthersBeforeChange = 64;
 
-// With the lock.
+// Needs the lock.
 void change_frequent_caller(Hook hook, const AddressRange& range, void* function) {
     FrequentCaller& frequent = g_frequent_callers[static_cast<size_t>(hook)];
     store_release(&frequent.begin, uintptr_t{0});
@@ -91,7 +91,7 @@ void change_frequent_caller(Hook hook, const AddressRange& range, void* function
     store_relaxed(&frequent.others, 0u);
 }
 
-// With the lock; false without room.
+// Needs the lock. Returns false without room.
 bool note_object(const AddressRange& range) {
     size_t slot = 0;
     while (slot < g_object_count && g_objects[slot].begin != 0 &&
@@ -110,7 +110,7 @@ bool note_object(const AddressRange& range) {
     return true;
 }
 
-// In a forked child the holder of the lock is gone.
+// In a forked child, the thread that owned the lock does not exist.
 __attribute__((constructor)) void watch_forks() {
     pthread_atfork(nullptr, nullptr, [] { g_writers.reset(); });
 }
@@ -168,7 +168,8 @@ void count_call(Hook hook, const void* caller, void* function) {
 }
 
 void forget_callers() {
-    // Nobody holds it for long; better a slot that is wrong for a moment than a stale one for ever.
+    // The lock is never owned for long. Without it, a slot may be wrong for a moment, which is
+    // better than a stale slot forever.
     const bool locked = g_writers.lock_within(50 * kMillisecond_ns);
     for (AddressRange& range : g_objects) {
         __atomic_store_n(&range.begin, 0, __ATOMIC_RELEASE);

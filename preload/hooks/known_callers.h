@@ -1,5 +1,5 @@
-// What was resolved before: real functions by hook and place of the call, and the objects that have
-// called. Fixed tables; readers take no lock.
+// Cache of earlier resolutions: real functions by hook and call site, and the objects that have
+// called hooks. Fixed tables; readers take no lock.
 #pragma once
 
 #include "hooks/hooks.h"
@@ -9,23 +9,26 @@
 
 namespace fragtrace::preload {
 
-// The real function for calls from `caller`, a return address or the beginning of an object;
-// nullptr if it is not known.
+// Returns the real function for calls from `caller`, which is a return address or the start of an
+// object; nullptr if unknown.
 void* known_real(Hook hook, const void* caller);
 
-// The object that holds the return address, if it has called before; else nothing.
+// Returns the object that contains the return address, if it has called before; otherwise an empty
+// range.
 AddressRange known_object(const void* caller);
 
-// Keeps the real function for the return address, and for its whole object: the known one that
-// begins at `object`, or a new one, `range` (both 0: for neither). Not where others write just now.
+// Stores the real function for the return address and for its whole object. The object is the known
+// one that starts at `object`, or a new one, `range`. If both are 0, nothing is stored for an
+// object. Does nothing while another thread is writing.
 void keep_real(
     Hook hook, const void* caller, void* function, uintptr_t object, const AddressRange& range);
 
-// A call from the return address reached `function`, and g_frequent_callers did not know.
+// Called after a call from the return address resolved to `function` and g_frequent_callers did not
+// know it.
 void count_call(Hook hook, const void* caller, void* function);
 
-// After an object was unloaded: another one may take its place in memory, and return addresses in
-// it then mean other callers.
+// Called after an object was unloaded: another object may be loaded at its addresses, and return
+// addresses then mean other callers.
 void forget_callers();
 
 }  // namespace fragtrace::preload

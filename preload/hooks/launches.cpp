@@ -1,5 +1,5 @@
-// Hooks of launches, for one reason: they can fail for want of memory (lazily loaded code, local
-// memory, the printf buffer). Anything else about them costs nothing here.
+// Hooks of launches. They exist because a launch can fail for lack of memory (lazily loaded code,
+// local memory, the printf buffer). A successful launch has almost no overhead here.
 #include "hooks/hooks.h"
 
 namespace fragtrace::preload {

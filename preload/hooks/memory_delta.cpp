@@ -1,4 +1,3 @@
-// See memory_delta.h.
 #include "hooks/memory_delta.h"
 
 #include "hooks/hooks.h"
@@ -7,7 +6,7 @@
 namespace fragtrace::preload {
 namespace {
 
-// False unless a context of that device is current.
+// Returns false unless a context of that device is current.
 bool free_by_driver(uint16_t device, const void* caller, uint64_t* bytes) {
     int current = -1;
     size_t free_bytes = 0;

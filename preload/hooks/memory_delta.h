@@ -1,8 +1,8 @@
-// What a call took from the device, where no call gives its size: contexts and code.
+// Measures the device memory of a call for which no API gives a size: contexts and code.
 //
-// It is the change of the device's free memory, so other processes and threads show in it. Asked of
-// the driver where a context of that device is current, which costs no context; else of NVML, if
-// the caller allows the time that this takes.
+// It is the change of the device's free memory, so it includes changes by other processes and
+// threads. If a context of that device is current, the driver is asked, which creates no context.
+// Otherwise NVML is asked, if the caller accepts the time.
 #pragma once
 
 #include <stdint.h>
@@ -11,15 +11,16 @@ namespace fragtrace::preload {
 
 class MemoryDelta {
   public:
-    // `device`: kDeviceUnknown means the current one.
+    // `device`: kDeviceUnknown means the current device.
     MemoryDelta(uint16_t device, const void* caller) : device_(device), caller_(caller) {}
 
     void before(bool allow_nvml);
 
-    // Bytes that the device has less now; 0 if it has more; kUnknown64 if it cannot be told.
+    // Returns the decrease of the device's free memory in bytes; 0 if it increased; kUnknown64 if
+    // unknown.
     [[nodiscard]] uint64_t after() const;
 
-    // How, as words for a fact.
+    // Returns the source of the measurement, as the text of a fact.
     [[nodiscard]] const char* source() const;
 
   private:

@@ -1,6 +1,6 @@
-// Hooks of loaded code: modules and libraries. Code and static variables take device memory, at
-// once or, where loading is lazy, with a kernel's first launch; what is measured here is what is
-// taken at once. Loading happens inside other calls as well, and is recorded there too.
+// Hooks of loaded code: modules and libraries. Code and static variables need device memory,
+// immediately or (with lazy loading) at a kernel's first launch. Only the immediate part is
+// measured here. Code is also loaded inside other calls, and is recorded there too.
 #include "hooks/hooks.h"
 #include "hooks/memory_delta.h"
 

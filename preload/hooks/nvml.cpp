@@ -1,4 +1,3 @@
-// See nvml.h.
 #include "hooks/nvml.h"
 
 #include "hooks/hooks.h"
@@ -21,7 +20,7 @@ struct MemoryV1 {
     unsigned long long total, free, used;
 };
 
-// Versions 2 and 3; version 1 has the first two alone.
+// For versions 2 and 3 of the function; version 1 has only the first two members.
 struct ProcessV3 {
     unsigned int pid;
     unsigned long long used_bytes;
@@ -90,7 +89,7 @@ bool open_library() {
     return init != nullptr && init() == kNvmlSuccess;
 }
 
-// A second thread that asks meanwhile gets no answer instead of a wait.
+// If another thread is opening the library, this returns false instead of waiting.
 bool ready() {
     int state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
     if (state == kClosed &&
@@ -102,7 +101,7 @@ bool ready() {
     return state == kOpen;
 }
 
-// By identity, never by index: NVML ignores CUDA_VISIBLE_DEVICES.
+// Finds the device by UUID or PCI bus id, never by index: NVML ignores CUDA_VISIBLE_DEVICES.
 bool find_device(uint16_t device, const void* caller, Device* found) {
     if (!ready()) {
         return false;
@@ -135,7 +134,7 @@ struct Found {
 void add(Found* found, unsigned pid, uint64_t used_bytes) {
     for (int i = 0; i < found->count; ++i) {
         if (found->processes[i].pid == pid) {
-            return;  // it has both kinds of contexts: the memory is the same
+            return;  // a process with both kinds of contexts: its memory counts once
         }
     }
     ++found->total;
@@ -145,7 +144,7 @@ void add(Found* found, unsigned pid, uint64_t used_bytes) {
 }
 
 bool add_list(Device device, const List& list, Found* found) {
-    // The largest version, so that any of them fits.
+    // The largest version, so that every version fits.
     static ProcessV3 buffer[kMostProcesses];
     unsigned int count = kMostProcesses;
     if (list.function == nullptr || list.function(device, &count, buffer) != kNvmlSuccess) {
@@ -177,7 +176,7 @@ bool nvml_memory(uint16_t device, const void* caller, NvmlMemory* memory) {
 
 int nvml_processes(
     uint16_t device, const void* caller, NvmlProcess* processes, int capacity, int* total) {
-    static int busy;  // for the buffer
+    static int busy;  // protects the buffer of add_list
     Device handle = nullptr;
     if (!find_device(device, caller, &handle) ||
         __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE) != 0) {

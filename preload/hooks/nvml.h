@@ -1,8 +1,8 @@
-// What NVML knows and CUDA does not: what other processes hold of a device.
+// Data that NVML has and CUDA does not: the device memory of other processes.
 //
-// The library is opened privately at the first question, on the calling thread, and stays open. Its
-// calls are not hooked and take milliseconds: they are made when a context is created and when
-// memory was refused, never otherwise. Without NVML every answer is "no".
+// The first call opens the library privately, on the calling thread; it stays open. Its functions
+// are not hooked and take milliseconds. They are called only when a context is created and when
+// memory was refused. Without NVML, every function reports failure.
 #pragma once
 
 #include <stddef.h>
@@ -17,21 +17,21 @@ struct NvmlMemory {
 };
 
 struct NvmlProcess {
-    uint32_t pid;         // as the host numbers it, which a container may not
-    uint64_t used_bytes;  // kUnknown64 where NVML may not tell
+    uint32_t pid;         // as numbered by the host; a container may use other numbers
+    uint64_t used_bytes;  // kUnknown64 if NVML does not report it
 };
 
 bool nvml_memory(uint16_t device, const void* caller, NvmlMemory* memory);
 
-// Number of processes with compute or graphics contexts that were written to `processes`, -1 if it
-// cannot be told. `total` counts all of them.
+// Writes processes with compute or graphics contexts to `processes`. Returns their number, -1 if
+// unknown. `total` counts all such processes.
 int nvml_processes(
     uint16_t device, const void* caller, NvmlProcess* processes, int capacity, int* total);
 
-// 1 if the device is an instance of a divided GPU, 0 if it is not, -1 if unknown.
+// Returns 1 if the device is an instance of a partitioned (MIG) GPU, 0 if not, -1 if unknown.
 int nvml_mig_mode(uint16_t device, const void* caller);
 
-// "GPU-..." or "MIG-..." for 16 bytes of a UUID; `text` holds 41 bytes.
+// Writes "GPU-..." or "MIG-..." for a UUID of 16 bytes. `text` must have room for 41 bytes.
 void format_uuid(const char* prefix, const unsigned char* uuid, char* text);
 
 }  // namespace fragtrace::preload

@@ -1,4 +1,4 @@
-// Hooks of the driver's pools: made, destroyed, trimmed, set, chosen, shared.
+// Hooks of the driver's memory pools: create, destroy, trim, set attributes, select, share.
 #include "hooks/hooks.h"
 #include "hooks/pools_cuda.h"
 #include "system/hash.h"
@@ -6,7 +6,8 @@
 namespace fragtrace::preload {
 namespace {
 
-constexpr int kAttributeLastSwitch = 3;   // CU_MEMPOOL_ATTR_REUSE_...: an int each
+constexpr int kAttributeLastSwitch = 3;   // CU_MEMPOOL_ATTR_REUSE_...: attributes up to here are
+                                          // ints
 constexpr int kAllocationTypePinned = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED
 
 Event pool_event(EventKind kind, const void* pool, const Call& call) {
@@ -86,7 +87,7 @@ int set_device_pool(const void* caller, int device, void* pool) {
         caller, [&](Call& call) { select_pool(call, device, pool); }, device, pool);
 }
 
-// The general form, of which pools of pinned device memory are the same as above.
+// The general function. Only pools of pinned device memory are the same as above.
 template <Hook kHook>
 int set_pool(const void* caller, MemoryLocation* location, int type, void* pool) {
     return recorded<kHook>(
@@ -134,7 +135,7 @@ int import_pool(const void* caller, void** pool, void* shared, int handle_type, 
         flags);
 }
 
-// Memory of another process: 0 bytes of ours, ended by an ordinary free.
+// Memory of another process: it counts 0 bytes here, and an ordinary free ends it.
 template <Hook kHook, typename Pointer>
 int import_pointer(const void* caller, Pointer* address, void* pool, PoolPointer* shared) {
     return recorded_success<kHook>(

@@ -1,4 +1,3 @@
-// See pools_cuda.h.
 #include "hooks/pools_cuda.h"
 
 #include "recorder/numbered_names.h"

@@ -1,7 +1,7 @@
-// The driver's pools of stream-ordered memory, as far as hooks have to know them: which number and
-// device belong to a handle.
+// The number and device of each driver memory pool (stream-ordered memory), by handle.
 //
-// Thread-safe without locks. A pool beyond the fixed table keeps its number and loses its device.
+// Thread-safe without locks. If the fixed table is full, a further pool has its number, but no
+// device.
 #pragma once
 
 #include "hooks/hooks.h"
@@ -9,27 +9,27 @@
 namespace fragtrace::preload {
 
 struct CudaPool {
-    uint32_t number;  // as events carry it; 0 = a device's default pool
-    uint16_t device;  // kDeviceUnknown where it cannot be told
+    uint32_t number;  // as in events; 0 = the default pool of a device
+    uint16_t device;  // kDeviceUnknown if unknown
 };
 
-// A pool that the program has made or imported; and its end.
+// Called when the program creates or imports a pool, and when the pool ends.
 void note_pool(const void* pool, uint16_t device);
 void forget_pool(const void* pool);
 
 CudaPool find_pool(const void* pool, const Call& call);
 
-// The program has chosen a pool other than the default one for some device.
+// Called when the program has selected a non-default pool for some device.
 void note_pool_selected();
 
-// The pool that an allocation without a pool comes from.
+// Returns the number of the pool that serves allocations without a pool.
 uint32_t current_pool(uint16_t device, const Call& call);
 
-// Records what the pool holds, as the driver tells it. kUnknown64 where it does not; else the bytes
-// that the pool has reserved.
+// Records the sizes of the pool that the driver reports. Returns the pool's reserved bytes,
+// kUnknown64 if the driver does not report them.
 uint64_t record_pool_info(const void* pool, const Call& call);
 
-// The same of the device's current pool.
+// The same for the device's current pool.
 void record_current_pool_info(uint16_t device, const Call& call);
 
 }  // namespace fragtrace::preload

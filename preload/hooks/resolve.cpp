@@ -1,4 +1,3 @@
-// See resolve.h.
 #include "hooks/resolve.h"
 
 #include "hooks/framework.h"
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Filled by fragtrace_find_loader; read by jump.S.
+// fragtrace_find_loader sets these; jump.S reads them.
 extern "C" {
 __attribute__((visibility("hidden"))) void* fragtrace_real_loader[2];
 __attribute__((visibility("hidden"))) void fragtrace_find_loader();
@@ -24,7 +23,7 @@ namespace {
 
 constexpr size_t kHookCount = static_cast<size_t>(Hook::kCount);
 
-// Cached for a function that is only called and that a loaded library does not have.
+// Cached for a function that is only called, if its library is loaded but does not have it.
 char g_missing;
 
 // Addresses seen through dlsym and cuGetProcAddress, one per hook.
@@ -34,13 +33,13 @@ void* g_seen[kHookCount];
 
 constexpr char kPreloadVariable[] = "LD_PRELOAD=";
 constexpr size_t kPreloadList_bytes = 8192;
-// A short list is not zero at first, so that it lies in the page of data that the loader has
-// written already: most processes never come further than the constructor.
+// A short list is not zero initially, so that it is in the page of data that the loader has already
+// written. Most processes only run the constructor.
 char g_short_preload_list[256] = " ";
 char g_long_preload_list[kPreloadList_bytes];
 
-// Programs drop or change LD_PRELOAD for their children: the list that they were started with is
-// what says which objects are interposers.
+// Programs remove or change LD_PRELOAD for their children. The value at the process's start says
+// which objects are interposers.
 __attribute__((constructor)) void keep_preload_list() {
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
         if (!begins_with(*at, kPreloadVariable)) {
@@ -58,7 +57,7 @@ __attribute__((constructor)) void keep_preload_list() {
     }
 }
 
-// As it is, before our constructor ran and where it did not fit.
+// Falls back to the environment before our constructor has run, and if the list did not fit.
 const char* preload_list() {
     if (g_long_preload_list[0] != '\0') {
         return g_long_preload_list;
@@ -88,7 +87,7 @@ bool is_preload(const link_map* map) {
     return false;
 }
 
-// The first definition in a preloaded object that follows `after` in load order.
+// Returns the first definition in a preloaded object after `after` in load order.
 void* preload_definition(const link_map* after, const char* name) {
     for (const link_map* map = after->l_next; map != nullptr && is_preload(map);
          map = map->l_next) {
@@ -101,8 +100,8 @@ void* preload_definition(const link_map* after, const char* name) {
     return nullptr;
 }
 
-// As find_definition, for objects that are never unloaded: dl_iterate_phdr may be interposed by a
-// library that is not ready to be called yet.
+// Like find_definition, for objects that are never unloaded. It does not use dl_iterate_phdr, which
+// may be interposed by a library that is not ready to be called yet.
 void* early_definition(const char* prefix, const char* name) {
     for (const link_map* map = first_object(); map != nullptr; map = map->l_next) {
         bool indirect = false;
@@ -122,22 +121,23 @@ bool precedes(const link_map* first, const link_map* second) {
     return false;
 }
 
-// The object is one more interposer of `name`: preloaded, defines it, and is not the library that
-// the name belongs to.
+// Returns true if the object is another interposer of `name`: preloaded, defines it, and is not the
+// library that the name belongs to.
 bool is_interposer(const link_map* map, const HookInfo& info) {
     bool indirect = false;
     return is_preload(map) && !begins_with(base_name(map), info.object) &&
            defined_symbol(map, info.name, &indirect) != nullptr;
 }
 
-// The real dlsym as seen from here: RTLD_NEXT means "behind this library". Never a tail call.
+// The real dlsym called from this library: RTLD_NEXT then means "after this library". Must not be a
+// tail call.
 [[gnu::noinline]] void* dlsym_from_here(void* handle, const char* name) {
     void* symbol = real_dlsym(handle, name);
     asm volatile("" : "+r"(symbol));
     return symbol;
 }
 
-// What the caller's own object would find: itself and the objects it needs.
+// Returns what the caller's own object would find: in itself and in the objects that it needs.
 void* scope_definition(const link_map* caller, const char* name) {
     const char* path = caller->l_name[0] == '\0' ? nullptr : caller->l_name;
     void* handle = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
@@ -149,7 +149,7 @@ void* scope_definition(const link_map* caller, const char* name) {
     return symbol;
 }
 
-// Keeps the object of a real function loaded, so that a cached address cannot dangle.
+// Keeps the object of a real function loaded, so that a cached address stays valid.
 void pin(const void* function) {
     const link_map* map = object_at(function);
     if (map != nullptr && map->l_name[0] != '\0') {
@@ -169,7 +169,8 @@ AddressRange range_of_caller(const void* caller) {
 }
 
 void* resolve_slowly(Hook hook, const void* caller) {
-    const SignalsHeldBack no_signals;  // a handler's first call must not find the loader half-way
+    const SignalsHeldBack no_signals;  // a signal handler's first call must not interrupt the
+                                       // loader
     const HookInfo info = hook_info(hook);
     const link_map* object = object_at(caller);
     if (object != nullptr) {
@@ -187,7 +188,7 @@ void* resolve_slowly(Hook hook, const void* caller) {
     } else if (info.wrapper == nullptr && find_object(info.object) != nullptr) {
         symbol = &g_missing;
     }
-    (void)dlerror();  // our failed look-ups are not the host's errors
+    (void)dlerror();  // our failed look-ups must not appear as the host's errors
     return symbol;
 }
 
@@ -199,7 +200,7 @@ void* real_dlsym(void* handle, const char* name) {
     }
     auto* function = reinterpret_cast<void* (*)(void*, const char*)>(fragtrace_real_loader[0]);
     void* symbol = function == nullptr ? nullptr : function(handle, name);
-    asm volatile("" : "+r"(symbol));  // no tail call: the real one looks at its caller
+    asm volatile("" : "+r"(symbol));  // prevents a tail call: the real dlsym examines its caller
     return symbol;
 }
 
@@ -231,7 +232,8 @@ void* resolve_in_scope(Hook hook, const link_map* caller) {
         }
     }
     if (interposer != nullptr) {
-        // It asked for what lies below it; its needed objects follow it in load order.
+        // The interposer wants the next definition; the objects that it needs follow it in load
+        // order.
         return find_definition(interposer->l_next, info.object, info.name);
     }
     symbol = dlsym_from_here(RTLD_NEXT, info.name);
@@ -262,7 +264,8 @@ bool remember_real(Hook hook, void* function) {
         pin(function);
         return true;
     }
-    // There is one driver, whatever address it gives; two runtimes are two different things.
+    // There is only one driver, whatever address it has; but two runtimes are two different
+    // libraries.
     return expected == function || hook_info(hook).library == kDriverLibrary;
 }
 
@@ -295,13 +298,13 @@ void* resolve(Hook hook, const void* caller) {
 
 }  // namespace fragtrace::preload
 
-// A later preload may interpose dlsym as well: it stays in the chain.
+// A later preload may interpose dlsym too: it stays in the chain.
 extern "C" void fragtrace_find_loader() {
     using namespace fragtrace::preload;
     static const char* const kNames[] = {"dlsym", "dlvsym"};
     for (int i = 0; i < 2; ++i) {
         void* function = preload_definition(our_object(), kNames[i]);
-        // libdl: before glibc 2.34.
+        // libdl: for glibc before 2.34.
         for (const char* library : {"libc.so", "libdl.so"}) {
             if (function == nullptr) {
                 function = early_definition(library, kNames[i]);

@@ -1,10 +1,10 @@
-// Finding the real functions behind the hooks.
+// Finds the real functions that the hooks call.
 //
-// For each caller, what it would have reached without us: a preloaded library that follows ours
-// and defines the name; else what the caller's own object finds; else what follows us in the
-// program's scope; else what was seen through dlsym or cuGetProcAddress. An answer inside this
-// library is never taken. Answers are cached per return address in a fixed table without locks,
-// and the library that holds an answer is kept loaded.
+// The result is what the caller would have called without us. In this order: a preloaded library
+// after ours that defines the name; what the caller's own object finds; what follows us in the
+// program's scope; what was seen through dlsym or cuGetProcAddress. A result inside this library is
+// never used. Results are cached per return address in a fixed table without locks. The library of
+// a result is kept loaded.
 #pragma once
 
 #include "hooks/hooks.h"
@@ -14,12 +14,12 @@ namespace fragtrace::preload {
 
 struct HookInfo {
     const char* name;
-    const char* base;    // as cuGetProcAddress names it, "" for others
+    const char* base;    // name for cuGetProcAddress, "" if none
     int since;           // CUDA version, 1000 * major + 10 * minor
     uint8_t stream;      // StreamKind
     uint8_t library;     // Library
-    const char* object;  // first letters of the file that defines it
-    void* wrapper;       // nullptr for functions that are only called
+    const char* object;  // beginning of the name of the file that defines it
+    void* wrapper;       // nullptr for functions that are not interposed
 };
 
 enum Library : uint8_t { kDriverLibrary, kRuntimeLibrary, kFrameworkLibrary };
@@ -28,29 +28,32 @@ enum StreamKind : uint8_t { kAnyStream, kLegacyStream, kPerThreadStream };
 
 HookInfo hook_info(Hook hook);
 
-// The interposed CUDA function of exactly this name; kNone for every other name.
+// Returns the interposed CUDA function with exactly this name; kNone for any other name.
 Hook find_hook(const char* name);
 
-// The real function as the caller's scope has it, without falling back to what was seen elsewhere;
-// on failure nullptr, and dlerror() tells so. Not cached.
+// Returns the real function in the caller's scope, without functions that were seen elsewhere. On
+// failure returns nullptr, and dlerror() has the reason. Not cached.
 void* resolve_in_scope(Hook hook, const link_map* caller);
 
-// Keeps an address that dlsym or cuGetProcAddress gave for `hook`, as the last resort of resolve().
-// False if another one is kept already and calls could end up in the wrong library.
+// Stores an address that dlsym or cuGetProcAddress returned for `hook`, as the last resort of
+// resolve(). Returns false if another address is already stored and calls could reach the wrong
+// library.
 bool remember_real(Hook hook, void* function);
 
-// What a function that we interpose, other than CUDA's, passes calls on to.
+// Returns the next definition of a function that we interpose, other than CUDA's; our wrapper calls
+// it.
 void* next_definition(const char* name);
-// The same for constructors: by the symbol tables alone, in a tenth of the time. Later on, objects
-// that only some see stand in the list, and others are taken out of it.
+// The same for constructors: it only uses the symbol tables and takes a tenth of the time. It is
+// not valid later, because the list then has objects that only some callers see, and other objects
+// are removed from it.
 void* next_definition_at_start(const char* name);
 
-// The loader's own functions, past every interposer.
+// The loader's own functions, bypassing every interposer.
 void* real_dlsym(void* handle, const char* name);
 void* real_dlvsym(void* handle, const char* name, const char* version);
 
-// The wrapper to hand out in place of `function`, which a driver gave for a request of
-// cuGetProcAddress; `function` itself when it is none of ours to wrap.
+// Returns the wrapper for `function`, which a driver returned for a request to cuGetProcAddress.
+// Returns `function` itself if we have no wrapper for it.
 void* replace_entry_point(void* function, const char* symbol, int version, uint64_t flags);
 
 }  // namespace fragtrace::preload

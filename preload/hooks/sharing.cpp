@@ -1,6 +1,6 @@
-// Hooks of memory that crosses a border: other processes (IPC) and other interfaces (external
-// memory). It counts for its owner; here it has 0 bytes. Each open is an event of its own, as each
-// needs its own close: the driver counts the references.
+// Hooks of memory that is shared with other processes (IPC) or other interfaces (external memory).
+// It counts for its owner; here it has 0 bytes. Each open is a separate event, because each needs
+// its own close: the driver counts references.
 #include "hooks/hooks.h"
 #include "system/hash.h"
 
@@ -12,7 +12,7 @@ uint64_t hash(const Shared& shared) {
     return hash_bytes(shared.bytes, sizeof shared.bytes);
 }
 
-// By IPC, and memory of a pool.
+// For IPC handles and for memory of a pool.
 template <Hook kHook, typename Shared, typename Pointer>
 int export_address(const void* caller, Shared* shared, Pointer address) {
     return recorded_success<kHook>(
@@ -71,8 +71,8 @@ int import_external(const void* caller, void** memory, const ExternalMemoryDescr
         descriptor);
 }
 
-// What is mapped out of external memory is freed like device memory; the trace then knows the
-// address as an import. `extra` names the external memory.
+// Memory mapped from external memory is freed like device memory; the trace knows its address as an
+// import. `extra` is the external memory.
 template <Hook kHook, typename Pointer>
 int map_external_buffer(const void* caller,
                         Pointer* address,

@@ -1,5 +1,5 @@
 // Hooks of stream-ordered memory. An allocation on a stream that is being captured becomes a node
-// of a graph: address space now, memory when the graph is launched.
+// of a graph: it reserves address space now, and launching the graph allocates the memory.
 #include "hooks/graphs_cuda.h"
 #include "hooks/hooks.h"
 #include "hooks/pools_cuda.h"
@@ -85,7 +85,7 @@ int allocate_from_pool(
 
 template <Hook kHook, typename Pointer>
 int free_async(const void* caller, Pointer address, void* stream) {
-    // Hot in programs that use these pools, and hardly ever slow: its time is not recorded.
+    // Hot in programs that use these pools, and rarely slow: so its duration is not recorded.
     return ending<kHook>(
         caller,
         [&](Call& call) {

@@ -1,6 +1,6 @@
-// dlclose, to learn that an object has gone: what was found for return addresses in it, and how its
-// frames are unwound, must not be taken for an object that the loader puts in the same place.
-// Passed on as it is.
+// Hook of dlclose, to notice unloaded objects. Cached results for return addresses in them, and
+// their unwind rules, must not be used for another object at the same addresses. The call is passed
+// on unchanged.
 #include "hooks/known_callers.h"
 #include "hooks/resolve.h"
 #include "stacks/stack_walk.h"

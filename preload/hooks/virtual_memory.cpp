@@ -1,6 +1,6 @@
-// Hooks of libcuda's virtual memory calls: address ranges, physical memory, mappings, and how
-// physical memory is shared. Every reference to a handle is an event (create, retain, import), and
-// every release is one: the memory ends with the last.
+// Hooks of libcuda's virtual memory calls: address ranges, physical memory, mappings, sharing of
+// physical memory. Every reference to a handle is an event (create, retain, import), and so is
+// every release: the memory ends with the last one.
 #include "hooks/hooks.h"
 #include "system/hash.h"
 
@@ -75,7 +75,7 @@ int create(const void* caller,
         flags);
 }
 
-// An object that stands for memory of several devices and has none itself.
+// A multicast object represents memory of several devices and has none itself.
 template <Hook kHook>
 int create_multicast(const void* caller,
                      CUmemHandle* handle,

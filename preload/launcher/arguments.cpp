@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kVirtualGpuVariable = "FRAGTRACE_VIRTUAL_GPU";
 
-// "--output" of "-o,--output".
+// Returns "--output" for "-o,--output".
 std::string_view long_name(std::string_view option) {
     return option.substr(option.rfind(',') + 1);
 }
@@ -52,7 +52,7 @@ void take_setting(const OptionText& row, const CLI::Option& option, Request* req
     request->settings.emplace_back(row.variable, value);
 }
 
-// The recorder would use its default instead of a bad value, and say so only in the trace.
+// The recorder would replace an invalid value by its default, and report that only in the trace.
 void check_environment(const Request& request) {
     for (const OptionText& row : kOptionTexts) {
         const char* value = getenv(row.variable);
@@ -71,7 +71,7 @@ void check_environment(const Request& request) {
     }
 }
 
-// `rest` is what CLI11 left: options that it does not know, then the command.
+// `rest` is what CLI11 did not parse: unknown options, then the command.
 std::vector<std::string> command_of(std::vector<std::string> rest) {
     const bool marked = !rest.empty() && rest.front() == "--";
     if (marked) {

@@ -40,8 +40,8 @@ Examples
 
 struct Leftover {
     std::string name;
-    std::uint64_t bytes = 0;  // that it takes
-    double age_s = 0;         // since it was last written
+    std::uint64_t bytes = 0;  // size on disk
+    double age_s = 0;         // time since the last write
 };
 
 bool read_number(std::string_view text, long* number) {
@@ -49,8 +49,8 @@ bool read_number(std::string_view text, long* number) {
     return failed == std::errc() && end == text.data() + text.size();
 }
 
-// The process in "fragtrace-UID-PID-SESSION.ring" or in "PROGRAM.PID[.N].partK.ftrace.tmp"; 0: the
-// name is neither.
+// Returns the process id in "fragtrace-UID-PID-SESSION.ring" or in
+// "PROGRAM.PID[.N].partK.ftrace.tmp"; 0 for other names.
 long process_in(std::string_view name) {
     const auto cut_end = [&name](std::string_view end) {
         const bool there = name.ends_with(end);
@@ -80,8 +80,8 @@ bool runs(long process) {
     return process > 0 && (kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM);
 }
 
-// Through the open folder, so that nobody can put another file in a name's place between the look
-// and the removal that is more than a leftover by its name, owner and kind.
+// All calls use the open folder. So even if somebody replaces a file between check and removal,
+// only a file in this folder with a leftover's name can be removed.
 class Folder {
   public:
     explicit Folder(const std::string& path) : path_(path), folder_(opendir(path.c_str())) {}
@@ -114,7 +114,7 @@ class Folder {
         return found;
     }
 
-    // False with errno. What somebody else has removed meanwhile is gone, too.
+    // Returns false with errno. If somebody else removed it meanwhile, that is a success too.
     [[nodiscard]] bool remove(const Leftover& leftover) const {
         struct stat file = {};
         return !look_at(leftover.name.c_str(), &file) ||
@@ -140,7 +140,7 @@ std::string age_text(double seconds) {
                               : fmt::format("{:.0f} days", seconds / 86400);
 }
 
-// A number with s, min, h or d; -1: it is none.
+// Reads a number with s, min, h or d. Returns -1 for anything else.
 double read_age(const std::string& text) {
     char* end = nullptr;
     const double number = strtod(text.c_str(), &end);

@@ -1,9 +1,10 @@
-// `fragtrace clean`: what killed processes left behind, and what of it can go.
+// `fragtrace clean`: removes files that killed processes left.
 #pragma once
 
 namespace fragtrace::launcher {
 
-// The command line behind `clean`. The exit code: 0, or 1 where something could not be removed.
+// Handles the command line after `clean`. Returns the exit code: 0, or 1 if something could not be
+// removed.
 int clean(int argc, char** argv);
 
 }  // namespace fragtrace::launcher

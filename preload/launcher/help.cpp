@@ -50,7 +50,8 @@ and 127 when COMMAND cannot be run or found.
 
 constexpr std::size_t kWidth = 100;
 
-// "  name   words words", wrapped; a name too long for its column stands on a line of its own.
+// Appends "  name   words words", wrapped. A name that is too long for its column gets its own
+// line.
 void add_row(std::string* text, std::string_view name, std::string_view words, std::size_t column) {
     std::string line = "  " + std::string(name);
     if (line.size() + 1 > column) {
@@ -73,7 +74,7 @@ void add_row(std::string* text, std::string_view name, std::string_view words, s
     *text += line + '\n';
 }
 
-// "-o, --output DIR" of the row with "-o,--output" and "DIR".
+// Returns "-o, --output DIR" for the row with "-o,--output" and "DIR".
 std::string option_name(const OptionText& row) {
     std::string name = row.option;
     if (const std::size_t comma = name.find(','); comma != std::string::npos) {

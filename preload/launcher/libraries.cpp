@@ -17,8 +17,8 @@ bool holds_libraries(const fs::path& folder) {
            fs::exists(folder / "vgpu" / "preload.list", ignored);
 }
 
-// The dynamic linker would complain in every process about a missing path, and would take a path
-// with a separator for two.
+// The dynamic linker would print an error in every process for a missing path, and would read a
+// path with a separator as two.
 void add_preload(const fs::path& library, std::vector<std::string>* list) {
     const std::string& path = library.native();
     if (path.find_first_of(" \t\n:;") != std::string::npos) {
@@ -61,7 +61,7 @@ fs::path Installation::library_folder() const {
 Installation find_installation() {
     std::error_code failed;
     fs::path self = fs::read_symlink("/proc/self/exe", failed);
-    if (failed) {  // no /proc
+    if (failed) {  // /proc is not mounted
         const auto* name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
         self = fs::canonical(name == nullptr ? "" : name, failed);
     }
@@ -80,7 +80,8 @@ Libraries choose_libraries(const Installation& installation, bool record, bool v
         if (!names) {
             refuse_usage(list.native() + " is missing: build or install fragtrace first");
         }
-        // After the recorder: otherwise the virtual runtime would answer before the recorder.
+        // Preloaded after the recorder: otherwise the program would call the virtual runtime
+        // directly.
         for (std::string name; std::getline(names, name);) {
             if (!name.empty()) {
                 add_preload(folder / "vgpu" / name, &libraries.preload);

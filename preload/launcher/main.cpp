@@ -1,7 +1,7 @@
-// fragtrace: starts a program under the recorder, on a real or on the virtual GPU, and explains its
-// trace when it ends.
+// fragtrace: runs a program with the recorder, on a real or the virtual GPU, and explains its trace
+// when it ends.
 //
-// The program's output, input and exit code stay its own; everything said here goes to standard
+// The program's output, input and exit code are unchanged. All messages of fragtrace go to standard
 // error.
 #include "launcher/arguments.h"
 #include "launcher/clean.h"
@@ -33,7 +33,7 @@ int print(const std::string& text) {
     return fputs(text.c_str(), stdout) < 0 || fflush(stdout) != 0 ? 1 : 0;
 }
 
-// `fragtrace top` is a command of fraganalyze by another name.
+// `fragtrace top` runs the `top` command of fraganalyze.
 int become_analyzer(const Installation& installation, char** argv) {
     const std::string analyzer = installation.analyzer();
     char name[] = "fragtrace";
@@ -42,7 +42,7 @@ int become_analyzer(const Installation& installation, char** argv) {
     throw Refusal{kNotFound, analyzer + " cannot be run: " + strerror(errno)};
 }
 
-// A name for this run: unlikely to be another one's.
+// Returns a name for this run that other runs are unlikely to have.
 std::string new_job() {
     unsigned chance = 0;
     if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) != sizeof chance) {
@@ -78,7 +78,7 @@ Program program_of(const Request& request, const Libraries& libraries) {
     return program;
 }
 
-// The recorder would lose every event there, and say so only when it ends.
+// With too little free space, the recorder would lose every event and report that only at the end.
 std::string space_warning(const std::string& folder, const Request& request) {
     constexpr const char* kVariable = "FRAGTRACE_KEEP_FREE";
     preload::Options options;
@@ -106,7 +106,7 @@ int exit_code_of(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Signals are held from the start: one that comes before there is a program waits for it.
+// Signals are blocked from the start: one that arrives before the program exists waits for it.
 int run(int argc, char** argv) {
     HeldSignals signals;
     const Request request = parse_run(argc, argv);

@@ -1,12 +1,12 @@
-// options.def as text: what --help says, and what the launcher's options are.
+// options.def as text, for --help and for the launcher's options.
 #pragma once
 
 namespace fragtrace::launcher {
 
 struct OptionText {
     const char* variable;
-    const char* option;  // as CLI11 takes it; empty = only a variable
-    const char* value;   // what --help calls its value; "[=...]" may be left out
+    const char* option;  // in the syntax of CLI11; empty = only a variable
+    const char* value;   // the name of its value in --help; "[=...]" is optional
     const char* allowed;
     const char* description;
 };

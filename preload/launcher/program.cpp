@@ -40,7 +40,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     signals.give_back();
     execv(program.file.c_str(), pointers_to(program.arguments).data());
     int failure = errno;
-    if (failure == ENOEXEC) {  // a script that does not name its interpreter
+    if (failure == ENOEXEC) {  // a script without an interpreter line
         std::vector<std::string> arguments = {"sh", program.file};
         arguments.insert(arguments.end(), program.arguments.begin() + 1, program.arguments.end());
         execv("/bin/sh", pointers_to(arguments).data());

@@ -1,4 +1,4 @@
-// A child process: what it is, how it starts, why it could not.
+// A child process: its description, its start, and the reason if it could not start.
 #pragma once
 
 #include "launcher/signals.h"
@@ -12,19 +12,19 @@
 namespace fragtrace::launcher {
 
 struct Program {
-    std::string file;  // what is executed
+    std::string file;  // the file to execute
     std::vector<std::string> arguments;
-    std::vector<std::pair<std::string, std::string>> environment;  // changes of ours
-    int output = -1;  // for its standard output and error; -1 = ours
+    std::vector<std::pair<std::string, std::string>> environment;  // changes to our environment
+    int output = -1;  // for its standard output and error; -1 = the same as ours
 };
 
-// The file that a shell would execute for this name. Throws a Refusal where there is none.
+// Returns the file that a shell would execute for this name. Throws a Refusal if there is none.
 std::string find_command(const std::string& name);
 
 class Child {
   public:
-    // The child is killed when this process is: a launcher killed by SIGKILL leaves no program
-    // behind.
+    // The child is killed when this process is killed, even by SIGKILL: so no program is left
+    // running.
     Child(const Program& program, const HeldSignals& signals);
     ~Child();
     Child(const Child&) = delete;
@@ -32,7 +32,7 @@ class Child {
 
     [[nodiscard]] pid_t id() const { return id_; }
 
-    // After its end: why it could not be executed, an errno, or 0.
+    // Valid after its end: the errno if it could not be executed, otherwise 0.
     [[nodiscard]] int failure() const;
 
   private:

@@ -1,4 +1,4 @@
-// A run that cannot begin: one line on standard error and an exit code.
+// A run that cannot start: one line on standard error and an exit code.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ struct Refusal {
     std::string text;
 };
 
-[[noreturn]] void refuse_usage(std::string_view text);  // kBadUsage, and a hint to --help
+[[noreturn]] void refuse_usage(std::string_view text);  // kBadUsage, with a hint to --help
 
-// One line on standard error, with our name in front.
+// Writes one line to standard error, after "fragtrace: ".
 void say(std::string_view text);
-// Writes all of it to standard error; false where nobody reads.
+// Writes the whole text to standard error. Returns false if nobody reads it.
 bool write_error(std::string_view text);
 
-// Bytes that would leave the line or control a terminal are shown as '?'.
+// Replaces bytes that would start a new line or control a terminal by '?'.
 std::string one_line(std::string_view text);
 
 }  // namespace fragtrace::launcher

@@ -14,11 +14,11 @@
 namespace fragtrace::launcher {
 namespace {
 
-// Short enough to paste: a verdict, then a line for each trace.
+// Short enough to paste into a message: a verdict, then one line per trace.
 constexpr int kSummaryLines = 25;
 constexpr int kListedTraces = 20;
 
-// The text up to the end of its `most`-th line; counts down the lines in it.
+// Returns the first `most` lines of the text, and subtracts their number from `most`.
 std::string_view begin_of(std::string_view text, int* most) {
     std::size_t at = 0;
     while (*most > 0 && at < text.size()) {
@@ -32,7 +32,7 @@ std::string_view begin_of(std::string_view text, int* most) {
     return text.substr(0, at);
 }
 
-// Prints the first lines of what fraganalyze says.
+// Prints the first lines of fraganalyze's output.
 void print_analysis(const std::string& analyzer,
                     std::vector<std::string> arguments,
                     std::string_view heading,
@@ -66,9 +66,9 @@ void print_analysis(const std::string& analyzer,
     }
 }
 
-// fraganalyze gets all traces and picks the process that failed first, whatever the command's exit
-// status: scripts and restarts hide it. A trace does not say which signal ended its process: only
-// the parent knows.
+// fraganalyze gets all traces and selects the process that failed first, whatever the command's
+// exit status: scripts and restarts hide failures. A trace does not contain the signal that ended
+// its process; only the parent knows it.
 std::vector<std::string> summary_arguments(const FinishedRun& run,
                                            const std::vector<std::string>& traces) {
     std::vector<std::string> arguments = traces;
@@ -106,7 +106,8 @@ void report(const FinishedRun& run, const HeldSignals& signals) {
     const std::string here = std::filesystem::current_path(failed);
     const std::string trace = shell_path(traces[0], here);
     if (run.quiet) {
-        // Of several it takes an analysis to know which one matters: it picks the first failure.
+        // With several traces, only an analysis shows which one matters: it selects the first
+        // failure.
         const std::string what = traces.size() == 1 ? trace : shell_path(run.folder, here);
         say(shell_path(run.analyzer, here) + ' ' + what);
         if (access(run.analyzer.c_str(), X_OK) == 0) {

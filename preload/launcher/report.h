@@ -1,4 +1,4 @@
-// What is said after a run: the verdict on its traces and a line for each.
+// The messages after a run: the verdict on its traces and a line for each trace.
 #pragma once
 
 #include "launcher/signals.h"
@@ -10,17 +10,17 @@
 namespace fragtrace::launcher {
 
 struct FinishedRun {
-    std::string folder;  // of its traces
+    std::string folder;  // folder of its traces
     std::string job;
-    timespec begin = {};  // folder_time() before it
+    timespec begin = {};  // folder_time() before the run
     pid_t process = 0;
-    int status = 0;  // as waitpid gives it
+    int status = 0;  // as waitpid returns it
     bool quiet = false;
     bool off = false;      // FRAGTRACE_OFF
     std::string analyzer;  // the path of fraganalyze
 };
 
-// To standard error, in few lines.
+// Writes a few lines to standard error.
 void report(const FinishedRun& run, const HeldSignals& signals);
 
 }  // namespace fragtrace::launcher

@@ -26,7 +26,7 @@ std::uint64_t change_mask(int how, std::uint64_t mask) {
     return before;
 }
 
-// The next signal of `mask`; 0 when none came within the time (nullptr = no bound).
+// Returns the next signal of `mask`; 0 if none arrived in the time (nullptr = no limit).
 int take_signal(std::uint64_t mask, siginfo_t* info, const timespec* within) {
     for (;;) {
         const long signal = syscall(SYS_rt_sigtimedwait, &mask, info, within, sizeof mask);
@@ -61,7 +61,7 @@ bool is_stopped(pid_t process) {
 }
 
 // Starts a process that continues this one when the program runs again, because somebody may
-// continue the program alone. It has a process group of its own, which no terminal stops.
+// continue only the program. It has its own process group, so a terminal does not stop it.
 pid_t start_waker(pid_t program) {
     const pid_t launcher = getpid();
     const pid_t waker = fork();
@@ -79,7 +79,7 @@ pid_t start_waker(pid_t program) {
     return waker;
 }
 
-// Stops this process as the program was stopped. Returns when somebody continues it.
+// Stops this process by the same signal as the program. Returns when somebody continues it.
 void stop_with(pid_t program, int signal) {
     const pid_t waker = start_waker(program);
     siginfo_t info = {};
@@ -100,7 +100,7 @@ void stop_with(pid_t program, int signal) {
         kill(waker, SIGKILL);
         waitpid(waker, nullptr, 0);
     }
-    // A shell continues the whole group, so that the program may run already.
+    // A shell continues the whole group, so the program may be running already.
     take_signal(bit_of(SIGCONT), &info, &at_once);
     for (int tries = 0; tries < 5 && is_stopped(program); ++tries) {
         sleep_ms(1);
@@ -138,7 +138,7 @@ bool program_has_signal(const siginfo_t& info, bool leads_session) {
         case SIGTTOU:
         case SIGWINCH:
             return true;
-        case SIGHUP:  // from a terminal that goes away only the leader of its session gets these
+        case SIGHUP:  // if a terminal is closed, only the leader of its session gets these
         case SIGCONT:
             return !leads_session;
         default:
@@ -151,7 +151,7 @@ HeldSignals::HeldSignals() {
     struct sigaction usual = {};
     struct sigaction before = {};
     usual.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &usual, &before);  // while it is ignored, a child's status is lost
+    sigaction(SIGCHLD, &usual, &before);  // while SIGCHLD is ignored, a child's status is lost
     ignored_children_ = before.sa_handler == SIG_IGN;
 }
 
@@ -172,7 +172,7 @@ int HeldSignals::wait_for(pid_t program) {
             int status = 0;
             for (pid_t process = 0; (process = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
                 if (process != program) {
-                    continue;  // one that this process had before it became the launcher
+                    continue;  // a child that this process had before exec of the launcher
                 }
                 if (!WIFSTOPPED(status)) {
                     return status;
@@ -192,7 +192,7 @@ void HeldSignals::end_with(int exit_code) {
     siginfo_t info = {};
     const timespec at_once = {};
     while (take_signal(~std::uint64_t{0}, &info, &at_once) !=
-           0) {  // these were meant for the program
+           0) {  // these were sent to the program, which has ended
     }
     for (int signal = 1; signal <= kLastSignal; ++signal) {
         switch (signal) {

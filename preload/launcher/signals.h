@@ -1,5 +1,5 @@
-// The launcher's place between its caller and the program: every signal goes to the program, and
-// the launcher stops and continues with it.
+// Signals between the launcher's caller and the program: the launcher passes every signal on to the
+// program, and stops and continues with it.
 #pragma once
 
 #include <csignal>
@@ -8,23 +8,23 @@
 
 namespace fragtrace::launcher {
 
-// Holds back all signals of this process, so that early ones wait for the program. A child gets the
-// mask and the handling that this process was started with. The two signals that the C library
-// keeps for itself are held, too: hence the kernel's own calls and a mask of 64 bits.
+// Blocks all signals of this process, so that early ones wait for the program. A child gets the
+// original mask and handlers of this process. The two signals that the C library reserves for
+// itself are blocked too; therefore the code uses system calls directly, with a mask of 64 bits.
 class HeldSignals {
   public:
     HeldSignals();
     HeldSignals(const HeldSignals&) = delete;
     HeldSignals& operator=(const HeldSignals&) = delete;
 
-    // In a child, before exec. Asks the kernel alone.
+    // Restores the original mask and handlers in a child, before exec. Uses only system calls.
     void give_back() const;
 
     // Waits until `program` has ended, passes signals on to it, and stops when it stops. Returns
-    // its status, as waitpid gives it.
+    // its status as waitpid does.
     int wait_for(pid_t program);
 
-    // From here on every signal that would end this process ends it with this exit code, wherever
+    // After this call, a signal that would end this process ends it with this exit code, wherever
     // it waits: the program has ended, and nobody has to wait for a report.
     void end_with(int exit_code);
 
@@ -33,8 +33,8 @@ class HeldSignals {
     bool ignored_children_ = false;
 };
 
-// True when the kernel has sent this signal for a terminal, to every process of the foreground: the
-// program has it already.
+// Returns true if the kernel sent this signal for a terminal, to every process of the foreground
+// group: the program has then received it already.
 bool program_has_signal(const siginfo_t& info, bool leads_session);
 
 }  // namespace fragtrace::launcher

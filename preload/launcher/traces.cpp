@@ -35,7 +35,7 @@ bool read_number(std::string_view text, unsigned long* number) {
     return failed == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-// A file without a name, or one whose name is gone at once; -1 where none can be made.
+// Opens a file without a name, or one whose name is removed at once. Returns -1 if that fails.
 int open_temporary(const std::string& folder) {
     const int file = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (file >= 0) {
@@ -119,8 +119,8 @@ std::vector<std::string> find_traces(const std::string& folder,
         }
         FoundTrace trace = {TraceOwner::kOther, 0, status.st_size, path};
         trace.owner = owner_of(name, process, &trace.part);
-        // Clocks of file systems may be coarse: what another process wrote at that very time is
-        // older, since processes take longer to start.
+        // Clocks of file systems may be coarse. A trace of another process with exactly this time
+        // is older than the run, because processes take longer to start.
         const bool old = is_before(status.st_mtim, since);
         const bool same_time = !old && !is_before(since, status.st_mtim);
         if (!old && (trace.owner != TraceOwner::kOther || !same_time)) {

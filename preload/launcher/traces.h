@@ -1,4 +1,4 @@
-// The traces that a run left in its folder.
+// The traces of a run in its folder.
 #pragma once
 
 #include <ctime>
@@ -10,26 +10,28 @@
 
 namespace fragtrace::launcher {
 
-// Makes the folder where it is missing and returns its absolute path, since the program may change
-// its folder before its first CUDA call. Throws a Refusal where it cannot be made or written into.
+// Creates the folder if it is missing. Returns its absolute path, because the program may change
+// its current folder before its first CUDA call. Throws a Refusal if the folder cannot be created
+// or written to.
 std::string prepare_folder(const std::string& name);
 
-// The time now, by the clock of the folder's file system, which may be another machine's.
+// Returns the current time by the clock of the folder's file system, which may be another
+// machine's.
 timespec folder_time(const std::string& folder);
 
-// The traces that were written since then. Those of `process` come first, and its newest part
-// before the other parts; then come those of other processes, the largest first.
+// Returns the traces written since then. The ones of `process` come first, its newest part before
+// its other parts. The ones of other processes follow, largest first.
 std::vector<std::string> find_traces(const std::string& folder,
                                      const timespec& since,
                                      pid_t process);
 
 enum class TraceOwner { kProcess, kPartOfProcess, kOther };
 
-// Read from the name of a trace: NAME.PID.ftrace, NAME.PID.N.ftrace or NAME.PID.partN.ftrace.
-// `part` gets N.
+// Determines the owner from the name of a trace: NAME.PID.ftrace, NAME.PID.N.ftrace or
+// NAME.PID.partN.ftrace. `part` becomes N.
 TraceOwner owner_of(std::string_view file_name, pid_t process, unsigned long* part);
 
-// The path as a user would type it in `folder`, quoted for a shell.
+// Returns the path as a user in `folder` would type it, quoted for a shell.
 std::string shell_path(std::string_view path, std::string_view folder);
 
 }  // namespace fragtrace::launcher

@@ -1,4 +1,5 @@
-// What programs and the Python module call to mark their phases; <fragtrace/mark.h> declares it.
+// Functions that programs and the Python module call to mark phases; <fragtrace/mark.h> declares
+// them.
 #include "recorder/ranges.h"
 
 using namespace fragtrace;

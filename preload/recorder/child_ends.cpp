@@ -1,7 +1,8 @@
-// Which signal killed a recorded child. A process without a handler cannot note it, and must not
-// install one; the kernel tells its parent alone. A parent that has this library too notes the
-// signal in the ring that the child left, where the analyzer finds it. The functions that wait give
-// what they always give, and wait no longer: the ring is looked for only after a child was killed.
+// Records which signal killed a recorded child. A process without a handler cannot record that
+// itself, and the recorder must not install one; the kernel reports it only to the parent. If the
+// parent has this library too, it writes the signal into the ring that the child left, where the
+// analyzer finds it. The wait functions return the same as without the recorder and do not wait
+// longer: the ring is looked up only after a child was killed.
 #include <fragtrace/format.h>
 
 #include "recorder/ring.h"
@@ -27,7 +28,8 @@ namespace {
 
 constexpr const char* kRingFolder = "FRAGTRACE_RING_DIRECTORY=";
 
-// The value as the process was started with it: another thread may be changing the environment.
+// Reads the value from the process's start, because another thread may be changing the environment
+// now.
 void ring_folder(Text* folder) {
     const int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
     char bytes[512];
@@ -56,8 +58,8 @@ void ring_folder(Text* folder) {
     }
 }
 
-// Since this process began. A ring that nobody has written since then is not a child's: numbers of
-// processes are used again.
+// Time since this process began. A ring that was last written before that is not of a child:
+// process ids are reused.
 uint64_t age_ns() {
     constexpr uint64_t kTick_ns = kSecond_ns / 100;
     const uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
@@ -72,7 +74,7 @@ bool is_of_a_child(const struct stat& file) {
            written_ns + age_ns() >= clock_ns(CLOCK_REALTIME);
 }
 
-// -1 if it is not a child's. Rings are read-only until their process has ended.
+// Returns -1 if the ring is not of a child. A ring's file is read-only until its process has ended.
 int open_ring_of_a_child(const char* path) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
@@ -119,7 +121,7 @@ void note_in_ring(const char* path, int signal) {
     close(fd);
 }
 
-// A handler of SIGCHLD may run on a stack of a few KiB.
+// A SIGCHLD handler may run on a stack of a few KiB, too small for this work.
 bool on_signal_stack() {
     stack_t stack{};
     return sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) != 0;
@@ -152,15 +154,15 @@ using WaitId = int (*)(idtype_t, id_t, siginfo_t*, int);
 Wait4 g_wait4;
 WaitId g_waitid;
 
-// Handlers of signals, and children of programs with threads, may wait and may not call dlsym(): it
-// is called when the library is loaded, or by the constructor of another one that waits before
-// that. For waitid(), which few use, it is called at the first call: a look-up is a cost to every
+// Signal handlers and children of multi-threaded programs may call wait4() but not dlsym(). So
+// dlsym() runs when the library is loaded, or earlier if another library's constructor waits. For
+// the rarely used waitid(), it runs at the first call, because each look-up costs time in every
 // process.
 __attribute__((constructor)) void find_wait4() {
     g_wait4 = reinterpret_cast<Wait4>(dlsym(RTLD_NEXT, "wait4"));
 }
 
-// What wait(), waitpid(), wait3() and wait4() are in the C library, too.
+// The C library, too, implements wait(), waitpid(), wait3() and wait4() by one function.
 pid_t wait_and_note(pid_t pid, int* status, int options, rusage* used) {
     if (g_wait4 == nullptr) {
         find_wait4();
@@ -173,7 +175,7 @@ pid_t wait_and_note(pid_t pid, int* status, int options, rusage* used) {
     int* const told = status == nullptr ? &own : status;
     const pid_t child = g_wait4(pid, told, options, used);
     if (child > 0 && WIFSIGNALED(*told)) {
-        const SlowPath slow_path;  // cancelled here, the thread would lose its child's status
+        const SlowPath slow_path;  // a cancellation here would lose the child's status
         note_signal(child, WTERMSIG(*told));
     }
     return child;
@@ -211,7 +213,7 @@ __attribute__((visibility("default"))) int waitid(idtype_t which,
     WaitId real = load_relaxed(&g_waitid);
     if (real == nullptr) {
         real = reinterpret_cast<WaitId>(dlsym(RTLD_NEXT, "waitid"));
-        store_relaxed(&g_waitid, real);  // the same for every thread
+        store_relaxed(&g_waitid, real);  // every thread finds the same function
     }
     if (real == nullptr) {
         errno = ENOSYS;

@@ -14,14 +14,14 @@
 namespace fragtrace::preload {
 namespace {
 
-// What the program has asked for, which counts more than the environment. Of the process, not of a
-// session: forked children keep it.
+// The program's last request, which has priority over the environment. It belongs to the process,
+// not to a session: forked children keep it.
 enum Wish : uint32_t { kNoWish = 0, kStart = 1, kStop = 2 };
 
 uint32_t g_wish;
-uint64_t g_starts_at_ns;  // CLOCK_MONOTONIC; 0 = not by time
+uint64_t g_starts_at_ns;  // CLOCK_MONOTONIC; 0 = no start by time
 uint32_t g_signals;
-Lock g_lock;  // of those who start and stop
+Lock g_lock;  // for threads that start or stop recording
 
 constexpr uint64_t kPatience_ns = 5 * kSecond_ns;
 
@@ -35,7 +35,7 @@ EventRecord own_event(const Session* session, EventKind kind) {
     return event;
 }
 
-// Straight into the ring: the drain, too, has something to say.
+// Writes to the ring directly, because the drain may call this too.
 bool record_stop(Session* session) {
     uint64_t sequence = session->ring.try_claim();
     if (sequence == 0 && flush_now(session)) {
@@ -49,7 +49,8 @@ bool record_stop(Session* session) {
     return true;
 }
 
-// With g_lock. Events have stacks a little before recording starts, rather than none after it.
+// Needs g_lock. Stacks are switched on first: so a few events before the start have stacks, and
+// none after it lacks them.
 bool start_again(Session* session) {
     if (session->stopped == 0) {
         return true;
@@ -77,13 +78,15 @@ bool stop_now(Session* session) {
     return true;
 }
 
-// The session that runs. Without one the wish is left to the session that will start, which is
-// `for_later`; nullptr without that where there is nothing to control. A start that another thread
-// has begun may have asked for wishes already: its end is waited for.
+// Returns the running session, or nullptr if there is none to control. Without a session, the
+// request is stored for the next session, and `for_later` is true if one may start. If another
+// thread is starting a session, it may have read the request already: so this waits for the start
+// to finish.
 Session* session_to_control(Wish wish, bool* for_later) {
     uint32_t state = load_acquire(&g_session.state);
     if (state != kRunning) {
-        // In one order with the start's own store and load: one of the two sees the other's.
+        // Sequentially consistent with the starting thread's store and load: one of the two threads
+        // sees the other's store.
         __atomic_store_n(&g_wish, uint32_t{wish}, __ATOMIC_SEQ_CST);
         state = __atomic_load_n(&g_session.state, __ATOMIC_SEQ_CST);
         *for_later = state == kIdle && may_record();
@@ -98,11 +101,11 @@ void on_signal(int /*signal*/) {
         count_up(&g_signals);
         wake_drain(&g_session);
     } else if (state == kIdle && load_acquire(&g_wish) == kStop) {
-        store_release(&g_wish, uint32_t{kStart});  // a forked child, before its first event
+        store_release(&g_wish, uint32_t{kStart});  // in a forked child, before its first event
     }
 }
 
-// Only where the program left the signal alone. False if it did not.
+// Installs the handler unless the program uses the signal. Returns false if it does.
 bool install_handler(int signal) {
     struct sigaction now {};
 
@@ -110,7 +113,7 @@ bool install_handler(int signal) {
         return false;
     }
     if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == on_signal) {
-        return true;  // of the parent's session
+        return true;  // installed by the parent's session
     }
     if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) {
         return false;
@@ -129,8 +132,8 @@ bool install_handler(int signal) {
 bool may_record() {
     const uint32_t state = load_acquire(&g_session.state);
     if (state == kIdle && option_off()) {
-        // Settled: asking the environment at each call would cost time, and may meet a thread that
-        // changes it.
+        // The answer is stored: reading the environment at each call would cost time, and another
+        // thread may change the environment meanwhile.
         uint32_t idle = kIdle;
         __atomic_compare_exchange_n(
             &g_session.state, &idle, uint32_t{kOff}, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -211,16 +214,17 @@ void serve_control(Session* session) {
         session->control_signals_served = signals;
         write_copy(session, "signal");
     } else if (load_acquire(&session->stopped) != 0 ? start_recording() : stop_recording()) {
-        session->control_signals_served = signals;  // else at the next look
+        session->control_signals_served = signals;  // otherwise tried again at the next call
     }
 }
 
 }  // namespace fragtrace::preload
 
-// What programs call; <fragtrace/mark.h> declares them. 0: done, -1: there is nothing to control.
+// Functions that programs call; <fragtrace/mark.h> declares them. Return 0 on success, -1 if there
+// is nothing to control.
 extern "C" {
 
-// What was held before is in the file when this returns.
+// When this returns, the file contains all allocations that were live before the start.
 __attribute__((visibility("default"), used)) int fragtrace_start() {
     using namespace fragtrace::preload;
     const SlowPath slow_path;
@@ -241,7 +245,7 @@ __attribute__((visibility("default"), used)) int fragtrace_stop() {
     return scope.entered() && fragtrace::preload::stop_recording() ? 0 : -1;
 }
 
-// Everything recorded so far is in a file when this returns; with a flight recorder in a copy.
+// When this returns, everything recorded so far is in a file; with a flight recorder, in a copy.
 __attribute__((visibility("default"), used)) int fragtrace_write() {
     using namespace fragtrace::preload;
     const SlowPath slow_path;

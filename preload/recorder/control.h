@@ -1,12 +1,14 @@
-// Recording on and off while the process runs: by call, by signal, by environment and by time.
+// Starts and stops recording while the process runs: by call, by signal, by environment variable
+// and by time.
 //
-// While recording is stopped, events go through the ring as always, but without stacks, and the
-// drain tells the live table of them and throws them away. So a start knows what is held then:
-// its event sets numbers aside for a checkpoint, which the drain writes behind it. The two events
-// that bracket a gap stand among the others, in the ring as in the trace: what lies between them
-// is not written, whatever thread it came from. A process that begins stopped has no file, and its
-// ring no name, before its first start. A signal only leaves a wish; the drain serves it, because
-// a handler may have interrupted anything.
+// While recording is stopped, events still go through the ring, but without stacks. The drain
+// updates the live table with them and discards them. So a start knows all live allocations: its
+// event reserves sequence numbers for a checkpoint, which the drain writes directly after it.
+//
+// The stop and start events stand among the other events, in the ring and in the trace. Events
+// between the two are not written, whatever their thread. A process that begins stopped has no
+// trace file, and its ring has no name, before the first start. A signal handler only records the
+// request, because it may have interrupted anything; the drain serves the request.
 #pragma once
 
 #include <stdint.h>
@@ -15,28 +17,31 @@ namespace fragtrace::preload {
 
 struct Session;
 
-// For a state other than kRunning: may an event that comes now be recorded, or start the session?
+// For states other than kRunning: returns whether an event may be recorded now, or start the
+// session.
 bool may_record();
 
-// Whether the session that starts now is to be stopped at first.
+// Returns whether the session that starts now is stopped at first.
 bool begins_stopped();
 
-// False when there is nothing to start (switched off, failed) or to stop. Not with the flush lock.
+// Return false if there is nothing to start (switched off, failed) or to stop. The caller must not
+// own the flush lock.
 bool start_recording();
 bool stop_recording();
 
-// For start_writing(), with the flush lock: the event that ends a gap, for a checkpoint of `held`
-// events and of those that wait in the ring. False if that is full.
+// For start_writing(), with the flush lock: records the event that ends a gap. The event reserves
+// numbers for a checkpoint of `held` events and of the events that wait in the ring. Returns false
+// if the ring is full.
 bool record_start(Session* session, uint64_t held);
 
-// For a session that starts: the signal's handler.
+// Installs the signal handler, for a session that starts.
 void begin_control(Session* session);
 
-// For the child after a fork, of its parent's session.
+// For the child after a fork: keeps the control state of its parent's session.
 void keep_control_in_child(const Session* session);
 
-// By the drain, without its lock: starts when it is time, does what the signals since the last call
-// asked for.
+// Called by the drain without the flush lock: starts recording when it is time, and serves the
+// signals since the last call.
 void serve_control(Session* session);
 
 }  // namespace fragtrace::preload

@@ -19,23 +19,25 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr uint64_t kDrainInterval_ns = 100 * kMillisecond_ns;
-// Small batches compress badly; a quiet program's events may wait in the ring, where they are safe.
+// Small batches compress badly. The events of a quiet program can wait in the ring, where they are
+// safe.
 constexpr uint64_t kQuietInterval_ns = kSecond_ns;
-// The host waits for room while the drain gets on: one that has freed no slot for so long hangs on
-// its disk, and one that is merely slow to be scheduled costs no event.
+// Host threads wait for room while the drain makes progress. A drain that frees no slot for this
+// long hangs on its disk. A drain that is only scheduled late must not cost events.
 constexpr uint64_t kRoomPatience_ns = 200 * kMillisecond_ns;
-// And in all no longer than this and one part in so many of the time since the start. The time
-// counts once, however many threads wait.
+// All waits together are limited to this allowance plus 1/kWaitShare of the time since the start.
+// Simultaneous waits of several threads count once.
 constexpr uint64_t kWaitAllowance_ns = 2 * kSecond_ns;
 constexpr uint64_t kWaitShare = 25;
-// After which a claimed slot that nobody fills is given up: its thread died inside record().
+// After this time, a claimed slot that is not filled is given up: its thread died inside record().
 constexpr uint64_t kUnfinishedPatience_ns = 5 * kSecond_ns;
 constexpr uint64_t kUnfinishedPatienceAtEnd_ns = 100 * kMillisecond_ns;
 constexpr int kTriesToStart = 10;
 constexpr uint64_t kFlushLockPatience_ns = 2 * kSecond_ns;
 constexpr uint64_t kTaskPatience_ns = 2 * kSecond_ns;
-constexpr uint64_t kCopyPatience_ns = 10 * kSecond_ns;  // a flight recorder's two parts are copied
-// Of the first event for its file: in time the file is there before a program can be killed.
+constexpr uint64_t kCopyPatience_ns = 10 * kSecond_ns;  // it copies two parts of a flight recorder
+// The first event waits this long for its file. That suffices for the file to exist before the
+// program can be killed.
 constexpr uint64_t kBeginPatience_ns = 200 * kMillisecond_ns;
 constexpr size_t kDrainStack_bytes = 256 * 1024;
 
@@ -62,7 +64,7 @@ bool resume(Session* session) {
     }
     bool marked = false;
     for (int i = 0; i < kTriesToStart && !marked; ++i) {
-        flush(session, kUnfinishedPatienceAtEnd_ns, false);  // makes room, too
+        flush(session, kUnfinishedPatienceAtEnd_ns, false);  // also makes room
         marked = record_start(session, session->parts.live.event_count());
     }
     if (marked) {
@@ -128,7 +130,7 @@ bool perform(Session* session, const DrainTask& task) {
     return false;
 }
 
-// On the drain.
+// Runs on the drain thread.
 void serve_tasks(Session* session) {
     const uint32_t asked = load_acquire(&session->asked);
     if (asked == session->served) {
@@ -154,7 +156,7 @@ bool wait_until_served(const Session* session, uint64_t until_ns) {
     }
 }
 
-// False, too, when it was not done in time; the drain may do it yet.
+// Returns false also if the task was not done in time; the drain may still do it later.
 bool ask(Session* session, const DrainTask& task, uint64_t patience_ns = kTaskPatience_ns) {
     if (!session->drain_runs || t_thread.is_drain) {
         return perform(session, task);
@@ -164,7 +166,8 @@ bool ask(Session* session, const DrainTask& task, uint64_t patience_ns = kTaskPa
     if (!session->ask_lock.lock_within(patience)) {
         return false;
     }
-    bool served = wait_until_served(session, until_ns);  // what somebody else gave up to wait for
+    bool served = wait_until_served(session, until_ns);  // an earlier task whose sender stopped
+                                                         // waiting
     if (served) {
         session->task = task;
         __atomic_fetch_add(&session->asked, 1, __ATOMIC_RELEASE);
@@ -172,21 +175,22 @@ bool ask(Session* session, const DrainTask& task, uint64_t patience_ns = kTaskPa
         served = wait_until_served(session, until_ns);
     }
     const bool done = served && session->task_done;
-    // The file may be slow to be made, and is not waited for; that is no sign of a drain that
-    // hangs.
+    // Creating the file may be slow, and nobody waits for it longer. That does not mean that the
+    // drain hangs.
     store_relaxed(&session->drain_hangs, !served && task.kind != DrainTask::kBegin);
     session->ask_lock.unlock();
     return done;
 }
 
-// It inherits the policy and the processors of the thread that makes it, which may be real-time and
-// tied to one that it does not leave. Those of the main thread are the process's own, as far as
-// anybody can tell.
+// The drain inherits the scheduling policy and the processors of the thread that creates it. That
+// thread may be real-time and bound to a processor that it never leaves. The main thread's
+// processors are the best guess for those of the process.
 void leave_the_starters_processor() {
     const sched_param usual{};
     pthread_setschedparam(pthread_self(), SCHED_OTHER, &usual);
     cpu_set_t processors;
-    if (sched_getaffinity(getpid(), sizeof processors, &processors) == 0) {  // the main thread's
+    if (sched_getaffinity(getpid(), sizeof processors, &processors) == 0) {  // getpid() selects the
+                                                                             // main thread
         sched_setaffinity(0, sizeof processors, &processors);
     }
 }
@@ -207,7 +211,7 @@ void* drain_main(void* argument) {
         if (worth_flushing(session, last_flush_ns) && session->flush_lock.lock_within(kSecond_ns)) {
             flush(session, kUnfinishedPatience_ns, false);
             if (session->ended && !session->file.has_index()) {
-                session->file.write_index();  // chunks that came after the end have cut it off
+                session->file.write_index();  // chunks written after the end have cut off the index
             }
             session->flush_lock.unlock();
             last_flush_ns = clock_ns(CLOCK_MONOTONIC);
@@ -238,7 +242,8 @@ void start_drain(Session* session) {
     }
     session->drain_runs = error == 0;
     if (session->drain_runs) {
-        // The thread does it, too, but may not have run yet: nobody is to see it by another name.
+        // The thread sets its name too, but may not have run yet. No observer should see another
+        // name.
         pthread_setname_np(thread, "fragtrace");
     }
     pthread_attr_destroy(&attributes);
@@ -261,7 +266,7 @@ uint64_t claim_when_room(Session* session) {
         return flush_now(session) ? session->ring.try_claim() : 0;
     }
     if (load_relaxed(&session->gave_up_at) == load_relaxed(&session->room_made) + 1) {
-        return 0;  // the drain hangs, and somebody has waited for it
+        return 0;  // the drain hangs, and another thread has already waited in vain
     }
     const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
     if (__atomic_fetch_add(&session->room_waiters, 1, __ATOMIC_ACQ_REL) == 0) {
@@ -318,7 +323,8 @@ bool write_copy(Session* session, const char* why) {
 }
 
 void end_trace(Session* session, EndReason reason, bool last) {
-    // Not by the drain: what is recorded from here on is written by whoever records it, if need be.
+    // Set here and not by the drain: from now on, a thread that records an event also writes it if
+    // needed.
     store_release(&session->finished, last ? kFinishedLast : kFinished);
     const DrainTask task{.kind = DrainTask::kEnd, .reason = reason, .last = last};
     ask(session, task, session->options.flight ? kCopyPatience_ns : kTaskPatience_ns);

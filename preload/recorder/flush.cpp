@@ -13,7 +13,7 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr uint32_t kNodesPerChunk = 65536;
-// Between attempts to make the file, each twice the one before.
+// Pause between attempts to create the file; it doubles after each failure.
 constexpr uint64_t kFirstPause_ns = kSecond_ns;
 constexpr uint64_t kLongestPause_ns = 60 * kSecond_ns;
 
@@ -31,7 +31,7 @@ void write_modules(Session* session) {
         return;
     }
     if (version.removed != session->modules_written.removed) {
-        forget_unloaded_code();  // the C library unloads modules of its own without dlclose()
+        forget_unloaded_code();  // the C library unloads its own modules without dlclose()
     }
     ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
     const uint32_t count = encode_modules(&out);
@@ -86,15 +86,15 @@ bool write_code(Session* session) {
     return true;
 }
 
-// A node that was numbered but not filled belongs to a thread between two stores; the events at
-// hand cannot refer to it, but its number lies below theirs, and later ones may refer to it.
+// A node with a number but no content belongs to a thread between two stores. The current events
+// cannot refer to it. But its number is smaller than theirs, and later events may refer to it.
 void wait_until_filled(const StackNode* node) {
     constexpr int kYields = 100;
     constexpr int kTries = kYields + 400;
     for (int i = 0; i < kTries && load_acquire(&node->frame) == 0; ++i) {
         if (i < kYields) {
             yield_cpu();
-        } else {  // not running: on a busy machine that can last some time slices
+        } else {  // the thread is not running: on a busy machine that can last some time slices
             const uint32_t never = 0;
             futex_wait(&never, 0, kMillisecond_ns / 4);
         }
@@ -123,7 +123,7 @@ bool write_nodes(Session* session) {
     return true;
 }
 
-// Published events from `first` on, at most one batch, none above `last`.
+// Returns the number of published events from `first` on: at most one batch, none after `last`.
 uint32_t published_from(const Session* session, uint64_t first, uint64_t last) {
     uint32_t count = 0;
     while (first + count <= last && count < TraceFile::kBatchEvents &&
@@ -149,7 +149,8 @@ bool write_events(Session* session, uint64_t first, uint32_t count) {
     if (!make_room(session)) {
         return write_or_count(session, session->file.refuse(EFBIG));
     }
-    // In this order: a reader that meets an event has met all that the event refers to.
+    // The order matters: a reader that finds an event has already found all that the event refers
+    // to.
     bool written = write_facts(session) && write_code(session) && write_nodes(session);
     if (written) {
         ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
@@ -167,14 +168,14 @@ bool write_events(Session* session, uint64_t first, uint32_t count) {
     return written;
 }
 
-// Where writing fails, events wait in the ring for better times while there is room for others: an
-// error may pass, and the host must not wait for a full disk.
+// If a write fails, events wait in the ring as long as half of it stays free: the error may pass,
+// and the host must not wait for a full disk.
 bool may_wait(const Session* session, bool at_end) {
     const RingHeader* header = session->ring.header;
     return !at_end && load_relaxed(&header->head) - header->tail <= header->slot_count / 2;
 }
 
-// Waits for a claimed slot to be filled; false when it is given up.
+// Waits until a claimed slot is filled. Returns false if it is given up.
 bool wait_until_published(const Session* session, uint64_t sequence, uint64_t patience_ns) {
     const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
     while (!session->ring.is_published(sequence)) {
@@ -225,7 +226,7 @@ bool make_file(Session* session, bool at_end) {
 
 namespace {
 
-// What there is no file for is lost at the end.
+// Events without a file are lost at the end.
 void give_up(Session* session, uint64_t last) {
     RingHeader* header = session->ring.header;
     if (header->tail < last) {
@@ -234,8 +235,8 @@ void give_up(Session* session, uint64_t last) {
     }
 }
 
-// Behind the event that started recording again, for which numbers were set aside. The tail comes
-// first: the host must not wait for what a large checkpoint takes.
+// Writes the start event and the checkpoint for which it reserved numbers. The tail advances before
+// the checkpoint is written: the host must not wait for a large checkpoint.
 bool resume_writing(Session* session, uint64_t started, bool at_end) {
     const uint64_t last = started + session->ring.slot_of(started).size;
     if (!make_file(session, at_end)) {
@@ -251,12 +252,12 @@ bool resume_writing(Session* session, uint64_t started, bool at_end) {
     session->writes = true;
     advance_tail(session, last);
     write_or_count(session, write_checkpoint(session));
-    session->parts.out_of_memory = false;  // of the gap
+    session->parts.out_of_memory = false;  // an out-of-memory during the gap does not count
     return true;
 }
 
-// Events that were followed go into the file, or nowhere while recording is stopped. False when
-// they wait.
+// Writes events that the live table has seen, or discards them while recording is stopped. Returns
+// false if they must wait.
 bool pass_on(Session* session, uint64_t first, uint32_t count, bool at_end) {
     const uint64_t last = first + count - 1;
     const EventKind kind = session->ring.slot_of(last).kind;
@@ -280,8 +281,8 @@ bool pass_on(Session* session, uint64_t first, uint32_t count, bool at_end) {
     return true;
 }
 
-// Somebody has removed the trace, or cut it: what was in it is lost. The next one is not made at
-// once: whoever removes a folder must find it empty in the end.
+// The trace was removed or cut by somebody: its content is lost. The next file is not created at
+// once, so that somebody who removes a folder finds it empty in the end.
 void lose_file(Session* session) {
     constexpr uint64_t kPause_ns = 5 * kSecond_ns;
     session->lost_removed = session->ring.header->tail;
@@ -294,7 +295,7 @@ void lose_file(Session* session) {
     session->file_pause_ns = kPause_ns;
 }
 
-// It begins with what is held.
+// Starts the replacement file with all live allocations.
 void begin_again(Session* session) {
     session->replaces_file = false;
     if (write_tables(session) &&
@@ -341,7 +342,8 @@ void flush(Session* session, uint64_t unfinished_patience_ns, bool at_end) {
             if (at_end) {
                 give_up(session, last);
             } else if (session->replaces_file && !may_wait(session, at_end)) {
-                const uint64_t before = session->ring.header->tail;  // followed, not written
+                const uint64_t before = session->ring.header->tail;  // these events update the live
+                                                                     // table but are not written
                 move_events(session, last, unfinished_patience_ns, at_end);
                 session->lost_removed += session->ring.header->tail - before;
             }

@@ -1,7 +1,8 @@
-// From the ring into the trace file: events, with everything that is needed to read them.
+// Writes events from the ring into the trace file, with all that is needed to read them.
 //
-// All of it with the session's flush lock. An event's slot is freed after its chunk was handed to
-// the kernel. Where the file cannot be made or written, events wait in the ring while it has room.
+// All functions need the session's flush lock. An event's slot becomes free once its chunk is
+// passed to the kernel. If the file cannot be created or written, events wait in the ring as long
+// as it has room.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -12,16 +13,17 @@ namespace fragtrace::preload {
 
 struct Session;
 
-// True once there is a file. After a failure it is tried again, at intervals, and `at_end`.
+// Returns true if there is a file. After a failure, tries again at intervals and `at_end`.
 bool make_file(Session* session, bool at_end);
 
-// Everything published so far. A slot that was claimed is waited for so long before it is given up.
-// `at_end`: what cannot be written is lost, and all losses are told.
+// Writes all events published so far. Waits up to `unfinished_patience_ns` for a claimed slot that
+// is not filled yet, then gives it up. `at_end`: events that cannot be written are lost, and all
+// losses are recorded.
 void flush(Session* session, uint64_t unfinished_patience_ns, bool at_end);
 
-// For a part that begins: modules, facts, code and nodes, as far as the file lacks them.
+// For a new part: writes the modules, facts, code and nodes that the file does not have yet.
 bool write_tables(Session* session);
-// The chunk that says how the recording ends.
+// Writes the chunk that says how the recording ended.
 bool write_end(Session* session, EndReason reason);
 
 }  // namespace fragtrace::preload

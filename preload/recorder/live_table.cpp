@@ -13,7 +13,7 @@ constexpr size_t kLeastCapacity = 2048;
 constexpr size_t kMostCapacity = size_t{1} << 31;
 constexpr size_t kCachedCapacity = 4096;  // 400 KiB
 
-// Things with the same key are neighbours: a block's free looks for two of them.
+// Things with the same key get neighbouring places: the free of a block looks up two of them.
 uint32_t hash_of(uint64_t key, uint8_t thing) {
     const uint64_t mixed = (key ^ (key >> 32)) * 0x9e3779b97f4a7c15u;
     return static_cast<uint32_t>(mixed >> 32) + thing;
@@ -44,7 +44,7 @@ void LiveTable::abandon() {
     capacity_ = end_ = used_ = 0;
 }
 
-// The place of its number, or the free one where that belongs.
+// Returns the place of an entry's number, or the free place where the number belongs.
 LiveTable::Place* LiveTable::place_of(Thing thing, uint64_t key) const {
     const uint32_t hash = hash_of(key, static_cast<uint8_t>(thing));
     for (size_t at = hash;; ++at) {
@@ -65,7 +65,7 @@ LiveTable::Entry* LiveTable::find(Thing thing, uint64_t key) const {
     return &entries_[place_of(thing, key)->entry];
 }
 
-// Twice as many entries; they keep their numbers.
+// Doubles the number of entries; entries keep their numbers.
 bool LiveTable::grow() {
     if (capacity_ == kMostCapacity) {
         return false;
@@ -97,7 +97,7 @@ bool LiveTable::grow() {
     return true;
 }
 
-// Into a table of a quarter of the size, if there is memory for it.
+// Copies everything into a table of at least a quarter of the size, if there is memory for it.
 void LiveTable::shrink() {
     LiveTable smaller;
     if (!smaller.create()) {
@@ -157,7 +157,7 @@ void LiveTable::erase(Thing thing, uint64_t key) {
     }
 }
 
-// Numbers behind the gap that would not be found any more move up into it.
+// Closes the gap: moves later numbers into it that could not be found any more because of it.
 void LiveTable::remove(Place* gap) {
     Entry& entry = entries_[gap->entry];
     count_held(entry, false);
@@ -176,8 +176,8 @@ void LiveTable::remove(Place* gap) {
     places_[hole].entry = 0;
 }
 
-// Memory of the device that the process holds. Physical memory is taken to end with its last
-// handle, as the framework's allocator unmaps it before.
+// Counts the live device memory of the process. Physical memory is assumed to end with its last
+// handle, because the framework's allocator unmaps it before.
 void LiveTable::count_held(const Entry& entry, bool begins) {
     uint64_t bytes = 0;
     if (entry.thing == Thing::kDevice) {
@@ -196,15 +196,16 @@ uint64_t LiveTable::held_bytes(uint16_t device) const {
     return device < kMostDevices ? held_bytes_[device] : 0;
 }
 
-// What the driver would report now if only this process has changed anything since. While in the
-// table, a report keeps in `address` what was held when it was made.
+// Returns what the driver would report now if only this process had changed anything since the
+// report. While a report is in the table, its `address` is the live device memory at the time of
+// the report.
 EventRecord LiveTable::free_memory_now(const EventRecord& report) const {
     EventRecord now = report;
     const uint64_t available = report.size + report.address;
     const uint64_t held = held_bytes(report.device);
     now.size = available > held ? available - held : 0;
     now.address = 0;
-    now.flags |= kFlagByPool;  // the program asked for another one
+    now.flags |= kFlagByPool;  // the program did not request this report
     return now;
 }
 
@@ -225,12 +226,12 @@ void LiveTable::fetch(const EventRecord& sooner, const EventRecord& later) const
     const Place* place = home(hash);
     if (place->hash == hash) {
         __builtin_prefetch(&entries_[place->entry], 1);
-        __builtin_prefetch(&entries_[place->entry].event.thread, 1);  // on the next line
+        __builtin_prefetch(&entries_[place->entry].event.thread, 1);  // in the next cache line
     }
     __builtin_prefetch(home(hash_of(later.address, static_cast<uint8_t>(Thing::kBlock))), 1);
 }
 
-// Things that are begun several times and end with the last of as many ends.
+// For things that can begin several times and end only with as many ends.
 void LiveTable::count(Thing thing, uint64_t key, const EventRecord& event, bool up) {
     Entry* entry = find(thing, key);
     if (up) {
@@ -295,7 +296,7 @@ void LiveTable::copy_to(EventRecord* events) const {
         if (a_reports != b_reports) {
             return b_reports;
         }
-        // A retained handle's own event comes first.
+        // A retained handle's creating event comes first.
         const bool a_retains = a.kind == EventKind::kPhysicalRetain;
         const bool b_retains = b.kind == EventKind::kPhysicalRetain;
         return a.sequence != b.sequence ? a.sequence < b.sequence : a_retains < b_retains;

@@ -1,14 +1,14 @@
-// What is held at this moment, in all layers: the events of a trace that still matter.
+// The live table: all live allocations of all layers, as the events of the trace that still matter.
 //
-// Fed by the drain with every event in order, read when a part of the trace begins with a
-// checkpoint. Keeps an allocation as the event that made it, until the event that ends it; of what
-// a program sets (a memory fraction, a pool's attributes), the last event. The last report of free
-// memory is brought up to date by what the process has allocated and freed since. Grows with what
-// is held and shrinks with it, in memory from the kernel: about 105 bytes an entry. One user at a
-// time.
+// The drain updates it with every event, in order. It is read when a part of the trace begins with
+// a checkpoint. An allocation is kept as the event that began it, until the event that ends it. For
+// settings of the program (a memory fraction, a pool's attributes), the last event is kept. The
+// last report of free memory is adjusted by what the process has allocated and freed since then.
+// The table grows and shrinks with the number of live allocations, in memory from the kernel: about
+// 105 bytes per entry. It is not thread-safe.
 //
-// Entries lie densely, in no order, and do not move; a hash table of their numbers finds them. So
-// looking for one that is not there reads 8 bytes, and what few are held stays in the cache.
+// Entries are stored densely, in no order, and do not move; a hash table finds them by number. So a
+// lookup that finds nothing reads only 8 bytes, and a table with few entries stays in the cache.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -20,32 +20,33 @@ namespace fragtrace::preload {
 
 class LiveTable {
   public:
-    // False without memory; the table may then be abandoned.
+    // Returns false without memory. abandon() is then allowed.
     bool create();
     void abandon();
 
     void apply(const EventRecord& event);
 
-    // Makes the processor fetch what apply() will read for these, if they are a block's: `later` is
-    // called for again as `sooner`. Does nothing where the table is small enough for the cache.
+    // Prefetches the memory that apply() will read for these two events, if they are block events.
+    // Each event should be passed twice: first as `later`, then as `sooner`. Does nothing if the
+    // table is small enough for the cache.
     void fetch(const EventRecord& sooner, const EventRecord& later) const;
 
-    // Events that copy_to() gives.
+    // Returns the number of events that copy_to() writes.
     [[nodiscard]] uint64_t event_count() const;
-    // All of them by their sequence numbers, reports of free memory last. `events` has room for
-    // event_count().
+    // Copies all events in order of sequence number, reports of free memory last. `events` needs
+    // room for event_count().
     void copy_to(EventRecord* events) const;
 
-    // Memory that it takes.
+    // Returns the memory that the table uses.
     [[nodiscard]] uint64_t size_bytes() const {
         return end_ * sizeof(Entry) + 2 * capacity_ * sizeof(Place);
     }
 
-    [[nodiscard]] uint64_t lost() const { return lost_; }  // events that found no memory
+    [[nodiscard]] uint64_t lost() const { return lost_; }  // events lost for lack of memory
 
   private:
     struct Entry {
-        uint64_t key;    // free: the number of the next free one, 0 = none
+        uint64_t key;    // in a free entry: number of the next free entry, 0 = none
         uint32_t count;  // retains, uses, open ranges, pending events
         Thing thing;     // kNone: a free entry
         EventRecord event;
@@ -53,11 +54,11 @@ class LiveTable {
 
     struct Place {
         uint32_t hash;
-        uint32_t entry;  // its number, 0 = free
+        uint32_t entry;  // number of the entry, 0 = free
     };
 
     [[nodiscard]] Place* place_of(Thing thing, uint64_t key) const;
-    // The entry; one of kNone, which nobody writes to, where there is none.
+    // Returns the entry. If there is none: an entry with kNone, which nobody writes to.
     Entry* find(Thing thing, uint64_t key) const;
     Entry* put(Thing thing, uint64_t key, const EventRecord& event);
     void erase(Thing thing, uint64_t key);
@@ -68,7 +69,7 @@ class LiveTable {
     [[nodiscard]] EventRecord free_memory_now(const EventRecord& report) const;
     bool grow();
     void shrink();
-    // Removes the entries that do not outlive an event.
+    // Removes all entries for which `keep` returns false.
     using Keep = bool(const Entry& entry, const EventRecord& event);
     void forget(Keep* keep, const EventRecord& event);
 
@@ -92,8 +93,8 @@ class LiveTable {
     void remember_segment(Thing thing, const EventRecord& event);
     void give_segment_its_stream(const EventRecord& block);
 
-    // Memory that the framework's allocator has just obtained: whose stream and pool it serves is
-    // told by the first block in it, and outlives that block.
+    // Memory that the framework's allocator has just allocated. Its first block tells its stream
+    // and pool, which stay known after that block is freed.
     static constexpr uint32_t kNewSegments = 16;
     static constexpr uint16_t kMostDevices = 64;
 
@@ -102,14 +103,14 @@ class LiveTable {
         Thing thing;  // kNone = free
     };
 
-    Entry* entries_;   // numbers from 1; number 0 is the one of kNone
-    Place* places_;    // twice as many as capacity_: at most half of them are taken
+    Entry* entries_;   // numbers start at 1; entry 0 is the one with kNone
+    Place* places_;    // twice as many as capacity_: at most half are in use
     size_t capacity_;  // of entries_, a power of two
-    size_t end_;       // entries from here on were never used
+    size_t end_;       // entries from here on have never been used
     size_t used_;
     uint64_t free_;  // number of the first free entry below end_, 0 = none
     uint64_t lost_;
-    uint64_t held_bytes_[kMostDevices];  // device memory that entries stand for
+    uint64_t held_bytes_[kMostDevices];  // device memory of all entries, by device
     NewSegment new_segments_[kNewSegments];
     uint32_t new_segment_count_;
     uint32_t next_new_segment_;

@@ -1,4 +1,4 @@
-// What each kind of event does to the live table.
+// The effect of each kind of event on the live table.
 #include "recorder/live_table.h"
 
 namespace fragtrace::preload {
@@ -115,13 +115,13 @@ void LiveTable::begin_or_end(const EventRecord& event) {
             erase(Thing::kPoolAttribute, attribute_key(event, i));
         }
     }
-    // Allocations do not name their context: they end with the last context of the device.
+    // Allocations do not name their context, so they end with the last context of the device.
     if (event.kind == EventKind::kContextDestroy && !has_context(event.device)) {
         forget_device(event);
     }
 }
 
-// One call may undo several mappings, which follow each other unless some were not seen.
+// One call may undo several mappings. These are adjacent unless some were not recorded.
 void LiveTable::unmap_range(const EventRecord& event) {
     uint64_t at = event.address;
     const uint64_t end = event.address + event.size;
@@ -144,14 +144,14 @@ void LiveTable::unmap_range(const EventRecord& event) {
     }
 }
 
-// Imported memory is retained and released like one's own.
+// Imported memory is retained and released like memory of the process.
 LiveTable::Entry* LiveTable::find_physical(uint64_t handle) const {
     Entry* entry = find(Thing::kPhysical, handle);
     return entry->thing != Thing::kNone ? entry : find(Thing::kImport, handle);
 }
 
 void LiveTable::block_alloc(const EventRecord& event) {
-    forget_pending(event.address);  // its last completion was not seen
+    forget_pending(event.address);  // the event that completed its free was not seen
     put(Thing::kBlock, event.address, event);
     give_segment_its_stream(event);
 }
@@ -166,7 +166,8 @@ void LiveTable::block_free(const EventRecord& event) {
 }
 
 void LiveTable::pending_event(const EventRecord& event) {
-    event_complete(event);  // a handle that is used again has completed, unseen
+    event_complete(event);  // a handle that is reused must have completed, although that was not
+                            // seen
     if (find(Thing::kPendingFree, event.address)->thing != Thing::kNone &&
         put(Thing::kPendingEvent, event.extra, event) != nullptr) {
         ++find(Thing::kPendingFree, event.address)->count;
@@ -198,7 +199,7 @@ void LiveTable::forget_pending(uint64_t block) {
     }
 }
 
-// Frees whose block is gone, then events that no free waits for.
+// Removes pending frees without a block, then pending events without a pending free.
 void LiveTable::forget_orphans() {
     forget_without(Thing::kPendingFree, Thing::kBlock);
     forget_without(Thing::kPendingEvent, Thing::kPendingFree);
@@ -213,7 +214,7 @@ void LiveTable::forget_without(Thing thing, Thing needed) {
     }
 }
 
-// Ranges with an id end by it; the others are nested in their thread.
+// Ranges with an id end by that id; the others are nested in their thread.
 void LiveTable::range(const EventRecord& event) {
     const bool begins = event.kind == EventKind::kRangeBegin;
     if (event.address != 0) {
@@ -234,7 +235,7 @@ void LiveTable::range(const EventRecord& event) {
     }
 }
 
-// The innermost one of this kind and text; those inside of it stay open.
+// Ends the innermost range of this kind and text; ranges inside it stay open.
 void LiveTable::end_range_of_thread(const EventRecord& event, uint32_t open) {
     uint32_t at = open;
     while (at != 0) {
@@ -264,7 +265,7 @@ bool LiveTable::has_context(uint16_t device) const {
     return false;
 }
 
-// Everything that is held on the device; what is set for it stays.
+// Removes all live allocations of the device; its settings stay.
 void LiveTable::forget_device(const EventRecord& event) {
     forget(
         [](const Entry& entry, const EventRecord& reset) {
@@ -309,7 +310,7 @@ void LiveTable::forget_ranges(const EventRecord& event) {
         event);
 }
 
-// A report that another thread's call overlapped is worth less than an older one that none did.
+// A report that overlapped another thread's call is less reliable than an older one that did not.
 void LiveTable::memory_info(const EventRecord& event) {
     const Entry* known = find(Thing::kMemoryInfo, event.device);
     if ((event.flags & kFlagUnsettled) != 0 && known->thing != Thing::kNone &&

@@ -9,7 +9,7 @@
 namespace fragtrace::preload {
 namespace {
 
-// 64 bits of a hash stand for the whole: of 4,096 names, two are mistaken for each other once in
+// The 64-bit hash stands for the name. With 4,096 names, two of them have the same hash in one of
 // 10^12 programs.
 struct Entry {
     uint64_t hash;
@@ -20,7 +20,7 @@ constexpr uint32_t kEntries = 2 * kMostNumbers;
 
 struct Table {
     Entry entries[kEntries];
-    uint32_t count;  // their numbers follow kNumberOfTheRest
+    uint32_t count;  // assigned numbers; they follow kNumberOfTheRest
     bool full;
 };
 
@@ -44,7 +44,7 @@ uint64_t hash_of(const char* text) {
     return hash;
 }
 
-// The entry of a hash, or the free one where it belongs.
+// Returns the entry of a hash, or the free entry where it belongs.
 Entry* find(Table* table, uint64_t hash) {
     for (uint64_t at = hash;; ++at) {
         Entry* entry = &table->entries[at % kEntries];
@@ -59,7 +59,7 @@ void tell(const char* prefix, uint32_t number, const char* value) {
     record_fact(Text(key, sizeof key).add(prefix).add_number(number).c_str(), value);
 }
 
-// `describe(number)` writes the fact of a new number.
+// `describe(number)` writes the fact for a new number.
 template <typename Describe>
 uint32_t number_of(Table* table, uint64_t hash, Describe describe) {
     const uint32_t known = load_acquire(&find(table, hash)->number);
@@ -67,8 +67,8 @@ uint32_t number_of(Table* table, uint64_t hash, Describe describe) {
         return known;
     }
     const SlowPath slow_path;
-    // In a signal handler that interrupted the recorder its fact could not be written, and the
-    // number would stand for nothing.
+    // In a signal handler that interrupted the recorder, the number's fact could not be written, so
+    // the number would have no meaning.
     if (t_thread.inside_recorder || !g_lock.lock_within(50 * kMillisecond_ns)) {
         return kNumberOfTheRest;
     }

@@ -1,30 +1,30 @@
-// Names and pools as small numbers, which is how events carry them. What a number stands for is a
-// fact of the trace: "text.N" and "pool.N".
+// Small numbers for names and pools, because events have no room for texts. A fact of the trace
+// gives the meaning of a number: "text.N" or "pool.N".
 //
-// Numbers begin at 1, are the same for the life of the process and its forked children, and are
-// found again without a lock. Thread-safe; a new one takes a lock with a bounded wait.
+// Numbers start at 1 and are the same for the life of the process and its forked children. Finding
+// a known number needs no lock. Thread-safe; a new number takes a lock with a bounded wait.
 #pragma once
 
 #include <stdint.h>
 
 namespace fragtrace::preload {
 
-// The number that stands for all names, or pools, that came when the table was full.
+// Shared by all names, or pools, that are new when the table is full.
 inline constexpr uint32_t kNumberOfTheRest = 1;
 inline constexpr uint32_t kMostNumbers = 4096;
 
-// Of a name: a range, a mark, a function, settings. 0 for nullptr.
+// Returns the number of a name: a range, a mark, a function or settings. 0 for nullptr.
 uint32_t text_number(const char* text);
 
 enum class PoolOwner : uint8_t {
-    kPytorch,  // a private pool of the caching allocator: both halves of its MempoolId_t
-    kCuda,     // a memory pool of the driver: its handle, 0
+    kPytorch,  // a private pool of the caching allocator: both parts of its MempoolId_t
+    kCuda,     // a memory pool of the driver: its handle and 0
 };
 
-// Of a pool other than the default one, which is 0.
+// Returns the number of a pool. The default pool has no such number: its number is 0.
 uint32_t pool_number(PoolOwner owner, uint64_t first, uint64_t second);
 
-// For a forked child: the holder of the lock is gone.
+// For a forked child: the thread that owned the lock does not exist there.
 void reset_numbers_lock();
 
 }  // namespace fragtrace::preload

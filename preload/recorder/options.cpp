@@ -128,7 +128,7 @@ bool set_size_limit(Options* options, const char* value) {
     return true;
 }
 
-// A size, or a share with a per cent sign.
+// Accepts a size, or a share with a percent sign.
 bool set_keep_free(Options* options, const char* value) {
     char digits[8];
     const size_t size = strlen(value);
@@ -145,7 +145,7 @@ bool set_keep_free(Options* options, const char* value) {
     return parse_number(digits, 0, 99, &options->keep_free_percent);
 }
 
-// A switch, or the size that the last events may take.
+// Accepts a switch, or the maximum size of the last events.
 bool set_flight(Options* options, const char* value) {
     if (parse_switch(value, &options->flight)) {
         options->size_limit_bytes = options->flight ? kFlightSize_bytes : options->size_limit_bytes;
@@ -157,7 +157,7 @@ bool set_flight(Options* options, const char* value) {
 }
 
 bool parse_signal(const char* value, int* result) {
-    // Signals whose default is of no use to a program that does not handle them.
+    // Signals whose default action is useless for a program that does not handle them.
     constexpr struct {
         const char* name;
         int number;
@@ -213,7 +213,7 @@ constexpr Row kRows[] = {
 #undef FT_OPTION
 };
 
-// An empty value is the same as none.
+// An empty value counts as unset.
 bool is_set(const char* value) {
     return value != nullptr && *value != '\0';
 }

@@ -1,7 +1,7 @@
-// The recorder's settings: the variables of options.def, read when the session starts.
+// The recorder's settings: the environment variables of options.def, read when the session starts.
 //
-// Not read in the constructor: a Python script may set os.environ before it first uses CUDA, and
-// those settings have to count.
+// They are not read in the library's constructor: a Python script may set os.environ before its
+// first use of CUDA, and those settings must count.
 #pragma once
 
 #include <stdint.h>
@@ -18,9 +18,10 @@ struct Options {
     bool stacks_while_stopped;
     bool flight;                // keep a copy of the trace at each out-of-memory
     int control_signal;         // 0 = none
-    uint64_t size_limit_bytes;  // of the trace's parts together; 0 = one part without a limit
-    bool in_parts;              // from the start; else once half the limit is reached
-    uint64_t keep_free_bytes;   // of the file system, never taken
+    uint64_t size_limit_bytes;  // of all parts of the trace together; 0 = one part without a limit
+    bool in_parts;              // write parts from the start; otherwise once half of the limit is
+                                // reached
+    uint64_t keep_free_bytes;   // space of the file system that must stay free
     uint32_t keep_free_percent;
     uint64_t min_block_bytes;  // smaller blocks are not recorded
     uint32_t stack_depth;
@@ -31,19 +32,20 @@ struct Options {
     char rejected[128];                  // name of the first setting that could not be understood
 };
 
-// Reads all options; what cannot be understood keeps its default and is named in `rejected`.
+// Reads all options. An option with an invalid value keeps its default, and `rejected` names it.
 void read_options(Options* options);
 
-// Sets one of them as if the environment had it; false where it cannot be understood, true for
-// variables that are not in the table.
+// Sets one option as if it were in the environment. Returns false if the value is invalid, and true
+// for variables that are not in the table.
 bool set_option(Options* options, const char* variable, const char* value);
 
-// What read_options would do with this value. The launcher asks it before it starts a program.
+// Returns whether read_options would accept this value. The launcher checks it before it starts a
+// program.
 bool option_accepts(const char* variable, const char* value);
 
-// Those that matter before a session exists, straight from the environment.
+// Options that matter before a session exists, read directly from the environment.
 bool option_off();
-bool option_nvtx(const char* value);  // which the caller has read: it stands in front of getenv
+bool option_nvtx(const char* value);  // `value` is what the caller read: it runs inside of getenv
 bool option_starts_stopped();
 uint32_t option_start_after_s();  // 0 = at once
 

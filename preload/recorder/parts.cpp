@@ -15,11 +15,11 @@
 namespace fragtrace::preload {
 namespace {
 
-// A program that catches its out-of-memory errors may meet them all the time.
+// A program that catches its out-of-memory errors may have them all the time.
 constexpr uint64_t kCopyInterval_ns = 60 * kSecond_ns;
 constexpr uint32_t kMostCopiesByItself = 8;
 constexpr size_t kMaxPath_bytes = 4096;
-constexpr uint64_t kFetchAhead = 8;  // events: about as long as memory takes to answer
+constexpr uint64_t kFetchAhead = 8;  // events; about the latency of memory
 
 bool write_all(int fd, const void* data, size_t size_bytes) {
     const auto* from = static_cast<const char*>(data);
@@ -61,7 +61,7 @@ EventRecord marker(const Session* session, EventKind kind, uint64_t sequence) {
     return event;
 }
 
-// How far the tables are in the file.
+// How much of each table is in the file.
 struct Written {
     uint32_t nodes;
     uint32_t code_bytes;
@@ -87,9 +87,9 @@ void set_written(Session* session, const Written& written) {
 
 }  // namespace
 
-// As consecutive numbers that end with the newest one that is done with. There are enough of them:
-// each of these events was one of those numbered before, or a start of recording has set them
-// aside.
+// The checkpoint's events get consecutive numbers that end at the tail. There are enough numbers:
+// each of these events had one of the numbers before the tail, or a start of recording reserved
+// them.
 bool write_checkpoint(Session* session) {
     const uint64_t count = session->parts.live.event_count();
     const uint64_t last = session->ring.header->tail;
@@ -144,7 +144,7 @@ bool write_next_part(Session* session, uint32_t number) {
     return session->file.keep_part();
 }
 
-// A trace that has come to half of its limit.
+// Turns a trace that has reached half of its limit into the first part.
 bool begin_parts(Session* session) {
     session->header.part = 1;
     session->header.crc = header_crc(session->header);
@@ -157,8 +157,8 @@ bool begin_parts(Session* session) {
     return true;
 }
 
-// The old part is ended first: should the process be killed before the new one has its name, the
-// ring still says that it continues the old one.
+// The old part is ended first: if the process is killed before the new part has its name, the ring
+// still says that it continues the old part.
 void begin_next_part(Session* session) {
     Parts& parts = session->parts;
     if (parts.number > 1) {
@@ -219,7 +219,8 @@ bool copy_chunks(Session* session, int to) {
     if (parts.before_bytes == 0) {
         return copy_file(session, to, path, sizeof(TraceHeader), end);
     }
-    // The tables come twice, which readers bear; the checkpoint in the middle must go.
+    // The tables are written twice, which readers accept; the checkpoint in the middle must be left
+    // out.
     char name[kMaxPath_bytes];
     Text before(name, sizeof name);
     part_path(session, parts.number - 1, &before);
@@ -251,8 +252,8 @@ bool write_copy_end(Session* session, int to, const char* why) {
            write_small_chunk(to, ChunkType::kEnd, &end, sizeof end);
 }
 
-// Gives the open file, -1 if it could not be written. `why` is nullptr at the end of the process:
-// its end is in the chunks then.
+// Returns the open file, -1 if it could not be written. `why` is nullptr at the end of the process:
+// the chunks then already contain the end.
 int join_parts(Session* session, const char* path, const char* why) {
     char name[kMaxPath_bytes];
     Text temporary(name, sizeof name);
@@ -301,7 +302,8 @@ uint32_t follow_events(Session* session, uint64_t first, uint32_t count) {
             event.kind == EventKind::kRecordingStarted) [[unlikely]] {
             return static_cast<uint32_t>(sequence - first) + 1;
         }
-        // A refused allocation of the framework's allocator is no end: it tries something else.
+        // A refused request of the framework's allocator is not an out-of-memory yet: the allocator
+        // tries something else.
         parts.out_of_memory =
             parts.out_of_memory || event.kind == EventKind::kBlockOutOfMemory ||
             event.kind == EventKind::kCallOutOfMemory ||

@@ -1,7 +1,7 @@
-// Beginning and end of the process as the recorder sees them: constructor, fork, every way to exit.
+// Start and end of the process: the constructor, fork, and every way to exit.
 //
-// The constructor registers the handlers of fork and exit and nothing else: most processes that
-// inherit the preload never touch a GPU and must not pay for it.
+// The constructor only registers the handlers of fork and exit. Most processes that inherit the
+// preload never use a GPU, and must not pay for it.
 #include "recorder/drain.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
@@ -22,8 +22,8 @@ namespace {
 constexpr uint64_t kForkPatience_ns = 100 * kMillisecond_ns;
 constexpr uint64_t kReportPatience_ns = 100 * kMillisecond_ns;
 
-// A child made in the middle of a start would inherit half a session; one made while the drain asks
-// the loader for the modules would inherit a lock that the C library does not repair.
+// A child forked in the middle of a start would inherit half a session. A child forked while the
+// drain asks the loader for the modules would inherit a lock that the C library does not repair.
 void before_fork() {
     const SlowPath slow_path;
     if (load_acquire(&g_session.state) == kStarting && !t_thread.inside_recorder) {
@@ -43,30 +43,31 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
     const SlowPath slow_path;
     t_thread.holds_flush_lock = false;
-    // A signal handler that forked out of the recorder may return into it: then the next event
-    // finds the parent's token gone and forgets.
+    // A signal handler that interrupted the recorder and forked may return into the recorder. Then
+    // the next event finds the parent's token cleared and forgets the session.
     if (!t_thread.inside_recorder) {
         forget_session_of_parent();
     }
 }
 
-// Before finish(), which writes it, or after.
+// Called before or after finish(), which writes this fact.
 void note_exit_code(int status) {
     Session* session = running_session();
-    // A vfork child shares our memory until it execs or exits: that exit is not ours.
+    // A vfork child shares our memory until it calls exec or exits: its exit is not ours.
     if (session == nullptr || getpid() != session->pid) {
         return;
     }
     const RecorderScope scope;
     char digits[8];
     Text code(digits, sizeof digits);
-    code.add_number(static_cast<uint64_t>(status) & 0xff);  // what the parent gets to see
+    code.add_number(static_cast<uint64_t>(status) & 0xff);  // the part of the status that the
+                                                            // parent receives
     add_session_fact(session, "end.code", code.c_str());
 }
 
 bool g_last_handler_ran;
 
-// The last of all handlers, where the library was preloaded: its destructor has run by then.
+// The last of all exit handlers if the library was preloaded: its destructor has already run.
 void on_exit_code(int status, void*) {
     if (load_acquire(&g_session.state) == kIdle) {
         return;
@@ -85,7 +86,7 @@ __attribute__((constructor)) void on_load() {
     on_exit(on_exit_code, nullptr);
 }
 
-// With the flush lock, if `path_is_settled`; else the drain may be going on to another part.
+// `path_is_settled` requires the flush lock. Without it, the drain may be starting another part.
 void describe_losses(const Session& session, bool path_is_settled, Text* text) {
     const RingHeader* ring = session.ring.header;
     const uint64_t lost = load_relaxed(&ring->lost_ring_full) +
@@ -112,7 +113,7 @@ void describe_losses(const Session& session, bool path_is_settled, Text* text) {
     text->add("\n");
 }
 
-// One line, only when something is missing from the trace: silence means complete.
+// Prints one line, only if events are missing from the trace: no output means complete.
 void report_losses() {
     const Session& session = g_session;
     char line[1024];
@@ -128,7 +129,7 @@ void report_losses() {
         text.add("fragtrace: nothing was recorded: ").add(session.options.output);
         text.add(" does not answer (").add_number(load_relaxed(&session.ring.header->head));
         text.add(" events)\n");
-        g_session.ring.remove_file();  // no trace would ever lead to it
+        g_session.ring.remove_file();  // no trace would ever refer to the ring
     } else if (state == kRunning) {
         const bool held = g_session.flush_lock.lock_within(kReportPatience_ns);
         describe_losses(session, held, &text);
@@ -143,7 +144,8 @@ void report_losses() {
 
 __attribute__((destructor)) void on_exit_or_unload() {
     if (load_acquire(&g_session.state) == kIdle) {
-        return;  // most processes: nothing was recorded, and no more of our pages need be touched
+        return;  // most processes: nothing was recorded, and touching more of our pages would cost
+                 // time
     }
     finish(EndReason::kNormal, load_acquire(&g_last_handler_ran));
     if (g_session.pid == 0 || g_session.pid == getpid()) {
@@ -163,8 +165,8 @@ void quick_end(int status) {
 }  // namespace
 }  // namespace fragtrace::preload
 
-// These end the process without running destructors, ours included. exit() does not come here: it
-// calls the kernel from inside the C library.
+// These functions end the process without running destructors, including ours. exit() does not call
+// them: it enters the kernel from inside the C library.
 extern "C" {
 
 __attribute__((visibility("default"), noreturn)) void _exit(int status) {

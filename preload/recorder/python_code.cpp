@@ -7,11 +7,11 @@
 namespace fragtrace::preload {
 namespace {
 
-// By address. A free clears `number_plus_one` and leaves `code`, so that no chain of the table ends
-// early; the entry may then be given to another address.
+// Entry of a code object, found by address. A free clears `number_plus_one` but keeps `code`, so
+// that no probe chain of the table ends early. The entry can then be reused for another address.
 struct KnownCode {
-    const void* code;          // nullptr = was never used
-    uint64_t number_plus_one;  // stored last; 0 = not known, or freed
+    const void* code;          // nullptr = never used
+    uint64_t number_plus_one;  // stored last; 0 = unknown, or freed
 };
 
 struct KnownContents {
@@ -27,18 +27,18 @@ constexpr size_t kMaxFile_bytes = 1024;
 struct Codes {
     KnownCode by_address[kBuckets];
     KnownContents by_contents[kBuckets];
-    uint32_t addresses_used;  // with the lock, as all changes but frees
+    uint32_t addresses_used;  // changed with the lock held, like everything except frees
 };
 
 Codes* g_codes;
 Lock g_lock;
 
-// PyTypeObject::tp_dealloc, and tp_itemsize before it: at these places in every Python 3.
+// PyTypeObject::tp_dealloc, and tp_itemsize before it. Every Python 3 has them at these offsets.
 constexpr uint32_t kTypeItemSize = 40;
 constexpr uint32_t kTypeDealloc = 48;
 using Dealloc = void (*)(void*);
 
-Dealloc* g_slot;  // of the type of code objects; nullptr = frees are not told
+Dealloc* g_slot;  // in the type of code objects; nullptr = frees are not seen
 Dealloc g_dealloc;
 uint64_t g_era = 1;
 
@@ -47,7 +47,7 @@ uint32_t bucket_of(const void* code) {
     return static_cast<uint32_t>(hash >> 40);
 }
 
-// The entry of an address, or nullptr.
+// Returns the entry of an address, or nullptr.
 KnownCode* find_address(Codes* codes, const void* code) {
     for (uint32_t at = bucket_of(code);; ++at) {
         KnownCode* entry = &codes->by_address[at % kBuckets];
@@ -64,13 +64,13 @@ uint32_t number_at(Codes* codes, const void* code) {
         return kUnknownCode;
     }
     const uint64_t number_plus_one = load_acquire(&entry->number_plus_one);
-    // An entry of a freed address may have been given to another one in between.
+    // Meanwhile, the entry of a freed address may have been reused for another one.
     return load_relaxed(&entry->code) == code ? static_cast<uint32_t>(number_plus_one - 1)
                                               : kUnknownCode;
 }
 
-// With the lock. Not kept when as many addresses were seen as there is room for: such code is
-// looked up by its contents.
+// Needs the lock. The address is not stored if the table is full: then the code object is always
+// found by its contents.
 void keep_address(Codes* codes, const void* code, uint32_t number) {
     KnownCode* place = find_address(codes, code);
     for (uint32_t at = bucket_of(code); place == nullptr; ++at) {
@@ -98,7 +98,7 @@ KnownContents* find_contents(Codes* codes, uint64_t hash) {
     }
 }
 
-// In the place of the type's own. Called by whatever frees a code object, at any time.
+// Replaces the type's tp_dealloc. Called at any time by any code that frees a code object.
 void on_code_freed(void* code) {
     Codes* codes = load_acquire(&g_codes);
     KnownCode* entry = codes == nullptr ? nullptr : find_address(codes, code);
@@ -106,12 +106,13 @@ void on_code_freed(void* code) {
         store_release(&entry->number_plus_one, uint64_t{0});
         __atomic_fetch_add(&g_era, 1, __ATOMIC_ACQ_REL);
     } else if (codes != nullptr && load_acquire(&codes->addresses_used) == kMostUsed) {
-        __atomic_fetch_add(&g_era, 1, __ATOMIC_ACQ_REL);  // may be one that was not kept
+        __atomic_fetch_add(&g_era, 1, __ATOMIC_ACQ_REL);  // this may be one whose address was not
+                                                          // stored
     }
     g_dealloc(code);
 }
 
-// Copies names into the ring; kUnknownCode without room.
+// Copies the names into the ring. Returns kUnknownCode without room.
 uint32_t append_code(Session* session,
                      const PythonLayout& layout,
                      const PythonTypes& types,
@@ -171,7 +172,7 @@ void watch_code_frees(const PythonTypes& types) {
     }
     char* type = const_cast<char*>(static_cast<const char*>(types.code));
     auto* slot = reinterpret_cast<Dealloc*>(type + kTypeDealloc);
-    // The same bytes again, written by the kernel: says whether a store of ours would be a fault.
+    // The kernel rewrites the same bytes: this shows whether our own store would fault.
     if (load_acquire(slot) == nullptr || !can_be_written(type + kTypeItemSize)) {
         return;
     }
@@ -186,7 +187,7 @@ uint64_t python_code_era() {
         return 0;
     }
     if (load_relaxed(slot) != on_code_freed) [[unlikely]] {
-        store_release(&g_slot, static_cast<Dealloc*>(nullptr));  // for good
+        store_release(&g_slot, static_cast<Dealloc*>(nullptr));  // never watch again
         return 0;
     }
     return load_acquire(&g_era);
@@ -212,11 +213,12 @@ uint32_t python_code_number(Session* session,
     if (!keeps && load_acquire(&known->number_plus_one) != 0) {
         return static_cast<uint32_t>(known->number_plus_one - 1);
     }
-    // A new code object: rare, so the other threads that meet new ones may wait for a moment.
+    // A new code object. These are rare, so other threads with new ones can wait a moment.
     if (!g_lock.lock_within(10 * kMillisecond_ns)) {
         return kUnknownCode;
     }
-    KnownContents* contents = find_contents(codes, hash);  // somebody may have been faster
+    KnownContents* contents = find_contents(codes, hash);  // another thread may have added it
+                                                           // meanwhile
     number = static_cast<uint32_t>(contents->number_plus_one - 1);
     if (number == kUnknownCode) {
         number = append_code(session, layout, types, code);

@@ -1,19 +1,18 @@
-// Which Python code objects are known, and by which numbers the trace knows them.
+// Known Python code objects, and the numbers that the trace uses for them.
 //
-// A code object's address says which one it is for as long as it lives, but scripts that execute
-// generated code get the same addresses again and again. So we are told of the end: code objects
-// are freed by a function of their type (tp_dealloc), in whose place we put one of ours, which
-// forgets the address and passes the object on. It runs before the memory can be used again, and
-// whoever runs a newer object at that address got it from the interpreter later: a known address
-// is never stale, and frames need no look at what their code says.
+// A code object's address identifies it while it lives. But scripts that execute generated code get
+// the same addresses again and again. So the recorder must know when a code object is freed. Its
+// type's tp_dealloc frees it; the recorder replaces that function by one that forgets the address
+// and then calls the original. It runs before the memory can be reused. So a known address always
+// means the same code object, and frames need no check of their code's contents.
 //
-// What is new is told apart by its contents, so that a program that executes the same text a
+// Unknown code objects are compared by contents, so that a program that executes the same text a
 // million times has one number for it.
 //
-// Where the function cannot be put there, or is no longer there, contents decide at each frame of
-// each event: slow, and as right. What remains: two code objects whose contents have the same
-// 64-bit hash get one number; and frees are missed if somebody takes our function out and puts it
-// back between two events.
+// If tp_dealloc cannot be replaced, or somebody restored it, the contents are compared at each
+// frame of each event: slow, but equally correct. Two errors remain possible. Two code objects
+// whose contents have the same 64-bit hash get one number. And frees are missed if somebody removes
+// our function and puts it back between two events.
 #pragma once
 
 #include "stacks/python_layout.h"
@@ -26,24 +25,25 @@ struct Session;
 
 inline constexpr uint32_t kUnknownCode = ~uint32_t{0};
 
-// Maps the tables, for a session; false without memory.
+// Maps the tables for a session. Returns false without memory.
 bool map_python_codes();
 bool python_codes_mapped();
 
-// For a forked child: the numbers belong to the session of the parent.
+// For a forked child: the numbers belong to the parent's session.
 void forget_python_codes();
 
-// Has the frees of code objects told to us, for the life of the process. Once, by one thread.
+// Replaces tp_dealloc of code objects, for the life of the process. Must be called once, by one
+// thread.
 void watch_code_frees(const PythonTypes& types);
 
-// What was found out about frames by their addresses holds as long as this number stays the same;
-// 0: not at all, since frees are not told.
+// Results about frames that were found by address are valid while this number stays the same. 0:
+// never valid, because frees are not seen.
 uint64_t python_code_era();
 
-// What the type had in the place of ours; for tests.
+// Returns the tp_dealloc that ours replaced; for tests.
 void* python_code_dealloc();
 
-// The number of a code object that a frame of this thread holds; kUnknownCode without room.
+// Returns the number of a code object that a frame of this thread uses; kUnknownCode without room.
 uint32_t python_code_number(Session* session,
                             const PythonLayout& layout,
                             const PythonTypes& types,

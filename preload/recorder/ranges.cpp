@@ -18,17 +18,17 @@ namespace {
 
 struct OpenRange {
     uint64_t id;      // 0: nested in its thread
-    uint32_t thread;  // that began it
-    uint32_t number;  // of the text; 0 = not recorded yet
+    uint32_t thread;  // the thread that began it
+    uint32_t number;  // number of the text; 0 = not recorded yet
     uint32_t domain;
     RangeKind kind;
-    char text[107];  // cut; whole in the trace unless recording began later
+    char text[107];  // cut here; the trace has the full text unless recording began later
 };
 
 constexpr uint32_t kMostOpen = 256;
 constexpr uint64_t kPatience_ns = 50 * kMillisecond_ns;
 
-OpenRange g_open[kMostOpen];  // in the order in which they were begun
+OpenRange g_open[kMostOpen];  // in the order in which they began
 uint32_t g_count;
 uint64_t g_last_id;
 Lock g_lock;
@@ -57,7 +57,8 @@ void record_range(EventKind what, RangeKind kind, uint64_t id, uint32_t number, 
     record(event);
 }
 
-// Before this one joins or leaves them: after a start the open ones are begun again.
+// Called before a range begins or ends: after a start of recording, the open ranges must be
+// recorded first.
 void record_ranges_of_before() {
     if (load_relaxed(&g_ranges_to_record) != 0 && session_records()) {
         record_open_ranges();
@@ -79,7 +80,7 @@ void open(RangeKind kind, uint32_t domain, uint64_t id, const char* text) {
     const uint32_t number = records ? text_number(text) : 0;
     if (g_lock.lock_within(kPatience_ns)) {
         if (g_count == kMostOpen) {
-            remove(0);  // the oldest: most likely of a thread that is gone
+            remove(0);  // the oldest: its thread has most likely ended
         }
         OpenRange* range = &g_open[g_count++];
         range->id = id;
@@ -95,7 +96,7 @@ void open(RangeKind kind, uint32_t domain, uint64_t id, const char* text) {
     }
 }
 
-// `is_it(range)`: searched from the innermost outwards.
+// `is_it(range)` is called from the innermost range outwards.
 template <typename IsIt>
 void close(RangeKind kind, uint64_t id, IsIt is_it) {
     record_ranges_of_before();
@@ -111,8 +112,8 @@ void close(RangeKind kind, uint64_t id, IsIt is_it) {
         }
         g_lock.unlock();
     }
-    // One that was never begun in this recording does not end in it; a number says itself what
-    // ends.
+    // A range that did not begin in this recording has no end in it. But an end with an id is
+    // recorded even if the range is unknown, because the id identifies the range.
     if (session_records() && (number != 0 || (id != 0 && !found))) {
         record_range(EventKind::kRangeEnd, kind, id, number, 0);
     }
@@ -161,8 +162,8 @@ void begin_ranges_again() {
 
 void record_open_ranges() {
     const SlowPath slow_path;
-    // Not from a signal handler that interrupted the recorder. Taken back before: the ranges
-    // themselves are recorded the same way.
+    // Does nothing in a signal handler that interrupted the recorder. The request is cleared before
+    // the loop, because recording a range comes through here again.
     if (t_thread.inside_recorder ||
         __atomic_exchange_n(&g_ranges_to_record, 0u, __ATOMIC_ACQ_REL) == 0 ||
         !g_lock.lock_within(kPatience_ns)) {

@@ -15,8 +15,8 @@
 namespace fragtrace::preload {
 namespace {
 
-// Looking every so many events whether the drain has something to do keeps the ring far from full
-// at any rate.
+// Each time this many events were recorded, the recording thread checks whether to wake the drain.
+// That keeps the ring far from full at any rate of events.
 constexpr uint64_t kLookEvery = 4096;
 
 void count_refused(uint64_t events) {
@@ -26,8 +26,8 @@ void count_refused(uint64_t events) {
         events);
 }
 
-// FRAGTRACE_MIN_BYTES. A free carries the size of its block, so no table is needed; the events that
-// a free waits for follow it on the same thread.
+// FRAGTRACE_MIN_BYTES. A free has the size of its block, so no table is needed. The events that a
+// free waits for follow it on the same thread.
 bool too_small(const Options& options, const EventRecord& event) {
     if (options.min_block_bytes == 0) [[likely]] {
         return false;
@@ -49,7 +49,7 @@ uint64_t mark_value(uintptr_t place) {
     return uint64_t{place} ^ 0x51f3a86c27d90be4u;
 }
 
-// Nodes remembered from another session mean nothing in this one.
+// Nodes that were remembered in another session are invalid in this one.
 void use_session(const Session* session) {
     if (t_thread.session_generation != session->generation) {
         t_thread.session_generation = session->generation;
@@ -58,8 +58,9 @@ void use_session(const Session* session) {
     }
 }
 
-// All that follows keeps apart what most events need from what few do: between two events a program
-// runs through more code than the processor's caches hold, so that an event costs what it touches.
+// The functions below separate what most events need from what few events need. Between two events,
+// a program runs more code than fits in the processor's caches. So the cost of an event is the
+// memory that it touches.
 
 bool takes_stacks(const Session* session) {
     return session->stacks_wanted &&
@@ -97,8 +98,8 @@ inline uint64_t thread_now_ns() {
     return sequence;
 }
 
-// After the end of the trace the drain goes on, and the last handler of exit() writes what is left.
-// After that nobody else may get to do it.
+// After the end of the trace, the drain continues, and the last handler of exit() writes the
+// remaining events. After that handler, the recording thread must write its event itself.
 void serve_end(Session* session) {
     if (load_acquire(&session->finished) == kFinishedLast || !session->drain_runs) {
         flush_now(session);
@@ -115,10 +116,10 @@ void serve_end(Session* session) {
     }
 }
 
-// Inside the recorder, on a thread that knows its id. Leaves errno alone.
+// Runs inside the recorder, on a thread that knows its id. Preserves errno.
 inline uint64_t put_into_ring(Session* session, const EventRecord& event) {
     const uint64_t time_ns = event.time_ns == 0 ? thread_now_ns() : event.time_ns;
-    // The first event may have been timed before the session it started.
+    // The first event may have a time before the start of the session that it started.
     const uint64_t since_start_ns =
         time_ns < session->start_monotonic_ns ? 0 : time_ns - session->start_monotonic_ns;
     const uint32_t thread = event.thread == 0 ? t_thread.thread_id : event.thread;
@@ -136,7 +137,7 @@ inline uint64_t put_into_ring(Session* session, const EventRecord& event) {
     return sequence;
 }
 
-// The first event, and those that may have to be refused.
+// For the first event, and for events that may have to be refused.
 [[gnu::cold, gnu::noinline]] uint64_t record_with_care(const EventRecord& event) {
     const SlowPath slow_path;
     if (load_relaxed(&g_ranges_to_record) != 0) {
@@ -164,7 +165,7 @@ inline uint64_t put_into_ring(Session* session, const EventRecord& event) {
 HookScope::HookScope() : outermost_(!t_thread.inside_hook) {
     const auto here = reinterpret_cast<uintptr_t>(&mark_);
     if (!outermost_ && t_thread.hook_mark != 0) {
-        // Stacks grow down: what lies above is memory of live frames.
+        // Stacks grow down: memory above the current frame belongs to live frames.
         outermost_ = t_thread.hook_mark <= here ||
                      *reinterpret_cast<const volatile uint64_t*>(t_thread.hook_mark) !=
                          mark_value(t_thread.hook_mark);
@@ -189,7 +190,7 @@ uint64_t now_ns() {
 }
 
 Stacks capture_stacks() {
-    // Nothing but the session's first line is looked at where there is nothing to do.
+    // If there is nothing to do, only the first cache line of the session is read.
     Session* session = running_session();
     if (session == nullptr || takes_stacks(session)) {
         return take_stacks();
@@ -238,7 +239,7 @@ bool recording_enabled() {
 void finish(EndReason reason, bool last) {
     const SlowPath slow_path;
     Session* session = running_session();
-    // A vfork child shares our memory until it execs or exits: that exit is not ours.
+    // A vfork child shares our memory until it calls exec or exits: its exit is not ours.
     if (session == nullptr || getpid() != session->pid) {
         return;
     }

@@ -17,13 +17,15 @@ namespace {
 
 constexpr uint64_t kPage_bytes = 4096;
 constexpr const char* kMemoryDirectory = "/dev/shm";
-// By which an area grows.
+// An area grows by this step.
 constexpr uint64_t kStep_bytes = 256u << 10;
-// The host wants memory too: a ring takes or keeps only what is a small part of what is left.
+// The host needs memory too: an allocation for the ring may use at most 1/kPart of the available
+// memory.
 constexpr uint64_t kPart = 4;
 
-// Storage where a store into a mapping can block on, or fail with, a remote machine, or for want of
-// space although every block was allocated: on copy-on-write file systems a store takes a new one.
+// Storage on which a store to a mapping can block or fail because of a remote machine. Also
+// copy-on-write file systems: there, a store allocates a new block, so it can fail for lack of
+// space although all blocks were allocated.
 bool is_unsuitable(const struct statfs& place) {
     switch (static_cast<uint32_t>(place.f_type)) {
         case 0x6969:      // NFS
@@ -42,14 +44,14 @@ bool is_unsuitable(const struct statfs& place) {
         case 0x01161970:  // GFS2
         case 0x7461636f:  // OCFS2
         case 0x2fc12fc1:  // ZFS: copy on write
-        case 0x9123683e:  // btrfs: likewise
+        case 0x9123683e:  // btrfs: also copy on write
             return true;
         default:
             return false;
     }
 }
 
-// A store into a hole of a full disk would raise SIGBUS in the host.
+// A store to a hole of a full disk would raise SIGBUS in the host.
 bool allocate_blocks(int fd, uint64_t size_bytes) {
     for (;;) {
         const int error = posix_fallocate(fd, 0, static_cast<off_t>(size_bytes));
@@ -59,10 +61,10 @@ bool allocate_blocks(int fd, uint64_t size_bytes) {
     }
 }
 
-// Takes the blocks under a part of a mapping; fails where a store would raise SIGBUS, and before
+// Allocates the blocks under a part of a mapping. Fails if a store would raise SIGBUS, and before
 // Linux 5.14.
 bool populate(void* memory, uint64_t size_bytes) {
-    constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack
+    constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, missing in older headers
     constexpr int kTries = 100;
     int result = -1;
     for (int i = 0; result != 0 && i < kTries; ++i) {
@@ -78,8 +80,8 @@ uint64_t available_bytes(const struct statfs& place) {
     return place.f_bavail * static_cast<uint64_t>(place.f_bsize);
 }
 
-// What rings of ours take in a folder: of running processes, and of ended ones whose traces nobody
-// has read.
+// Returns the size of our rings in a folder: those of running processes, and those of ended
+// processes whose traces nobody has read.
 uint64_t bytes_of_rings(const char* directory) {
     uint64_t bytes = 0;
     const int folder = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -100,8 +102,8 @@ uint64_t bytes_of_rings(const char* directory) {
     return bytes;
 }
 
-// Killed processes leave their rings until their traces are read. A job that makes many of them
-// must not fill the host's memory or disk.
+// A killed process leaves its ring until its trace is read. A job with many killed processes must
+// not fill the host's memory or disk.
 bool too_many_rings(const char* directory, uint64_t place_bytes) {
     constexpr uint64_t kMost_bytes = uint64_t{4} << 30;
     const uint64_t share_bytes = place_bytes / 8;
@@ -119,7 +121,7 @@ bool Ring::create_file(const char* directory,
     if (directory[0] == '\0' || statfs(directory, &place) != 0 || is_unsuitable(place)) {
         return false;
     }
-    // Containers often have 64 MiB of /dev/shm.
+    // In containers, /dev/shm often has only 64 MiB.
     if (memory_backed && available_bytes(place) < node_room.offset * kPart) {
         return false;
     }
@@ -139,7 +141,8 @@ bool Ring::create_file(const char* directory,
     if (path.full()) {
         return false;
     }
-    // Nobody but root can cut off what is mapped here, which would raise SIGBUS in the host.
+    // Only root can truncate this read-only file. Truncation of the mapping would raise SIGBUS in
+    // the host.
     constexpr mode_t kReadOnly = 0400;
     int fd = named ? -1 : open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, kReadOnly);
     unnamed_ = fd >= 0;
@@ -166,8 +169,9 @@ bool Ring::create_file(const char* directory,
     return true;
 }
 
-// Of the areas that grow the first steps; all of them in other storage, where a call that takes
-// blocks may wait, and where the kernel cannot say whether there are any.
+// In memory-backed storage, allocates the first step of each growing area. Otherwise allocates
+// everything at once: on other storage an allocating call may wait, and an old kernel cannot
+// populate a mapping.
 bool Ring::take_blocks(int fd, bool memory_backed) {
     if (memory_backed && allocate_blocks(fd, facts_room.offset) && grow(&facts_room, 1) &&
         grow(&node_room, 1) && grow(&code_room, 1)) {
@@ -209,7 +213,7 @@ bool Ring::grow(GrowingArea* area, uint64_t end_bytes) {
             store_relaxed(&area->refused_at_ns, now);
             return false;
         }
-        // Another thread may have done the same.
+        // Another thread may have grown the area already.
         if (__atomic_compare_exchange_n(&area->ready_bytes,
                                         &ready,
                                         ready + step,
@@ -222,7 +226,7 @@ bool Ring::grow(GrowingArea* area, uint64_t end_bytes) {
     return true;
 }
 
-// For name_file(), away from the numbers that programs use.
+// Keeps the file open for name_file(), under a descriptor number that programs do not use.
 void Ring::keep_open(int fd) {
     struct stat file {};
 
@@ -236,7 +240,7 @@ void Ring::keep_open(int fd) {
     }
 }
 
-// Unless the host has closed it, and has a file of its own under that number.
+// False if the host closed the descriptor; its number may then belong to a file of the host.
 bool Ring::is_open() const {
     struct stat file {};
 
@@ -330,7 +334,7 @@ void Ring::lay_out(const uint64_t session[2], uint32_t slot_count) {
     nodes = reinterpret_cast<StackNode*>(base + header->nodes_offset);
     code = base + header->code_offset;
     facts = reinterpret_cast<char*>(base + header->facts_offset);
-    // Last: a ring with its magic is whole.
+    // The magic is written last: a ring with its magic is complete.
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(header->magic, kRingMagic, sizeof header->magic);
 }

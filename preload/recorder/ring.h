@@ -1,9 +1,9 @@
-// The ring: event slots and what is needed to read them, in memory that outlives the process.
+// The ring: event slots and the data needed to read them, in memory that outlives the process.
 //
-// Many producers, one consumer (whoever holds the session's flush lock). A producer claims a
-// sequence number only when its slot is free, fills the slot and stores the number last; the
-// consumer frees a slot only once its event is in the trace file. So every event whose record()
-// returned is in the file or in the ring, whatever becomes of the process.
+// Many producers, one consumer (the owner of the session's flush lock). A producer claims a
+// sequence number only when its slot is free, fills the slot and stores the number last. The
+// consumer frees a slot only when its event is in the trace file. So every event whose record()
+// returned is in the file or in the ring, however the process ends.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -18,41 +18,41 @@ inline constexpr uint32_t kNodeCapacity = 1u << 20;
 inline constexpr uint32_t kCodeCapacity_bytes = 8u << 20;
 inline constexpr uint32_t kFactsCapacity_bytes = 1u << 20;
 
-// An area of the ring that is filled from its beginning. In storage that is memory the blocks under
-// it are taken as it fills, since a store into one that was not taken raises SIGBUS where none is
-// left.
+// An area of the ring that is filled from its beginning. If the ring's file is in memory, its
+// blocks are allocated as the area fills. Otherwise a store to an unallocated block would raise
+// SIGBUS when memory is exhausted.
 struct GrowingArea {
     uint64_t offset;  // in the ring
     uint64_t capacity_bytes;
-    uint64_t ready_bytes;    // may be written; all of it where the ring does not grow
-    uint64_t refused_at_ns;  // when there was no room for more
+    uint64_t ready_bytes;    // bytes that may be written; all of the area if the ring does not grow
+    uint64_t refused_at_ns;  // time when there was no room for more
 };
 
 class Ring {
   public:
-    // Creates and maps a ring. Tries `directory` alone if it is not empty, else memory-backed
-    // storage, $TMPDIR, /tmp and `fallback_directory`, at last memory that dies with the process
-    // (path() is then empty). False when there is no memory at all. Without `named` the file has no
-    // name before name_file(), where the file system can do that: a process that is killed leaves
-    // nothing.
+    // Creates and maps a ring. If `directory` is not empty, only that one is tried. Otherwise:
+    // memory-backed storage, $TMPDIR, /tmp and `fallback_directory`. The last resort is memory that
+    // dies with the process; path() is then empty. Returns false if there is no memory at all.
+    // Without `named`, the file has no name before name_file(), if the file system supports that: a
+    // process that is killed leaves nothing.
     bool create(const uint64_t session[2],
                 uint32_t slot_count,
                 const char* directory,
                 const char* fallback_directory,
                 bool named);
-    // A file that cannot be named is as memory that dies with the process.
+    // Gives the file its name. If that fails, the ring is memory that dies with the process.
     void name_file();
 
-    // Removes the name; the mapping stays usable for threads that are still in it.
+    // Removes the file's name. The mapping stays valid for threads that still use it.
     void remove_file();
-    // For a forked child: gives the mapping up, leaves the parent's file alone.
+    // For a forked child: drops the mapping and does not touch the parent's file.
     void abandon();
 
-    // Claims the next sequence number, 0 when the ring is full.
+    // Claims the next sequence number. Returns 0 if the ring is full.
     uint64_t try_claim() {
         uint64_t head = load_relaxed(&header->head);
         do {
-            // An old tail only makes the ring look fuller than it is.
+            // An outdated tail only makes the ring look fuller than it is.
             if (head - load_acquire(&header->tail) > last_slot) {
                 return 0;
             }
@@ -61,8 +61,8 @@ class Ring {
         return head + 1;
     }
 
-    // With the flush lock: claims a number and sets aside, behind it, one for each event that is
-    // in the ring and `more` of them. These never get slots; the tail has to pass them.
+    // With the flush lock: claims a number, and reserves after it one number for each event in the
+    // ring and `more` numbers. Reserved numbers never get slots; the tail has to skip them.
     uint64_t try_claim_before(uint64_t more, uint64_t* set_aside) {
         uint64_t head = load_relaxed(&header->head);
         do {
@@ -75,9 +75,9 @@ class Ring {
         return head + 1;
     }
 
-    // Fills the claimed slot. Until the last store the slot carries the number of an earlier lap.
-    // Field by field: the caller has just written them, and loads of more than was stored at once
-    // would wait for the stores.
+    // Fills the claimed slot. Until the last store, the slot has the number of an earlier lap.
+    // Fields are copied one by one: the caller has just written them, and a load wider than a
+    // preceding store would wait for that store to complete.
     void publish(uint64_t sequence, const EventRecord& event, uint64_t time_ns, uint32_t thread) {
         EventRecord* slot = &slot_of(sequence);
         store_relaxed(&slot->time_ns, time_ns);
@@ -94,8 +94,8 @@ class Ring {
         store_relaxed(&slot->kind, event.kind);
         store_relaxed(&slot->flags, event.flags);
         store_release(&slot->sequence, sequence);
-        // The next slot has left this processor's caches since the ring's last lap: the wait for
-        // it is over by the time that it is needed.
+        // Since the last lap, the next slot has left this processor's caches. A prefetch now means
+        // that it is there when it is needed.
         const char* next = reinterpret_cast<const char*>(&slot_of(sequence + 1));
         fetch_for_writing(next);
         fetch_for_writing(next + sizeof(EventRecord) - 1);
@@ -109,17 +109,17 @@ class Ring {
         return slots[(sequence - 1) & last_slot];
     }
 
-    // Whether the first `end_bytes` of an area may be written. Any thread; no file is opened.
+    // Returns whether the first `end_bytes` of an area may be written. Any thread; opens no file.
     [[nodiscard]] bool reaches(GrowingArea* area, uint64_t end_bytes) {
         return end_bytes <= load_acquire(&area->ready_bytes) || grow(area, end_bytes);
     }
 
-    // Empty where there is no file, or none with a name.
+    // Empty if there is no file, or if it has no name.
     [[nodiscard]] const char* path() const { return unnamed_ ? "" : path_; }
 
     RingHeader* header;
     EventRecord* slots;
-    uint64_t last_slot;  // their number less one
+    uint64_t last_slot;  // number of slots - 1
     StackNode* nodes;
     uint8_t* code;
     char* facts;
@@ -142,9 +142,9 @@ class Ring {
     void lay_out(const uint64_t session[2], uint32_t slot_count);
 
     size_t size_bytes_;
-    bool unnamed_;  // fd_ is open then, and the file will be path_
+    bool unnamed_;  // true: fd_ is open, and the file will get the name path_
     int fd_;
-    uint64_t device_;  // of the file, to tell whether fd_ still is it
+    uint64_t device_;  // of the file, to check that fd_ still refers to it
     uint64_t inode_;
     char path_[sizeof(TraceHeader::ring_path)];
 };

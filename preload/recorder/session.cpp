@@ -25,22 +25,22 @@ constinit Session g_session{};
 
 namespace {
 
-// How long a thread waits for another one to start the session. Also what ends the deadlock of a
-// starter that needs the loader's lock while its holder waits here.
+// Maximum time that a thread waits for another one to start the session. This also ends a deadlock:
+// the starting thread may need the loader's lock while the lock's owner waits here.
 constexpr uint64_t kStartPatience_ns = 2 * kSecond_ns;
 
 constexpr size_t kTokenPage_bytes = 4096;
 
 const uint32_t kAlwaysParent = 1;
 
-// One page for the life of the process, reused by each session.
+// One page for the life of the process; each session reuses it.
 const uint32_t* make_parent_token() {
     static uint32_t* page = nullptr;
     if (page == nullptr) {
         auto* memory = static_cast<uint32_t*>(map_private(kTokenPage_bytes));
         if (memory == nullptr || madvise(memory, kTokenPage_bytes, MADV_WIPEONFORK) != 0) {
             unmap(memory, kTokenPage_bytes);
-            return &kAlwaysParent;  // an old kernel: the fork handlers have to do
+            return &kAlwaysParent;  // old kernel: only the fork handlers detect a fork
         }
         page = memory;
     }
@@ -74,8 +74,8 @@ int32_t number_from_environment(const char* first, const char* second) {
 
 }  // namespace
 
-// Field 22 of /proc/self/stat. The second field holds the program's name, which may contain
-// anything: fields are counted from the last closing parenthesis.
+// Reads field 22 of /proc/self/stat. The second field is the program's name and may contain
+// anything, so fields are counted from the last closing parenthesis.
 uint64_t process_start_ticks() {
     char stat[1024];
     const long size = read_file("/proc/self/stat", stat, sizeof stat - 1);
@@ -138,9 +138,11 @@ bool create_file(Session* session) {
     return true;
 }
 
-// The file is made later, and the host may change its directory. A path that gets too long stays.
+// The file is created later, and the host may change its current directory until then. A path that
+// would become too long stays relative.
 void make_absolute(char* path) {
-    static char folder[kMaxPathBytes];  // one session starts at a time; the stack may be small
+    static char folder[kMaxPathBytes];  // static because the stack may be small; only one session
+                                        // starts at a time
     const size_t size = strlen(path) + 1;
     if (path[0] == '/' || getcwd(folder, sizeof folder) == nullptr) {
         return;
@@ -195,7 +197,7 @@ Session* start_or_wait() {
     uint32_t state = kIdle;
     if (__atomic_compare_exchange_n(
             &session->state, &state, kStarting, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)) {
-        // What the start opens and asks must not come back to us through a hook.
+        // Calls that the start makes must not come back to us through a hook.
         const bool inside_hook = t_thread.inside_hook;
         t_thread.inside_hook = true;
         ++session->generation;
@@ -209,7 +211,7 @@ Session* start_or_wait() {
         store_release(&session->state, static_cast<uint32_t>(started ? kRunning : kOff));
         futex_wake_all(&session->state);
         if (started) {
-            add_stored_facts(session);  // those that came during the start
+            add_stored_facts(session);  // facts that came during the start
             begin_trace(session);
         }
         return started ? session : nullptr;
@@ -235,7 +237,7 @@ Session* session_once_started() {
 }
 
 bool begin_file(Session* session) {
-    // A folder that was removed with the trace is not made again.
+    // If the folder was removed with the trace, it is not created again.
     if (session->replaces_file && access(session->options.output, F_OK) != 0) {
         return fail(session, "somebody removed the trace and its folder", errno);
     }
@@ -258,8 +260,8 @@ Session* session_for_event() {
         if (__builtin_expect(static_cast<long>(*session->parent_token != 0), 1) != 0) {
             return session;
         }
-        // Forked by a bare clone(): the C library did not repair its locks for this child (our own
-        // drain may have held the loader's), so starting a session here could hang for ever.
+        // Forked by a bare clone(): the C library did not repair its locks in this child, and our
+        // drain may have owned the loader's lock. Starting a session here could hang forever.
         forget_session_of_parent();
         Text(session->failure, sizeof session->failure)
             .add("this process was forked without fork()");
@@ -287,8 +289,8 @@ void forget_session_of_parent() {
         session->stacks.abandon();
         session->parts.live.abandon();
     }
-    // A start that another thread of the parent had begun is left behind as it is: small, and
-    // nothing in it is complete enough to be given back.
+    // If another thread of the parent was starting a session, its partial state is abandoned: it is
+    // small, and too incomplete to be released safely.
     const uint32_t generation = session->generation;
     const bool forked = session->forked || state != kIdle;
     const bool stays_off = state == kOff && session->forked;

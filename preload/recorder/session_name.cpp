@@ -19,7 +19,7 @@ bool ends_in_py(const char* text) {
     return size > 3 && strcmp(text + size - 3, ".py") == 0;
 }
 
-// The script or module that an interpreter was started with; nullptr if none can be told.
+// Returns the script or module that an interpreter was started with; nullptr if unknown.
 const char* script_of(char* arguments, size_t size) {
     const char* end = arguments + size;
     const char* argument = arguments + strlen(arguments) + 1;
@@ -34,7 +34,7 @@ const char* script_of(char* arguments, size_t size) {
         if (ends_in_py(argument)) {
             return base_of(argument);
         }
-        // -W and -X take a value; any other word is the program to run, whatever its name.
+        // -W and -X take a value. Any other word is the program to run, whatever its name.
         const bool takes_value = strcmp(argument, "-W") == 0 || strcmp(argument, "-X") == 0;
         if (argument[0] != '-') {
             return base_of(argument);

@@ -10,14 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-// For code without frame pointers libunwind is the fastest that there is: on x86-64 it caches how
-// to step from each address it has seen.
+// For code without frame pointers, libunwind is the fastest unwinder: on x86-64 it caches the
+// unwind step of each address that it has seen.
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
-// libunwind asks a pipe of its own whether an address can be read. It would keep the pipe at the
-// lowest free numbers: those of the standard streams, where the host has closed them, or those that
-// the host closes and reuses later. So it calls this instead of pipe2() (libraries.cmake).
+// libunwind uses a pipe to test whether an address is readable. It would keep this pipe at the
+// lowest free descriptor numbers. Those may be the standard streams, if the host has closed them,
+// or numbers that the host closes and reuses later. So libunwind calls this function instead of
+// pipe2() (libraries.cmake).
 extern "C" int fragtrace_unwind_pipe(int ends[2], int flags) {
     if (pipe2(ends, flags) != 0) {
         return -1;
@@ -27,8 +28,8 @@ extern "C" int fragtrace_unwind_pipe(int ends[2], int flags) {
     return 0;
 }
 
-// Where a module has no table of its unwind information, and for the names of functions, libunwind
-// would open and read modules' files, on a thread of the host. In place of its own functions:
+// If a module has no table of its unwind information, and for function names, libunwind would open
+// and read the modules' files on a host thread. These functions replace its own:
 #if defined(__x86_64__)
 #    define FT_EXE_IMAGE_PATH _Ux86_64_get_exe_image_path
 #else
@@ -55,16 +56,16 @@ namespace {
 
 bool g_can_unwind;
 
-// Frames of ours that may precede the first that is kept.
+// Maximum number of our own frames before the first frame to keep.
 constexpr uint32_t kOwnFrames = 12;
 
 struct Interned {
-    uint32_t node;  // 0 without room
+    uint32_t node;  // 0 = no room
     bool came_before;
 };
 
-// The node of `count` frames that are called from `base`. `sum` is their hash by
-// add_frame_to_hash from 0, `address_at` and `keep` are as in StackTable::find_stack.
+// Returns the node of `count` frames called from `base`. `sum` is their hash by add_frame_to_hash,
+// starting with 0. `address_at` and `keep` are as in StackTable::find_stack.
 template <typename AddressAt, typename Keep>
 Interned intern(Session* session,
                 uint32_t base,
@@ -91,7 +92,7 @@ Interned intern(Session* session,
     return {node, false};
 }
 
-// Whole stacks are kept for the next walk.
+// A complete stack is remembered for the thread's next walk.
 Interned intern_walk(Session* session, ThreadStack* stack, const Walk& walk) {
     const uint32_t base = walk.kept == 0 ? 0 : stack->frames[walk.kept - 1].node;
     const auto address_at = [stack](uint32_t i) { return stack->fresh[i].address; };
@@ -120,7 +121,7 @@ Interned intern_walk(Session* session, ThreadStack* stack, const Walk& walk) {
     return interned;
 }
 
-// Nodes remembered from another session mean nothing in this one.
+// Nodes that were remembered in another session are invalid in this one.
 void use_session(ThreadStack* stack, const Session& session) {
     if (stack->session_generation != session.generation) {
         stack->session_generation = session.generation;
@@ -135,8 +136,8 @@ void start_native_stacks(Session* session) {
         add_session_fact(session, "stacks.native", "off: FRAGTRACE_STACKS");
         return;
     }
-    // libunwind frees what it keeps of a thread after the sanitizer has given up that thread, and
-    // locks a mutex there, which the sanitizer intercepts.
+    // libunwind frees a thread's data after the thread sanitizer has finished with that thread. It
+    // locks a mutex there, and the sanitizer intercepts the lock.
     if (dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr) {
         add_session_fact(session, "stacks.native", "off: thread sanitizer");
         return;
@@ -160,7 +161,7 @@ __attribute__((noinline)) uint32_t native_stack(Session* session) {
     if (FT_OWN_WALK != 0) {
         ThreadStack* stack = thread_stack();
         const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
-        // What this function's prologue left there: the caller's rbp and the return address.
+        // The prologue of this function stored these: the caller's rbp and the return address.
         const Registers caller{frame[1], reinterpret_cast<uint64_t>(frame + 2), frame[0]};
         if (stack != nullptr) {
             use_session(stack, *session);
@@ -179,11 +180,11 @@ __attribute__((noinline)) uint32_t native_stack(Session* session) {
             }
         }
     }
-    const NoCancellation no_cancellation;  // libunwind asks the kernel what it may read
+    const NoCancellation no_cancellation;  // libunwind asks the kernel which memory is readable
     void* found[kMaxStackDepth + kOwnFrames];
     const int count = unw_backtrace(found, static_cast<int>(depth + kOwnFrames));
-    // Skip the recorder and its hooks; where they are part of the program itself, only this
-    // function.
+    // Skip the frames of the recorder and its hooks. If these are linked into the program itself,
+    // skip only this function.
     const TextRange own = session->own_text;
     int first = own.end == 0 ? 1 : 0;
     while (first < count &&

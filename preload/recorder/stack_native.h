@@ -7,10 +7,10 @@ namespace fragtrace::preload {
 
 struct Session;
 
-// Opens the unwinder; records whether native stacks are on, and why not.
+// Opens the unwinder. Records whether native stacks are on, and the reason if not.
 void start_native_stacks(Session* session);
 
-// 0 when native stacks are off or nothing could be unwound.
+// Returns 0 if native stacks are off or nothing could be unwound.
 uint32_t native_stack(Session* session);
 
 }  // namespace fragtrace::preload

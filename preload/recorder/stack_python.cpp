@@ -15,23 +15,24 @@ namespace {
 
 enum InterpreterState : uint32_t {
     kNotFound = 0,
-    kUnchecked = 1,  // found; the first thread with frames checks the layout
+    kUnchecked = 1,  // found; the first thread with Python frames checks the layout
     kChecking = 2,
     kUsable = 3,
     kUnusable = 4,
 };
 
-// How a frame says whether the evaluator was called for it.
+// How a frame shows that C code called the interpreter to run it.
 enum class EntryMark {
-    kEveryFrame,  // before 3.11: it always was
-    kInFrame,     // 3.11
-    kFrameBelow,  // later: a frame of the C stack lies below
+    kEveryFrame,  // before 3.11: every frame is such an entry
+    kInFrame,     // 3.11: a field of the frame
+    kFrameBelow,  // since 3.12: a frame of the C stack is below it
 };
 
 struct Interpreter {
     uint32_t state;
-    void* (*thread_state)();  // PyGILState_GetThisThreadState: of this thread, needs no GIL
-    int (*is_initialized)();  // 0 from the start of the finalisation, which frees thread states
+    void* (*thread_state)();  // PyGILState_GetThisThreadState: returns this thread's state and
+                              // needs no GIL
+    int (*is_initialized)();  // 0 once finalisation has begun, which frees thread states
     PythonLayout layout;
     PythonTypes types;
     char version[16];
@@ -40,7 +41,7 @@ struct Interpreter {
 
 Interpreter g_python;
 
-// Of no frame: is never the same.
+// Place of no frame: never equals a frame's place.
 constexpr uint64_t kNoPlace = ~uint64_t{0};
 
 EntryMark entry_mark() {
@@ -55,12 +56,13 @@ void say_python(Session* session, const char* status) {
     wake_drain(session);
 }
 
-// dlsym() would wait for whoever opens a library, whose constructors may take long.
+// dlsym() would wait for a thread that is opening a library, whose constructors may take long.
 void* find_symbol(const char* name) {
     return find_definition(first_object(), "", name);
 }
 
-// Where the function lies that runs Python frames, for a reader that lacks this interpreter.
+// Records the address of the function that runs Python frames, for a reader without this
+// interpreter's file.
 void say_evaluator(Session* session) {
     constexpr const char* kName = "_PyEval_EvalFrameDefault";
     const void* evaluator = find_symbol(kName);
@@ -100,13 +102,15 @@ bool find_interpreter(Session* session) {
     }
     g_python.thread_state = thread_state;
     g_python.is_initialized = is_initialized;
-    // Said until a thread with frames comes; also where it never does because the place is wrong.
+    // Valid until a thread with frames comes. It stays if none comes because the frames are read at
+    // a wrong place.
     say_python(session, "off: no thread had Python frames yet");
     store_release(&g_python.state, static_cast<uint32_t>(kUnchecked));
     return true;
 }
 
-// By the first thread that has frames; the others have none until it is done.
+// The first thread that has frames runs this check. Other threads get no Python stacks until it is
+// done.
 bool check_interpreter(Session* session, const void* thread) {
     uint32_t state = kUnchecked;
     if (!__atomic_compare_exchange_n(
@@ -132,14 +136,14 @@ bool check_interpreter(Session* session, const void* thread) {
     return result == LayoutCheck::kRight;
 }
 
-// A frame's address; in its lowest bit what the frames below it say: that it is an entry.
+// A frame's address. The lowest bit means that the frame is an entry, as the frame below it showed.
 using FrameWord = uintptr_t;
 
 const void* frame_of(FrameWord word) {
     return reinterpret_cast<const void*>(word & ~FrameWord{1});
 }
 
-// The innermost `limit` frames of the thread, innermost first.
+// Collects at most `limit` frames of the thread, starting with the innermost.
 template <EntryMark kMark>
 uint32_t collect_frames(const void* thread, FrameWord* frames, uint32_t limit) {
     const PythonLayout& layout = g_python.layout;
@@ -169,16 +173,17 @@ uint32_t collect_frames(const void* thread, FrameWord* frames, uint32_t limit) {
     return count;
 }
 
-// The function, the place in it and whether the frame is an entry, in one number, which is the same
-// for two frames only if all three are: as long as no code object is freed. From 3.11 on the
-// instruction that a frame is at lies in its code object.
+// Combines the function, the position in it and the entry mark in one number. As long as no code
+// object is freed, two frames have the same number only if all three are equal. Since 3.11 a
+// frame's instruction pointer points into its code object, so it identifies both function and
+// position.
 template <EntryMark kMark>
 uint64_t place_of(FrameWord word) {
     const PythonLayout& layout = g_python.layout;
     const void* frame = frame_of(word);
     const auto instruction = python_field<uint64_t>(frame, layout.frame_instruction);
     if (kMark == EntryMark::kEveryFrame) {
-        constexpr int kPlaceBits = 20;  // an address has 47, the lowest three of which are 0
+        constexpr int kPlaceBits = 20;  // an address has 47 bits, and its lowest three are 0
         const auto place = static_cast<uint32_t>(instruction) + 1;
         const auto code = python_field<uint64_t>(frame, layout.frame_code) >> 3;
         return place >> kPlaceBits == 0 ? code << kPlaceBits | place : kNoPlace;
@@ -188,8 +193,8 @@ uint64_t place_of(FrameWord word) {
     return instruction | marked | (word & 1);  // instructions have even addresses
 }
 
-// The node of a frame that `parent` called, or `parent` for a frame that is still being set up and
-// has no place in its function yet. False without room, or where the code is none.
+// Sets `node` to the node of a frame that `parent` called. A frame that is still being set up has
+// no position yet; its node is `parent`. Returns false without room or without a code object.
 bool intern_frame(
     Session* session, uint32_t parent, const void* frame, bool entry, uint32_t* node) {
     const PythonLayout& layout = g_python.layout;
@@ -221,7 +226,8 @@ bool has_code(const void* frame) {
     return code != nullptr && python_field<const void*>(code, kObjectType) == g_python.types.code;
 }
 
-// Once per thread: threads of a framework, such as those of a backward pass, have no frames.
+// Counted once per thread: framework threads, such as those of a backward pass, have no Python
+// frames.
 void count_thread_without_python(Session* session) {
     if (!t_thread.counted_without_python) {
         t_thread.counted_without_python = true;
@@ -229,7 +235,8 @@ void count_thread_without_python(Session* session) {
     }
 }
 
-// Outermost first, reusing the nodes of this thread's previous stack as far as it is the same.
+// Interns frames from the outermost inwards. Reuses the nodes of this thread's previous stack as
+// far as the frames are the same.
 template <EntryMark kMark>
 uint32_t stack_of(Session* session, const void* thread) {
     FrameWord frames[kMaxStackDepth];
@@ -241,7 +248,7 @@ uint32_t stack_of(Session* session, const void* thread) {
     const uint64_t era = python_code_era();
     uint32_t known = era == 0 || memory.era != era ? 0 : memory.count;
     known = known < count ? known : count;
-    const FrameWord* next = frames + count;  // one behind it
+    const FrameWord* next = frames + count;  // one after the outermost remaining frame
     uint32_t depth = 0;
     while (depth < known && memory.place[depth] != kNoPlace &&
            place_of<kMark>(next[-1]) == memory.place[depth]) {
@@ -252,7 +259,7 @@ uint32_t stack_of(Session* session, const void* thread) {
     bool remembered = true;
     for (; next != frames; --next, ++depth) {
         const void* frame = frame_of(next[-1]);
-        if (!has_code(frame)) {  // what lies above it may still be right
+        if (!has_code(frame)) {  // frames further inside may still be valid
             count_up(&session->ring.header->python_walk_failures);
             remembered = false;
             node = 0;
@@ -287,7 +294,7 @@ void start_python_stacks(Session* session) {
         return;
     }
     const uint32_t state = load_acquire(&g_python.state);
-    if (state == kUsable) {  // checked before a fork
+    if (state == kUsable) {  // the layout was checked before a fork
         add_session_fact(session, "python.version", g_python.version);
         say_evaluator(session);
         add_session_fact(session, "stacks.python", "on");
@@ -311,7 +318,8 @@ uint32_t python_stack(Session* session) {
     if ((state != kUsable && state != kUnchecked) || !python_codes_mapped()) {
         return 0;
     }
-    // Afterwards the thread's state is freed memory, or another library's: its key may be reused.
+    // After finalisation, the thread's state is freed memory, or memory of another library if its
+    // key was reused.
     if (g_python.is_initialized() == 0) {
         return 0;
     }

@@ -22,7 +22,7 @@ bool StackTable::map_second_table() {
     uint64_t* none = nullptr;
     if (made != nullptr && !__atomic_compare_exchange_n(
                                &many_, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        unmap(made, size_bytes);  // another thread was faster
+        unmap(made, size_bytes);  // another thread mapped it first
     }
     return load_acquire(&many_) != nullptr;
 }
@@ -35,7 +35,7 @@ uint32_t StackTable::insert(
         if (!map_second_table()) {
             return 0;
         }
-        // Once: found by nobody in the first table, so that it belongs into the second one.
+        // Runs once: the frame is not in the first table, so its place is in the second one.
         static_cast<void>(find_in(second_table(), parent, frame, hash, &slot));
     }
     do {
@@ -47,7 +47,7 @@ uint32_t StackTable::insert(
     StackNode* node = &ring_->nodes[number];
     node->parent = parent;
     node->line = line;
-    // The frame last: a node whose frame is 0 has not been filled yet.
+    // The frame is stored last: a node whose frame is 0 is not filled yet.
     store_release(&node->frame, frame);
 
     const uint64_t entry = (hash >> 32 << 32) | number;
@@ -56,7 +56,8 @@ uint32_t StackTable::insert(
             slot, &expected, entry, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
         return number;
     }
-    // Somebody took the slot. If not for this very frame, the search goes on behind it.
+    // Another thread took the slot. Unless it did so for the same frame, continue the search after
+    // it.
     uint64_t* next = nullptr;
     const uint32_t known = find(parent, frame, hash, &next);
     if (known == 0 && next != nullptr) {

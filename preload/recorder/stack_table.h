@@ -1,8 +1,8 @@
-// Interning of stacks: a prefix tree whose nodes lie in the ring, found by a hash of
-// (parent, frame) in private memory.
+// A prefix tree of stacks. Nodes are in the ring; a hash table in private memory finds them by
+// (parent, frame).
 //
-// Lock-free: a node is filled before its number is stored into the hash. Two threads that intern
-// the same frame at once may leave one node unused; both get the same answer.
+// Lock-free: a node is filled before its number is stored in the hash table. If two threads intern
+// the same frame at once, one node may stay unused; both get the same number.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -12,12 +12,12 @@
 
 namespace fragtrace::preload {
 
-// `found`, which is most often what was `expected`: then the processor goes on with the latter,
-// which it had before the loads that `found` took, and checks meanwhile.
+// Returns `found`, which usually equals `expected`. Then the processor can continue with
+// `expected`, which it knew before the loads that produced `found`, and verify the guess meanwhile.
 template <typename T>
 T as_expected(T found, T expected) {
     if (found == expected) [[likely]] {
-        asm volatile("" : "+r"(expected));  // no longer known to be the same
+        asm volatile("" : "+r"(expected));  // the compiler must not assume that they are equal
         return expected;
     }
     return found;
@@ -25,12 +25,12 @@ T as_expected(T found, T expected) {
 
 class StackTable {
   public:
-    // Maps the hashes; false without memory.
+    // Maps the hash tables. Returns false without memory.
     bool create(Ring* ring);
     void abandon();
 
-    // The node of `frame` called from `parent`, 0 when the tree is full. `line_of` gives the line
-    // of a frame that is new.
+    // Returns the node of `frame` called from `parent`, 0 if the tree is full. `line_of` returns
+    // the line; it is called only for a new frame.
     template <typename LineOf>
     uint32_t intern(uint32_t parent, uint64_t frame, LineOf line_of) {
         const uint64_t hash = mix(parent, frame);
@@ -42,9 +42,9 @@ class StackTable {
         return insert(parent, frame, hash, slot, line_of());
     }
 
-    // The node of a stack that was interned before, by a hash of all its frames: `frame_at(i)` from
-    // the innermost, i = 0, to the frame above `base`; every frame's node goes to `keep(i, node)`.
-    // 0 when it is not known. `hash` is made by the two functions below.
+    // Returns the node of a stack that was interned before, by a hash of all its frames; 0 if
+    // unknown. `frame_at(i)` returns a frame, from i = 0 (innermost) to the frame above `base`.
+    // Each frame's node is passed to `keep(i, node)`. know_stack() adds a stack under its hash.
     template <typename FrameAt, typename Keep>
     uint32_t find_stack(
         uint32_t base, uint32_t count, uint64_t hash, FrameAt frame_at, Keep keep) const {
@@ -60,7 +60,7 @@ class StackTable {
                 return 0;
             }
             keep(i, node);
-            // Made one after the other, most often; see as_expected().
+            // Nodes of one stack are usually created one after the other; see as_expected().
             node = as_expected(at.parent, node - 1);
         }
         return node == base ? innermost : 0;
@@ -74,13 +74,13 @@ class StackTable {
     static constexpr uint32_t kKnownStacks = 65536;
     static constexpr uint32_t kMaxProbes = 256;
 
-    // A hash of nodes. Most programs need the first one alone, whose size is theirs.
+    // A hash table of nodes. Most programs only need the first table, which is sized for them.
     struct Table {
         uint64_t* entries;  // high half: tag from the hash; low half: node, 0 = free
         uint32_t last_slot;
     };
 
-    // As many nodes as the first table is for.
+    // The number of nodes that the first table is made for.
     static constexpr uint32_t kFewNodes = 65536;
 
     [[nodiscard]] Table first_table() const { return {few_, kFewNodes * 2 - 1}; }
@@ -93,7 +93,8 @@ class StackTable {
         return finish_hash((frame ^ (uint64_t{parent} << 40) ^ parent) * 0x9e3779b97f4a7c15u);
     }
 
-    // The node, or 0 and the slot where it belongs, nullptr where there is none.
+    // Returns the node. Otherwise 0, and in `slot` the place where it belongs, nullptr if there is
+    // none.
     uint32_t find(uint32_t parent, uint64_t frame, uint64_t hash, uint64_t** slot) const {
         const uint32_t known = find_in(first_table(), parent, frame, hash, slot);
         const Table second = second_table();
@@ -126,9 +127,9 @@ class StackTable {
     bool map_second_table();
 
     Ring* ring_;
-    uint64_t* known_;  // of whole stacks; high half: tag from the hash; low half: innermost node
+    uint64_t* known_;  // known whole stacks; high half: tag from the hash; low half: innermost node
     uint64_t* few_;    // entries of the first table
-    uint64_t* many_;   // of the second one; nullptr before the first is full
+    uint64_t* many_;   // entries of the second table; nullptr before the first is full
 };
 
 }  // namespace fragtrace::preload

@@ -20,7 +20,7 @@ uint32_t g_store_bytes;
 uint64_t g_lost;
 Lock g_lock;
 
-// Whole lines only: one that does not fit is not begun. Gives the new size, 0 without room.
+// Appends whole lines only. Returns the new size, or 0 if the line does not fit.
 uint32_t append_line(
     char* log, uint32_t size, uint32_t capacity, const char* key, const char* value) {
     const auto put = [&](char c) {
@@ -54,7 +54,7 @@ uint32_t append_line(
     return size > capacity ? 0 : size;
 }
 
-// How many bytes of facts the ring has room for, `more` ones if it can.
+// Returns for how many bytes of facts the ring has room. First tries to make room for `more` bytes.
 uint32_t room_for_facts(Ring* ring, uint64_t more) {
     GrowingArea* room = &ring->facts_room;
     const uint64_t end = ring->header->facts_bytes + more;
@@ -73,7 +73,7 @@ bool append_to_ring(Ring* ring, const char* key, const char* value) {
     return size != 0;
 }
 
-// With the lock: what the store has and the session has not.
+// Needs the lock. Copies the facts that the store has and the session lacks.
 void copy_stored_facts(Session* session) {
     RingHeader* header = session->ring.header;
     const uint32_t begin = session->stored_facts_copied;
@@ -190,7 +190,7 @@ void add_start_facts(Session* session) {
         add_session_fact(session, "host", host.nodename);
         add_session_fact(session, "host.kernel", host.release);
     }
-    // Settings that change what an allocator does, and ours.
+    // Settings that change the behaviour of an allocator, and our own settings.
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         static constexpr const char* kPrefixes[] = {"PYTORCH_CUDA_ALLOC_CONF=",
                                                     "PYTORCH_ALLOC_CONF=",
@@ -254,7 +254,8 @@ void add_loss_facts(Session* session, bool exact) {
 
     static_assert(sizeof losses / sizeof losses[0] == Session::kLossKinds);
     for (size_t i = 0; i < Session::kLossKinds; ++i) {
-        // A loss may go on for weeks, and facts have only so much room: in between, doublings.
+        // A loss may continue for weeks, and the room for facts is limited: before the end, only
+        // doublings are recorded.
         const uint64_t told = session->losses_told[i];
         if (exact ? told != losses[i].value : told * 2 < losses[i].value) {
             session->losses_told[i] = losses[i].value;

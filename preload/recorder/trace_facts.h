@@ -1,7 +1,7 @@
-// Facts: "key = value" about the process, kept in a fixed store until a session exists, then in
-// the ring, from where the drain copies them into the trace.
+// Facts: "key = value" about the process. They are kept in a fixed store until a session exists,
+// then in the ring, from where the drain copies them to the trace.
 //
-// Thread-safe by a lock that is waited for only briefly; facts are rare.
+// Thread-safe, by a lock with a short bounded wait; facts are rare.
 #pragma once
 
 #include <stdint.h>
@@ -12,26 +12,26 @@ struct Session;
 
 inline constexpr uint32_t kMaxFactValue_bytes = 4096;
 
-// Adds a fact to the store (which a forked child hands on to its own session) and, if a session
-// runs, to its ring. False when there was no room; that is counted as well.
+// Adds a fact to the store, which a forked child passes on to its own session. If a session runs,
+// also adds it to the session's ring. Returns false if there was no room, and counts that.
 bool store_fact(const char* key, const char* value);
 
-// Adds a fact about this session alone.
+// Adds a fact about this session only.
 bool add_session_fact(Session* session, const char* key, const char* value);
 
-// Copies what was stored before the session.
+// Copies the facts that were stored before the session.
 void add_stored_facts(Session* session);
 
-// Command line, executable, folder, host, settings: what is known at the start.
+// Adds the facts known at the start: command line, executable, folder, host, settings.
 void add_start_facts(Session* session);
 
-// Losses counted so far, those that changed since they were last written; unless `exact`, those
+// Adds the counters of losses that changed since they were last written. Unless `exact`: only those
 // that more than doubled.
 void add_loss_facts(Session* session, bool exact);
 
 uint64_t lost_facts();
 
-// For a forked child: the holder of the lock is gone.
+// For a forked child: the thread that owned the lock does not exist there.
 void reset_facts_lock();
 
 }  // namespace fragtrace::preload

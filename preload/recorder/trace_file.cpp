@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define ZSTD_STATIC_LINKING_ONLY  // contexts in memory of ours
+#define ZSTD_STATIC_LINKING_ONLY  // compression contexts in our own memory
 #include <zstd.h>
 
 namespace fragtrace::preload {
@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kEndChunk_bytes = 128;  // at most
 
-// mkdir -p; false only if the directory is not there afterwards.
+// Like mkdir -p. Returns false only if the directory does not exist afterwards.
 bool make_directory(const char* path) {
     char partial[4096];
     const size_t size = strlen(path);
@@ -67,8 +67,8 @@ bool TraceFile::map_buffers() {
     return scratch_ != nullptr && columns_ != nullptr && out_ != nullptr && entries_ != nullptr;
 }
 
-// Its state in memory of ours: nothing shares the heap of the host. Without it chunks are stored as
-// they are.
+// The compressor's state is in our own memory, because nothing of ours may use the host's heap.
+// Without it, chunks are stored uncompressed.
 void TraceFile::open_compressor(int level) {
     compressor_ = nullptr;
     level_ = level;
@@ -133,7 +133,7 @@ bool TraceFile::write_chunk(ChunkType type,
     header.first = first;
     uint8_t* payload = out_ + sizeof header;
     size_t stored = 0;
-    // Tiny payloads gain nothing; kEnd stays readable without zstd.
+    // Tiny payloads gain nothing, and kEnd stays readable without zstd.
     if (compressor_ != nullptr && raw_bytes >= 64) {
         stored = ZSTD_compressCCtx(
             compressor_, payload, kOut_bytes - sizeof header - 8, raw, raw_bytes, level_);
@@ -158,12 +158,13 @@ bool TraceFile::write_chunk(ChunkType type,
     if (!is_open()) {
         return false;
     }
-    // A process that dies between this chunk and the next index must not leave a piece of this one.
+    // A process that dies between this chunk and the next index must not leave parts of the old
+    // index.
     if (has_index_ && ftruncate(fd_, static_cast<off_t>(end_)) == 0) {
         has_index_ = false;
     }
-    // What ends a trace may use the reserve, but for the index and the end itself; everything else
-    // has to leave all of it.
+    // Chunks that end a trace may use the reserve, except for the space of the index and the end
+    // itself. All other chunks must leave the whole reserve free.
     const uint64_t reserve = type == ChunkType::kEnd     ? index_bytes(1)
                              : type == ChunkType::kFacts ? index_bytes(2) + kEndChunk_bytes
                                                          : reserve_bytes();
@@ -181,7 +182,7 @@ bool TraceFile::write_chunk(ChunkType type,
 
 bool TraceFile::write_index() {
     if (entry_count_ == kMaxEntries || !is_open()) {
-        return false;  // an index that lacks chunks would hide them: readers scan instead
+        return false;  // an incomplete index would hide chunks; without one, readers scan
     }
     ChunkHeader header{};
     header.magic = kChunkMagic;
@@ -199,7 +200,7 @@ bool TraceFile::write_index() {
         return false;
     }
     has_index_ = true;
-    // At once: a process that dies between two writes would leave half an index.
+    // One call: a process that dies between two writes would leave half an index.
     const iovec parts[] = {
         {&header, sizeof header}, {entries_, header.stored_bytes}, {&trailer, sizeof trailer}};
     const auto whole = static_cast<ssize_t>(last + sizeof trailer - end_);
@@ -209,13 +210,13 @@ bool TraceFile::write_index() {
          !write_at(last, reinterpret_cast<const uint8_t*>(&trailer), sizeof trailer))) {
         return false;
     }
-    // Gives back what was reserved behind the end of the file.
+    // Returns the space that was reserved after the end of the file.
     const int given_back = ftruncate(fd_, static_cast<off_t>(last + sizeof trailer));
     (void)given_back;
     return true;
 }
 
-// The host has to have room for its own files, on a shared file system others have, too.
+// The host needs room for its own files; on a shared file system, other users need it too.
 bool TraceFile::leaves_enough_free(uint64_t size_bytes) {
     struct statvfs place {};
 
@@ -233,8 +234,8 @@ bool TraceFile::leaves_enough_free(uint64_t size_bytes) {
     return !kept_free_;
 }
 
-// Asks for the blocks before they are written. KEEP_SIZE: the file does not grow by it. Where the
-// file system cannot do that, the write itself will tell.
+// Allocates the blocks before they are written. With KEEP_SIZE, the file does not grow. If the file
+// system does not support this, the write itself will show a lack of space.
 bool TraceFile::has_space(uint64_t offset, uint64_t size_bytes) {
     rlimit limit{};
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
@@ -252,8 +253,8 @@ bool TraceFile::has_space(uint64_t offset, uint64_t size_bytes) {
     return true;
 }
 
-// A host may close every descriptor it finds and open its own files under the same numbers: writing
-// to one of those would be the worst thing a recorder can do.
+// A host may close every descriptor that it finds, and its own files then get the same numbers.
+// Writing to one of those files would be the worst that a recorder can do.
 bool TraceFile::is_open() {
     struct stat file {};
 

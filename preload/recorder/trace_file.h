@@ -1,8 +1,8 @@
-// The trace file: chunks are appended, the index and the trailer are rewritten behind them.
+// The trace file: chunks are appended; the index and the trailer are rewritten after them.
 //
-// One user at a time (the holder of the session's flush lock). All memory is taken at start-up. A
-// chunk that cannot be written whole leaves the file as if it had never been tried, and space for
-// the last chunks is kept allocated, so that a full disk does not cost the trace its proper end.
+// Not thread-safe: the owner of the session's flush lock uses it. All memory is allocated at
+// start-up. If a chunk cannot be written completely, the file stays as it was before. Space for the
+// last chunks stays allocated, so that a full disk does not prevent a proper end of the trace.
 #pragma once
 
 #include <fragtrace/codec.h>
@@ -13,70 +13,71 @@ struct ZSTD_CCtx_s;
 
 namespace fragtrace::preload {
 
-// Renames a file; false, with EEXIST, where the new name is taken.
+// Renames a file. Returns false with EEXIST if the new name exists.
 bool rename_to_new(const char* from, const char* to);
 
 class TraceFile {
   public:
-    // Creates PROGRAM.PID.ftrace (or .2, .3 ... if that, or a file of parts, exists) in
-    // `directory`, which is made if missing; with `in_parts` PROGRAM.PID.part1.ftrace. Where the
-    // file system can hold a file without a name, it gets its name with its header. On failure
-    // errno tells why.
+    // Creates PROGRAM.PID.ftrace in `directory`, which is created if missing. With `in_parts`:
+    // PROGRAM.PID.part1.ftrace. If that name, or a file of parts, exists, adds .2, .3 and so on. If
+    // the file system supports files without a name, the file gets its name together with its
+    // header. On failure, errno has the reason.
     bool create(const char* directory, const char* program, int compression_level, bool in_parts);
 
-    // What is left of the file system when events are written; a share and a size.
+    // Sets the space of the file system that writes must leave free, as a share and a size.
     void keep_free(uint32_t percent, uint64_t size_bytes) {
         keep_free_percent_ = percent;
         keep_free_bytes_ = size_bytes;
     }
 
-    // That a write failed because of this space.
+    // True if a write failed because it would have used that space.
     [[nodiscard]] bool kept_free() const { return kept_free_; }
 
-    // Refuses a write that the file could take.
+    // Fails a write with `error`, although the file could take it.
     bool refuse(int error) {
         last_error_ = error;
         return false;
     }
 
-    // For a forked child, and for a start that failed.
+    // For a forked child, and for a start that failed: closes the file.
     void abandon(bool remove);
 
     bool write_header(TraceHeader* header);
-    // `raw` may be the memory of scratch().
+    // `raw` may be in scratch().
     bool write_chunk(ChunkType type,
                      uint32_t count,
                      uint64_t first,
                      uint64_t time_ns,
                      const void* raw,
                      size_t raw_bytes);
-    // Index and trailer behind the last chunk; later chunks overwrite them.
+    // Writes the index and the trailer after the last chunk. Later chunks overwrite them.
     bool write_index();
 
-    // No chunk was written since the last index.
+    // True if no chunk was written since the last index.
     [[nodiscard]] bool has_index() const { return has_index_; }
 
-    // The next part, under a temporary name: what is written goes there until keep_part() gives it
-    // its own name and closes the part before, or drop_part() removes it and goes back. A part that
-    // could not be begun or kept is to be dropped, too.
+    // The next part starts under a temporary name, and writes go to it. keep_part() then gives it
+    // its own name and closes the previous part. drop_part() removes it and returns to the previous
+    // part; it must also be called if begin_part() or keep_part() failed.
     bool begin_part(uint32_t part);
     bool keep_part();
     void drop_part();
 
-    // PROGRAM.PID.WHAT.ftrace, "" for PROGRAM.PID.ftrace: another file of this recording.
+    // Returns the path of another file of this recording: PROGRAM.PID.WHAT.ftrace, or
+    // PROGRAM.PID.ftrace if `what` is "".
     void name_of(const char* what, Text* path) const;
-    // Goes on in a file that somebody else has written up to `end`, and has opened.
+    // Continues in a file that the caller has opened and written up to `end`.
     void adopt(int fd, const char* path, uint64_t end);
 
     bool rename_to(const char* path);
 
-    // A trace that had no parts becomes the first one, header and name.
+    // Changes the header and the name of a trace without parts, so that it becomes the first part.
     bool become_part(const TraceHeader& header);
 
-    // Whether the file still has a name, and all that was written.
+    // Returns whether the file still has a name and all bytes that were written.
     [[nodiscard]] bool is_whole();
 
-    // Bytes of the chunks so far, the header included.
+    // Returns the size of the header and all chunks so far.
     [[nodiscard]] uint64_t size_bytes() const { return end_; }
 
     [[nodiscard]] uint8_t* scratch() const { return scratch_; }
@@ -105,7 +106,7 @@ class TraceFile {
     bool is_open();
     bool write_at(uint64_t offset, const uint8_t* data, size_t size_bytes);
 
-    // Index and trailer, with `more` chunks.
+    // Size of index and trailer after `more` further chunks.
     [[nodiscard]] uint64_t index_bytes(uint32_t more) const {
         return sizeof(ChunkHeader) + (uint64_t{entry_count_} + more) * sizeof(IndexEntry) +
                sizeof(FileTrailer);
@@ -128,12 +129,12 @@ class TraceFile {
     };
 
     int fd_;
-    uint64_t device_;  // of the file, to tell whether fd_ still is it
+    uint64_t device_;  // of the file, to check that fd_ still refers to it
     uint64_t inode_;
     int last_error_;
-    uint64_t end_;     // where the next chunk goes
-    bool has_index_;   // behind end_
-    OpenFile before_;  // between begin_part() and its end
+    uint64_t end_;     // offset of the next chunk
+    bool has_index_;   // an index is at end_
+    OpenFile before_;  // the previous part, from begin_part() until keep_part() or drop_part()
     uint8_t* scratch_;
     uint8_t* columns_;
     uint8_t* out_;
@@ -147,8 +148,8 @@ class TraceFile {
     void* compressor_memory_;
     size_t compressor_bytes_;
     char path_[4096];    // empty while the file has no name
-    char base_[4096];    // the path without what tells the files of a recording apart
-    size_t base_bytes_;  // of it, up to the process's number
+    char base_[4096];    // the path without the suffixes of the recording's files
+    size_t base_bytes_;  // length of base_, which ends with the process id
     bool in_parts_;
 };
 

@@ -1,4 +1,4 @@
-// The files of a trace: their names, and how one takes the place of another.
+// The files of a trace: their names, and how one replaces another.
 #include "recorder/trace_file.h"
 #include "system/folder_names.h"
 
@@ -14,12 +14,14 @@ namespace {
 
 constexpr uint32_t kMaxSuffix = 9999;
 constexpr char kTemporary[] = ".tmp";
-constexpr size_t kLongestEnd = 64;  // of a name, behind the process's number
+constexpr size_t kLongestEnd = 64;  // of a name, after the process id
 
-// Whether a recording in parts has left files of that name, or is about to: its first parts are
-// gone, and in containers process ids come again soon. Names that go on with a number are others'.
+// Returns whether a recording in parts has files with this name, or is about to have them. Its
+// first parts may be removed already, and in containers process ids are soon reused. Names that
+// continue with a number belong to other recordings.
 bool leaves_files(const char* base) {
-    static char directory[4096];  // one session starts at a time; the stack may be small
+    static char directory[4096];  // static because the stack may be small; only one session starts
+                                  // at a time
     const char* slash = strrchr(base, '/');
     Text(directory, sizeof directory).add(base, static_cast<size_t>(slash + 1 - base));
     const char* name = slash + 1;
@@ -42,7 +44,7 @@ bool rename_to_new(const char* from, const char* to) {
     if (errno != EINVAL && errno != ENOSYS) {
         return false;
     }
-    if (access(to, F_OK) == 0) {  // a file system that cannot do both at once
+    if (access(to, F_OK) == 0) {  // this file system cannot check and rename in one step
         errno = EEXIST;
         return false;
     }
@@ -73,7 +75,7 @@ bool TraceFile::open_new(const char* directory, const char* program, bool in_par
     return unnamed || take_name(nullptr);
 }
 
-// The first name that is not taken: for the file `unnamed`, without one for a new file.
+// Uses the first free name: for the file `unnamed`, or for a new file if `unnamed` is nullptr.
 bool TraceFile::take_name(const char* unnamed) {
     for (uint32_t suffix = 1; suffix <= kMaxSuffix; ++suffix) {
         base_[base_bytes_] = '\0';
@@ -103,16 +105,16 @@ bool TraceFile::take_name(const char* unnamed) {
     return false;
 }
 
-// Gives the file, which has a header now, its name: a process that is killed before leaves nothing.
-// False where that cannot be done (no /proc, no links).
+// Gives the file its name once it has a header: a process that is killed earlier leaves nothing.
+// Returns false if that is impossible (no /proc, no links).
 bool TraceFile::name_file() {
     char unnamed[40];
     Text(unnamed, sizeof unnamed).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd_));
     if (!take_name(unnamed)) {
         return false;
     }
-    // Opened again: /proc would go on to show a file without a name, and whoever watches looks
-    // there.
+    // The file is opened again by its name. Otherwise /proc would keep showing a file without a
+    // name to anybody who watches the process.
     const int before = fd_;
     fd_ = -1;
     if (is_open()) {
@@ -127,7 +129,7 @@ void TraceFile::name_of(const char* what, Text* path) const {
     path->add(base_).add(what[0] == '\0' ? "" : ".").add(what).add(".ftrace");
 }
 
-// A new file at path_.
+// Creates a new file at path_.
 bool TraceFile::open_path() {
     return open_file(path_, O_CREAT | O_EXCL | O_NOFOLLOW);
 }
@@ -157,7 +159,7 @@ bool TraceFile::begin_part(uint32_t part) {
     Text path(path_, sizeof path_);
     name_of(what, &path);
     path.add(kTemporary);
-    unlink(path_);  // of an attempt that failed
+    unlink(path_);  // left by a failed attempt
     end_ = 0;
     entry_count_ = 0;
     has_index_ = false;
@@ -181,7 +183,7 @@ bool TraceFile::keep_part() {
     return true;
 }
 
-// Unless the host has closed it, and has a file of its own under that number.
+// Closes the previous part, unless the host closed it and the number belongs to a file of the host.
 void TraceFile::close_before() {
     struct stat file {};
 
@@ -221,7 +223,8 @@ void TraceFile::drop_part() {
     inode_ = before_.inode;
     end_ = before_.end;
     memcpy(path_, before_.path, sizeof path_);
-    // Its entries are gone, and the index behind its end may be cut off by the next chunk.
+    // The index entries of this part are no longer in memory, and the next chunk may cut off the
+    // index at its end.
     entry_count_ = kMaxEntries;
     has_index_ = true;
 }
@@ -239,7 +242,7 @@ void TraceFile::adopt(int fd, const char* path, uint64_t end) {
     }
     Text(path_, sizeof path_).add(path);
     end_ = end;
-    entry_count_ = kMaxEntries;  // readers scan
+    entry_count_ = kMaxEntries;  // no index: readers scan
     has_index_ = false;
 }
 

@@ -23,8 +23,8 @@ constexpr PythonLayout kLayouts[] = {
 
 // clang-format on
 
-// From 3.13 on the interpreter publishes its own offsets: 64-bit numbers behind a cookie, the
-// version and a mark of free-threaded builds. These are positions in that list; each structure
+// Since 3.13, the interpreter publishes its own offsets: 64-bit numbers after a cookie, the version
+// and a flag for free-threaded builds. The numbers below are indexes in that list. Each structure
 // begins with its size.
 struct DebugOffsets {
     int minor;
@@ -73,7 +73,7 @@ bool layout_from_interpreter(int minor, const void* published, PythonLayout* lay
     return false;
 }
 
-// Reads memory that may not be there: the kernel copies it into a pipe and tells.
+// Reads memory that may not be mapped: the kernel copies it into a pipe and reports a failure.
 class CarefulReader {
   public:
     CarefulReader() : open_(pipe2(ends_, O_CLOEXEC | O_NONBLOCK) == 0) {}
@@ -109,7 +109,7 @@ class CarefulReader {
     bool open_;
 };
 
-// How a str lies in memory.
+// The memory layout of a str.
 struct TextState {
     uint32_t bytes_each;  // per character
     bool compact;
@@ -137,7 +137,7 @@ bool check_text(const PythonLayout& layout,
            state_of(layout, state).readable();
 }
 
-// Whether a str is short ASCII text that holds one of these characters.
+// Returns whether a str has one of these characters; `otherwise` if it is not short ASCII text.
 bool holds(const PythonLayout& layout,
            const CarefulReader& reader,
            const void* text,
@@ -160,7 +160,7 @@ bool holds(const PythonLayout& layout,
     return false;
 }
 
-// Names and files are both strings, side by side: told apart by what they say.
+// Names and files are both strings in adjacent fields. Their text distinguishes them.
 bool check_names(const PythonLayout& layout, const CarefulReader& reader, const void* code) {
     const void* file = nullptr;
     const void* name = nullptr;
@@ -226,7 +226,7 @@ size_t put_utf8(uint32_t point, char* to) {
     return 4;
 }
 
-// The characters of a str; none for a kind that interpreters do not use for names.
+// The characters of a str; none for a kind of str that interpreters do not use for names.
 struct Characters {
     const uint8_t* data;
     size_t count;
@@ -245,7 +245,8 @@ Characters characters_of(const PythonLayout& layout, const void* text) {
             state.bytes_each};
 }
 
-// Eight bytes at a time, each step one to one; with the length, so that neighbours stay apart.
+// Adds eight bytes per step; each step is a one-to-one function. The length is included, so that
+// adjacent texts cannot be confused.
 uint64_t add_to_hash(uint64_t hash, const uint8_t* bytes, size_t count) {
     hash = (hash ^ count) * 0x9e3779b97f4a7c15u;
     for (size_t at = 0; at < count; at += sizeof(uint64_t)) {
@@ -323,7 +324,7 @@ bool can_be_written(void* at) {
 int frame_lasti(const PythonLayout& layout, const void* frame, const void* code) {
     if (layout.code_instructions == 0) {
         const int lasti = python_field<int>(frame, layout.frame_instruction);
-        return layout.minor == 10 ? lasti * 2 : lasti;  // 3.10 counts instructions
+        return layout.minor == 10 ? lasti * 2 : lasti;  // 3.10 counts instructions, not bytes
     }
     const char* begin = static_cast<const char*>(code) + layout.code_instructions;
     return static_cast<int>(python_field<const char*>(frame, layout.frame_instruction) - begin);

@@ -1,7 +1,7 @@
-// Where CPython keeps its frames: offsets per minor version, and the check that they are right.
+// Locations of CPython's frames: offsets per minor version, and a check that they are right.
 //
-// The check reads a thread's frames through the kernel, so that wrong offsets (an interpreter built
-// in an unusual way) are found out rather than followed into a crash.
+// The check reads a thread's frames through the kernel. So wrong offsets (an interpreter built in
+// an unusual way) are detected and do not crash the process.
 #pragma once
 
 #include <stddef.h>
@@ -11,34 +11,35 @@ namespace fragtrace::preload {
 
 struct PythonLayout {
     int minor;  // 3.minor
-    // Thread state to innermost frame; by way of a structure in between where frame_in_cframe >= 0.
+    // Offset of the innermost frame in the thread state. If frame_in_cframe >= 0, it is the offset
+    // of a structure that points to that frame.
     uint32_t thread_frame;
     int32_t frame_in_cframe;
     uint32_t frame_code;
     uint32_t frame_previous;
     uint32_t frame_instruction;  // a pointer into the code, or an int before 3.11
-    uint32_t frame_owner;        // 0 = there is none
-    uint32_t frame_is_entry;     // 0 = there is none
+    uint32_t frame_owner;        // 0 = no such field
+    uint32_t frame_is_entry;     // 0 = no such field
     uint32_t code_first_line;
     uint32_t code_file;
-    uint32_t code_name;  // the qualified one where there is one
+    uint32_t code_name;  // the qualified name if the version has one
     uint32_t code_line_table;
     uint32_t code_instructions;     // 0 before 3.11
     uint32_t code_first_traceable;  // 0 = unknown
-    uint32_t ascii_bytes;           // sizes of the headers of the two kinds of strings
+    uint32_t ascii_bytes;           // header sizes of the two kinds of strings
     uint32_t compact_bytes;
     uint32_t string_kind_shift;
 };
 
-// Addresses of the types, to recognise objects by.
+// Addresses of the types, used to recognise objects.
 struct PythonTypes {
     const void* code;
     const void* text;
     const void* bytes;
 };
 
-// False, with a reason, for interpreters that are not known. `debug_offsets` is the start of
-// _PyRuntime from 3.13 on, else nullptr.
+// Returns false and a reason for unknown interpreters. `debug_offsets` is the start of _PyRuntime
+// since 3.13, otherwise nullptr.
 bool python_layout(const char* version,
                    const void* debug_offsets,
                    PythonLayout* layout,
@@ -48,11 +49,10 @@ enum class LayoutCheck { kRight, kWrong, kNoFrames };
 
 LayoutCheck check_layout(const PythonLayout& layout, const PythonTypes& types, const void* thread);
 
-// Whether a byte can be stored there; says so by storing the one that it finds, through the kernel.
+// Returns whether a byte can be stored at `at`, by storing the existing byte through the kernel.
 bool can_be_written(void* at);
 
-// ---- reading; `base` is an object whose layout has been checked
-// ----------------------------------
+// ---- reading: `base` is an object whose layout was checked --------------------------------------
 
 template <typename T>
 T python_field(const void* base, uint32_t offset) {
@@ -62,32 +62,33 @@ T python_field(const void* base, uint32_t offset) {
 }
 
 inline constexpr uint32_t kObjectType = 8;
-inline constexpr uint32_t kObjectSize = 16;  // of variable-sized objects
+inline constexpr uint32_t kObjectSize = 16;  // of objects of variable size
 inline constexpr uint32_t kBytesData = 32;
 inline constexpr uint32_t kTextLength = 16;
 inline constexpr uint32_t kTextState = 32;
-// Frames with these owners or above belong to the C stack: no function of the program.
+// Frames with this owner or a higher one belong to the C stack and have no function of the program.
 inline constexpr uint8_t kOwnedByCStack = 3;
 
-// From 3.14 on the code reference carries a tag in its low bits.
+// Since 3.14, the code reference has a tag in its low bits.
 inline const void* frame_code(const PythonLayout& layout, const void* frame) {
     const auto tagged = python_field<uintptr_t>(frame, layout.frame_code);
     return reinterpret_cast<const void*>(tagged & ~uintptr_t{7});
 }
 
-// True where each call of the evaluator runs one frame. Later interpreters run the calls between
-// Python functions in one evaluator; the frame that it began with is an entry.
+// Returns true if each call of the evaluator runs only one frame (before 3.11). Later interpreters
+// run calls between Python functions in one evaluator call; only the first frame of that call is an
+// entry.
 inline bool every_frame_is_entry(const PythonLayout& layout) {
     return layout.frame_owner == 0;
 }
 
-// Byte offset of the instruction that a frame is at; negative = not started.
+// Returns the byte offset of the frame's current instruction; negative = not started.
 int frame_lasti(const PythonLayout& layout, const void* frame, const void* code);
 
-// Copies a str object as UTF-8, truncated at a character; the number of bytes.
+// Copies a str object as UTF-8, cut at a character boundary. Returns the number of bytes.
 size_t copy_python_text(const PythonLayout& layout, const void* text, char* to, size_t capacity);
 
-// A number that differs for code objects that differ in function, file or lines.
+// Returns a hash of the function, file and lines of a code object.
 uint64_t hash_of_code(const PythonLayout& layout, const PythonTypes& types, const void* code);
 
 uint32_t code_line(const PythonLayout& layout, const void* code, int lasti);

@@ -9,7 +9,8 @@ uint32_t as_line(int line) {
     return line < 0 ? 0 : static_cast<uint32_t>(line);
 }
 
-// Little-endian groups of six bits, bit 6 says that another follows; the sign is the lowest bit.
+// Little-endian groups of six bits; bit 6 means that another group follows. The lowest bit is the
+// sign.
 int signed_varint(const uint8_t* at, const uint8_t* end) {
     uint32_t value = 0;
     for (unsigned shift = 0; at < end && shift < 32; shift += 6) {
@@ -28,7 +29,7 @@ uint32_t line_in_location_table(const uint8_t* table,
                                 size_t size_bytes,
                                 int first_line,
                                 int lasti) {
-    // How an entry says where it is; numbers of its first byte, bits 3 to 6.
+    // Encodings of an entry's location: the values of bits 3 to 6 of its first byte.
     enum Form : uint8_t {
         kOneLine0 = 10,
         kOneLine1 = 11,
@@ -68,7 +69,7 @@ uint32_t line_in_location_table(const uint8_t* table,
         if (lasti < address) {
             return form == kNone ? 0 : as_line(line);
         }
-        while (at < end && (*at & 0x80) == 0) {  // only an entry's first byte has bit 7
+        while (at < end && (*at & 0x80) == 0) {  // only the first byte of an entry has bit 7 set
             ++at;
         }
     }

@@ -1,7 +1,7 @@
-// Line numbers from the tables of a Python code object, one function per format.
+// Line numbers from the tables of a Python code object; one function per table format.
 //
-// Pure functions over bytes. `lasti` is the byte offset of the instruction; negative means that the
-// frame has not started. 0 = the instruction has no line.
+// Pure functions of bytes. `lasti` is the byte offset of the instruction; negative means that the
+// frame has not started. The result 0 means that the instruction has no line.
 #pragma once
 
 #include <stddef.h>

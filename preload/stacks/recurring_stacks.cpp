@@ -1,4 +1,3 @@
-// See recurring_stacks.h.
 #include "stacks/recurring_stacks.h"
 
 #include <string.h>
@@ -43,7 +42,7 @@ void RecurringStacks::add(const Registers& from,
     if (*head != 0) {
         const Entry& next = entry_of(*head);
         entry->next_head = next.next_head;
-        if (next.alike < kMostAlike) {  // else those are given up
+        if (next.alike < kMostAlike) {  // too many alike: the older ones are given up
             const uint32_t both = next.count < count ? next.count : count;
             const uint64_t* values = &values_[next.begin];
             const Place* places = &places_[next.begin];

@@ -1,38 +1,41 @@
-// Stacks that a thread comes back to, as training does at every step: known by the very words that
-// lead a walk through them, compared where they were found, without a walk.
+// Recognises stacks that a thread has had before, as in every step of a training, without a walk.
+// It compares the words in stack memory that determine the walk with the words found last time.
 //
-// A walk reads return addresses, and of the saved frame pointers it depends on those that reach a
-// frame found by rbp. Where it begins at the same place with the same address, and all of these
-// words are where and what they were, each step finds the next as it did then: the same stack.
+// A walk depends on two kinds of words: the return addresses, and those saved frame pointers that
+// reach a frame found by rbp. Assume that a walk starts at the same stack pointer and address, and
+// that all these words have the same places and values as before. Then each step finds the same
+// next frame, so the stack is the same.
 #pragma once
 
 #include <stdint.h>
 
 namespace fragtrace::preload {
 
-// What a walk goes by: of the frame that it is at.
+// The registers that a walk needs, for its current frame.
 struct Registers {
     uint64_t address;
     uint64_t stack_pointer;
     uint64_t frame_pointer;
 };
 
-// Of one thread, which alone reads and writes it. Zeroes are one that knows no stack.
+// Stacks of one thread; only this thread reads and writes them. All zeros means that no stack is
+// known.
 class RecurringStacks {
   public:
-    // Counted in words from the innermost frame's stack pointer.
+    // Distance in words from the innermost frame's stack pointer.
     using Place = uint16_t;
     static constexpr uint64_t kFurthest_words = UINT16_MAX;
     static constexpr uint32_t kMostWords = 320;  // of a stack
 
-    // The words of one stack on their way in.
+    // The words of a stack that is being added.
     struct Draft {
         uint64_t* values;  // room for kMostWords
         Place* places;
     };
 
-    // The node that was added with this stack, 0 if it was not. `from` is a live frame of the
-    // calling thread's stack. No word is read before those further in have shown it to be there.
+    // Returns the node that was added with this stack, 0 if unknown. `from` is a live frame of the
+    // calling thread. A word is read only after the words further in have shown that it is stack
+    // memory.
     uint32_t find(const Registers& from) {
         for (uint32_t head = heads_[hash_of(from)]; head != 0; head = entry_of(head).next_head) {
             const Entry& first = entry_of(head);
@@ -44,8 +47,8 @@ class RecurringStacks {
             const Entry* entry = &first;
             uint32_t there = compare(*entry, 0);
             while (there != entry->count) {
-                // On to the next that does not have to differ as this one did: at the same word,
-                // or before it at one that this one had right.
+                // Go to the next stack that can still match: one that first differs from this stack
+                // at the same word, or at an earlier word that has another place.
                 const uint32_t shared = entry->shared;
                 const bool differs = entry->next_differs_by_value;
                 if (entry->next == 0) {
@@ -66,13 +69,14 @@ class RecurringStacks {
         return 0;
     }
 
-    // False where this one would push out others that are needed more: too many different stacks.
+    // Returns false if adding this stack would displace others that are needed more: there are too
+    // many different stacks.
     bool wants_another();
 
-    // Where to write the words; valid until the next call of a member function.
+    // Returns where to write the words; valid until the next call of a member function.
     Draft draft();
 
-    // `count` words of the draft, from the innermost outwards, lead through the stack of `node`.
+    // Adds the stack of `node`. Its `count` words are in the draft, from the innermost outwards.
     void add(const Registers& from, bool frame_pointer_counts, uint32_t count, uint32_t node);
 
     void forget();
@@ -82,21 +86,23 @@ class RecurringStacks {
   private:
     static constexpr uint32_t kStacks = 512;
     static constexpr uint32_t kHeads = 1024;
-    static constexpr uint32_t kMostAlike = 64;  // that begin alike
-    static constexpr uint32_t kWords = 32768;   // of all stacks
+    static constexpr uint32_t kMostAlike = 64;  // stacks with the same head
+    static constexpr uint32_t kWords = 32768;   // words of all stacks
     static constexpr uint32_t kRareTurn = 32;
 
     struct alignas(64) Entry {
         Registers from;
         uint32_t node;
-        uint32_t begin;  // of its words
+        uint32_t begin;  // index of its first word
         uint16_t count;
-        // Numbers are from 1, 0 = none. Heads of one hash; then those that begin as the head does.
+        // Entry numbers start at 1, 0 = none. `next_head`: next head with the same hash. `next`:
+        // next stack that begins like this one.
         uint16_t next_head;
         uint16_t next;
-        uint16_t alike;              // from this one on
-        uint16_t shared;             // words that `next` has likewise, before one that it has not
-        bool next_differs_by_value;  // there; else it has another place
+        uint16_t alike;              // number of stacks from this one on in the list of `next`
+        uint16_t shared;             // number of leading words that `next` has too
+        bool next_differs_by_value;  // the first different word has the same place, but another
+                                     // value
         bool frame_pointer_counts;
     };
 
@@ -109,7 +115,8 @@ class RecurringStacks {
 
     [[nodiscard]] const Entry& entry_of(uint32_t number) const { return entries_[number - 1]; }
 
-    // The first word from the `at`-th on that is not there, or their count.
+    // Returns the index of the first word, from `at` on, that differs in the stack; their count if
+    // none does.
     [[nodiscard]] uint32_t compare(const Entry& entry, uint32_t at) const {
         const auto* stack = reinterpret_cast<const uint64_t*>(entry.from.stack_pointer);
         const uint64_t* values = &values_[entry.begin];
@@ -126,11 +133,12 @@ class RecurringStacks {
         return at;
     }
 
-    uint32_t words_;  // used
+    uint32_t words_;  // words in use
     uint32_t added_;
     uint32_t found_;
     uint32_t turn_;
-    bool rare_;  // most were not found again before there was no room: one in kRareTurn is added
+    bool rare_;  // most stacks were not found again before there was no room: only one in kRareTurn
+                 // is added
     uint16_t heads_[kHeads];
     Entry entries_[kStacks];
     uint64_t values_[kWords];

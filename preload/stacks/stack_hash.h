@@ -5,8 +5,8 @@
 
 namespace fragtrace::preload {
 
-// `i` counts from the innermost frame; the hash of no frame is 0. A sum, so that additions do not
-// wait for each other.
+// `i` counts from the innermost frame. The hash without frames is 0. The hash is a sum, so that the
+// processor can compute the terms in parallel.
 inline uint64_t add_frame_to_hash(uint64_t hash, uint64_t frame, uint32_t i) {
     return hash + (frame + i) * (0x9e3779b97f4a7c15u + 2 * uint64_t{i});
 }

@@ -1,4 +1,3 @@
-// See stack_walk.h.
 #include "stacks/stack_walk.h"
 
 #include "stacks/stack_hash.h"
@@ -15,15 +14,15 @@ namespace {
 
 constexpr uint64_t kPage_bytes = 4096;
 constexpr uint64_t kWord_bytes = 8;
-// Of a stack; what is deeper is libunwind's. Below this the kernel maps nothing else next to the
-// main thread's stack.
+// Stacks larger than this are left to libunwind. Within this distance of the main thread's stack,
+// the kernel maps nothing else.
 constexpr uint64_t kDeepest_bytes = 64u << 20;
 
 constinit UnwindRules g_rules{};
-uint64_t g_main_top;  // of the main thread's stack
+uint64_t g_main_top;  // top of the main thread's stack
 
-// Whether every page of [begin, end) can be read, asked of the kernel: reading them ourselves could
-// fault.
+// Returns whether every page of [begin, end) is readable. Asks the kernel, because reading the
+// pages here could fault.
 bool is_readable(uint64_t begin, uint64_t end) {
     constexpr int kBatch = 32;
     const int pid = getpid();
@@ -42,7 +41,7 @@ bool is_readable(uint64_t begin, uint64_t end) {
     return true;
 }
 
-// The stack pointer is where it has not been before.
+// Called when the stack pointer is outside the known stack memory.
 __attribute__((noinline)) bool look_at_stack(ThreadStack* stack, uint64_t stack_pointer) {
     const uint64_t page = stack_pointer & ~(kPage_bytes - 1);
     if (page == stack->refused_page) {
@@ -55,7 +54,8 @@ __attribute__((noinline)) bool look_at_stack(ThreadStack* stack, uint64_t stack_
             return true;
         }
     } else {
-        // A thread's static storage lies at the upper end of its stack; not the main thread's.
+        // A thread's static TLS is at the upper end of its stack. That is not so for the main
+        // thread.
         for (const uint64_t top :
              {reinterpret_cast<uint64_t>(&t_thread) & ~(kWord_bytes - 1), g_main_top}) {
             if (stack_pointer < top && top - page <= kDeepest_bytes && is_readable(page, top)) {
@@ -65,7 +65,7 @@ __attribute__((noinline)) bool look_at_stack(ThreadStack* stack, uint64_t stack_
             }
         }
     }
-    // A signal handler with a stack of its own, a coroutine.
+    // A signal handler with its own stack, or a coroutine.
     stack->refused_page = page;
     return false;
 }
@@ -79,8 +79,8 @@ bool is_at(const RememberedFrame& frame, const Registers& at, uint32_t below_top
            frame.frame_pointer == at.frame_pointer;
 }
 
-// True if the callers of the remembered frame `inner` are where and what they were, out to the
-// outermost one; else *inner is the last frame of which that was still true.
+// Returns true if all callers of the remembered frame `inner`, up to the outermost, have the same
+// places and values as before. Otherwise *inner becomes the last frame for which that was true.
 bool callers_unchanged(const ThreadStack& stack, uint32_t* inner) {
     uint32_t at = *inner;
     const RememberedFrame* frame = &stack.frames[at];
@@ -97,8 +97,8 @@ bool callers_unchanged(const ThreadStack& stack, uint32_t* inner) {
     return at == 0;
 }
 
-// To the caller. False where the rule leads out of the stack. Tells where the caller's frame
-// pointer was found, as RememberedFrame::saved_below_top.
+// Steps to the caller. Returns false if the rule leads out of the stack. Sets where the caller's
+// frame pointer was found, as in RememberedFrame::saved_below_top.
 bool step(const ThreadStack& stack, UnwindRule rule, Registers* at, uint32_t* saved_below_top) {
     const uint64_t base =
         (rule & kRuleBaseIsFramePointer) != 0 ? at->frame_pointer : at->stack_pointer;
@@ -167,7 +167,8 @@ bool walk_stack(
         if (remembered > 0 && is_at(stack->frames[remembered - 1], at, below_top)) {
             uint32_t inner = remembered - 1;
             if (callers_unchanged(*stack, &inner)) {
-                // Whether nodes can be kept depends on where the stack is cut.
+                // If the stack must be cut, remembered nodes are invalid: a node depends on the
+                // outermost frame.
                 const bool whole = fresh + remembered <= limit;
                 for (; !whole && fresh < limit; --remembered) {
                     take_over(stack->frames[remembered - 1]);
@@ -250,7 +251,7 @@ void remember_recurring_stack(ThreadStack* stack,
             ((rule & kRuleBaseIsFramePointer) != 0 ? kFoundByFramePointer : 0) |
             (saved_below_top != 0 ? kSavesFramePointer : 0));
     }
-    // From the outermost inwards: does a frame further out depend on the frame pointer?
+    // From the outermost frame inwards: does a frame further out depend on the frame pointer?
     bool counts = false;
     for (uint32_t i = steps; i > 0; --i) {
         uint8_t* kind = &kinds[i - 1];

@@ -1,9 +1,9 @@
-// Walks the native stack of the calling thread without libunwind, where that can be done exactly.
+// Walks the native stack of the calling thread without libunwind, if that is possible exactly.
 //
-// Steps by the rules of unwind_rules.h, and only within memory that was seen to be this thread's
-// stack, so that a walk can go wrong but never fault. Most of a stack is what it was at the walk
-// before: where address, stack and frame pointer of a frame are those of a remembered one, the
-// frames further out are compared word by word and taken over, with their nodes.
+// A walk follows the rules of unwind_rules.h. It only reads memory that is known to be this
+// thread's stack, so it may go wrong but never fault. Most of a stack is the same as in the
+// previous walk. If a frame's address, stack pointer and frame pointer equal those of a remembered
+// frame, the frames further out are compared word by word and reused with their nodes.
 #pragma once
 
 #include "stacks/recurring_stacks.h"
@@ -15,35 +15,35 @@ namespace fragtrace::preload {
 
 struct ThreadStack;
 
-// Result of a walk: `fresh` frames lie in ThreadStack::fresh, from the innermost; they are called
-// from the outermost `kept` remembered ones.
+// Result of a walk. `fresh` frames are in ThreadStack::fresh, innermost first. Their caller is the
+// innermost of the `kept` outermost remembered frames.
 struct Walk {
     uint32_t fresh;
     uint32_t kept;
-    bool whole;     // up to the outermost frame; else there were more frames than asked for
-    uint64_t hash;  // of the fresh frames' addresses, by add_frame_to_hash from 0
+    bool whole;     // reaches the outermost frame; otherwise there were more frames than the limit
+    uint64_t hash;  // of the fresh frames' addresses, by add_frame_to_hash starting with 0
 };
 
-// Maps what walks need; where there are none, stacks are libunwind's.
+// Maps the memory that walks need. Without it, libunwind walks the stacks.
 void start_walks();
 
-// The innermost `limit` frames, those at its beginning that lie in `own` left out. False where this
-// stack is not for us: frames of unusual code, memory that is no stack we know.
+// Walks the innermost `limit` frames, without the first ones that are in `own`. Returns false if it
+// cannot walk this stack: frames of unusual code, or memory that is not a known stack.
 bool walk_stack(
     ThreadStack* stack, const Registers& from, const TextRange& own, uint32_t limit, Walk* walk);
 
-// The node that was remembered with the stack that `from` is the innermost frame of, 0 if there is
-// none: most of a program's stacks, at a fraction of what a walk costs.
+// Returns the node that was remembered for the stack with `from` as its innermost frame, 0 if there
+// is none. It serves most of a program's stacks, at a fraction of the cost of a walk.
 uint32_t recurring_stack(const ThreadStack& stack, const Registers& from);
 
-// After a walk from there, to the innermost `frames` frames: its node, for the next time.
+// Called after a walk of `frames` frames: remembers its node for the next time.
 void remember_recurring_stack(ThreadStack* stack,
                               const Registers& from,
                               const TextRange& own,
                               uint32_t frames,
                               uint32_t node);
 
-// After a module was unloaded.
+// Called after a module was unloaded.
 void forget_unloaded_code();
 
 }  // namespace fragtrace::preload

@@ -1,4 +1,3 @@
-// See thread_stacks.h.
 #include "stacks/thread_stacks.h"
 
 #include <sys/syscall.h>
@@ -8,21 +7,22 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr uint32_t kThreads = 1024;
-// Threads that come back to their stacks: 355 KiB each, of which the kernel gives what is used.
+// Maximum number of threads with recurring stacks: 355 KiB each, allocated by the kernel as they
+// are used.
 constexpr uint32_t kThreads_with_recurring = 64;
 constexpr uint32_t kMostProbes = 8;
 
 ThreadStack* g_stacks;
 RecurringStacks* g_recurring;
 
-// Nobody tells us that a thread ends; its place is taken by the next one that comes upon it.
+// The end of a thread is not reported. The next thread that probes a dead thread's place takes it.
 bool is_dead(uint32_t id) {
     const KeepErrno keep_errno;
     return syscall(SYS_tgkill, getpid(), id, 0) != 0 && errno == ESRCH;
 }
 
-// One of the `count` that the calling thread had already, that nobody has, or that was a dead
-// thread's; nullptr if there is none near its place.
+// Returns one of `count` places that belongs to the calling thread, to nobody, or to a dead thread;
+// nullptr if the probes find none.
 template <typename T>
 T* claim(T* all, uint32_t count) {
     const uint32_t self = thread_id();

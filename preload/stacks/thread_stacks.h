@@ -1,6 +1,5 @@
-// What is remembered of each thread's last native stack, in memory of ours rather than in
-// thread-local storage: that is taken from every thread's stack, and hosts have threads with small
-// ones.
+// The last native stack of each thread, remembered in our own memory. Thread-local storage would be
+// taken from every thread's stack, and hosts have threads with small stacks.
 #pragma once
 
 #include "stacks/recurring_stacks.h"
@@ -11,18 +10,18 @@
 
 namespace fragtrace::preload {
 
-// A frame of the last native stack: the registers as they were at its return address, and where it
-// was found.
+// A frame of the last native stack: the registers at its return address, and where the frame was.
 struct RememberedFrame {
-    uint64_t address;          // return address: the place in the function that the frame is at
-    uint64_t frame_pointer;    // rbp there
-    uint32_t below_top;        // bytes from rsp there up to the stack's top
-    uint32_t saved_below_top;  // the same of where the caller's rbp lies; 0 = it is in rbp still
+    uint64_t address;          // return address: the frame's position in its function
+    uint64_t frame_pointer;    // rbp at that address
+    uint32_t below_top;        // bytes from rsp at that address up to the stack's top
+    uint32_t saved_below_top;  // the same for the place of the caller's saved rbp; 0 = it is still
+                               // in rbp
     uint32_t node;
 };
 
-// Field by field: a frame is copied soon after it was written, and loads of more than was stored at
-// once would wait for the stores.
+// Copies field by field: a frame is copied soon after it was written, and a load wider than a
+// preceding store would wait for that store to complete.
 inline void copy_frame(RememberedFrame* to, const RememberedFrame& from) {
     store_relaxed(&to->address, from.address);
     store_relaxed(&to->frame_pointer, from.frame_pointer);
@@ -35,31 +34,32 @@ struct ThreadStack {
     uint32_t owner;  // thread id, 0 = free
     uint32_t session_generation;
     uint32_t rules_generation;
-    uint32_t count;  // of frames; only whole stacks are remembered
-    // Memory that was seen to be readable, from the stack pointer at the deepest place so far to
-    // the outermost frame.
+    uint32_t count;  // number of frames; only complete stacks are remembered
+    // Memory that is known to be readable: from the lowest stack pointer so far to the outermost
+    // frame.
     uint64_t low;
     uint64_t top;
-    uint64_t refused_page;       // where a stack pointer was that is of no stack that we know
-    RecurringStacks* recurring;  // nullptr until a stack has come twice
+    uint64_t refused_page;       // page of a stack pointer that was in no known stack
+    RecurringStacks* recurring;  // nullptr until a stack has occurred twice
     bool recurring_refused;
     RememberedFrame frames[kMaxStackDepth];  // outermost first
-    RememberedFrame fresh[kMaxStackDepth];   // of the stack being walked, innermost first
+    RememberedFrame fresh[kMaxStackDepth];   // of the current walk, innermost first
 };
 
-// Maps room for threads; without memory there is none and nothing is remembered.
+// Maps memory for the threads. Without it, nothing is remembered.
 void create_thread_stacks();
 
-// The calling thread's; nullptr when all are taken by threads that live.
+// Returns the calling thread's memory; nullptr if live threads use all.
 ThreadStack* thread_stack();
 
-// The thread's, from the first call on; nullptr when all are taken by threads that live.
+// Returns the thread's recurring stacks, which the first call creates; nullptr if live threads use
+// all.
 RecurringStacks* recurring_stacks(ThreadStack* stack);
 
-// Where nodes or code have changed.
+// Called when nodes or code have changed.
 void forget_stacks(ThreadStack* stack);
 
-// For a forked child.
+// For a forked child: forgets the stacks of the parent's threads.
 void forget_thread_stacks();
 
 }  // namespace fragtrace::preload

@@ -1,4 +1,4 @@
-// See unwind_entries.h. The sorted table is that of the Linux Standard Base (.eh_frame_hdr).
+// The sorted table is the one of the Linux Standard Base (.eh_frame_hdr).
 #include "stacks/unwind_entries.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@ namespace {
 
 int (*g_find_object)(void* address, dl_find_object* found);
 
-// The readable segment of the module that holds its unwind tables.
+// Finds the readable segment of the module that contains its unwind tables.
 bool segment_of(const dl_find_object& module, const uint8_t* table, UnwindEntry* segment) {
     const auto* begin = static_cast<const uint8_t*>(module.dlfo_map_start);
     const auto* end = static_cast<const uint8_t*>(module.dlfo_map_end);
@@ -39,7 +39,8 @@ bool segment_of(const dl_find_object& module, const uint8_t* table, UnwindEntry*
     return false;
 }
 
-// The entry of the function that may contain `address`, by the sorted table; nullptr if none.
+// Returns the entry of the function that may contain `address`, from the sorted table; nullptr if
+// none.
 const uint8_t* find_entry(const uint8_t* header, const UnwindEntry& segment, uint64_t address) {
     constexpr uint8_t kUsual[] = {1, 0x1b, 0x03, 0x3b};  // version and three encodings
     constexpr size_t kHead_bytes = 12;
@@ -53,7 +54,7 @@ const uint8_t* find_entry(const uint8_t* header, const UnwindEntry& segment, uin
     struct Pair {
         int32_t function;
         int32_t entry;
-    };  // from the header
+    };  // relative to the header
 
     if (count == 0 || count > (static_cast<size_t>(segment.end - header) - kHead_bytes) / 8) {
         return nullptr;
@@ -66,7 +67,7 @@ const uint8_t* find_entry(const uint8_t* header, const UnwindEntry& segment, uin
     const auto wanted = static_cast<int64_t>(address - reinterpret_cast<uint64_t>(header));
     uint32_t begin = 0;
     uint32_t end = count;
-    while (begin < end) {  // to the first function behind the address
+    while (begin < end) {  // find the first function that starts after the address
         const uint32_t middle = begin + (end - begin) / 2;
         if (pair_at(middle).function <= wanted) {
             begin = middle + 1;
@@ -81,7 +82,8 @@ const uint8_t* find_entry(const uint8_t* header, const UnwindEntry& segment, uin
 }  // namespace
 
 bool can_find_unwind_entries() {
-    if (g_find_object == nullptr) {  // looked up: the function is the dynamic linker's own
+    if (g_find_object == nullptr) {  // looked up at run time: the dynamic linker defines the
+                                     // function
         g_find_object =
             reinterpret_cast<decltype(g_find_object)>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
     }

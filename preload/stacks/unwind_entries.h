@@ -1,4 +1,4 @@
-// Where a module's unwind tables speak of an address.
+// Finds the entry for an address in the unwind tables of its module.
 #pragma once
 
 #include <features.h>
@@ -12,17 +12,19 @@
 
 namespace fragtrace::preload {
 
-// The entry of a function, and the readable segment of its module that holds it.
+// The entry of a function, and the readable segment of its module that contains the entry.
 struct UnwindEntry {
     const uint8_t* at;
     const uint8_t* begin;
     const uint8_t* end;
 };
 
-// Whether the C library can find a module's tables without a lock (glibc 2.35). Before the others.
+// Returns whether the C library can find a module's tables without a lock (since glibc 2.35). Must
+// be called before find_unwind_entry().
 bool can_find_unwind_entries();
 
-// The entry of the function that may contain `address`; false if there is none. No locks.
+// Finds the entry of the function that may contain `address`. Returns false if there is none. Takes
+// no locks.
 bool find_unwind_entry(uint64_t address, UnwindEntry* entry);
 
 }  // namespace fragtrace::preload

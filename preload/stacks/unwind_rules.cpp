@@ -1,4 +1,3 @@
-// See unwind_rules.h.
 #include "stacks/unwind_rules.h"
 
 #include <sys/mman.h>
@@ -16,12 +15,13 @@ void UnwindRules::forget() {
     if (words_ == nullptr) {
         return;
     }
-    // Zeroes, for readers at the same time too.
+    // Sets all words to zero, also for concurrent readers.
     madvise(words_, kSlots * sizeof *words_, MADV_DONTNEED);
     __atomic_fetch_add(&generation_, 1, __ATOMIC_RELEASE);
 }
 
-// A full neighbourhood gives its first slot up: reading a rule again costs about a microsecond.
+// If all probed slots are full, the new word replaces the first one: reading a rule again costs
+// about a microsecond.
 UnwindRule UnwindRules::learn(uint64_t address) {
     const UnwindRule rule = read_unwind_rule(address);
     if (address >> (64 - kRuleBits) != 0) {

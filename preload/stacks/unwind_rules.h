@@ -1,9 +1,10 @@
-// How to step from a return address to the frame that it belongs to, on x86-64.
+// Rules to step from a return address to the caller's frame, on x86-64.
 //
-// Read once per address from the compiler's unwind tables and kept in a lock-free table, a word per
-// address. Only what nearly all code has is understood: a frame that begins a fixed distance from
-// rsp or rbp, with the return address at its top and rbp saved in it or left alone. Everything else
-// (expressions, signal frames, code without tables) is kUnusualFrame: ask libunwind for that stack.
+// A rule is read once per address from the compiler's unwind tables and stored in a lock-free
+// table, one word per address. Only the most common kind of frame is supported: its start is at a
+// fixed distance from rsp or rbp, the return address is at its top, and rbp is saved in it or
+// unchanged. Everything else (expressions, signal frames, code without tables) is kUnusualFrame:
+// libunwind must walk that stack.
 #pragma once
 
 #include "system/sys.h"
@@ -12,14 +13,14 @@
 
 namespace fragtrace::preload {
 
-// Bits 0 to 3: where the caller's rbp lies, 0 = still in rbp, else k for CFA - 8 * (k + 1).
-// Bits 4 to 15: n of CFA = base + 8 * n, the CFA being the caller's rsp. Bit 16: the base is rbp.
+// Bits 0 to 3: place of the caller's rbp; 0 = still in rbp, otherwise k means CFA - 8 * (k + 1).
+// The CFA is the caller's rsp. Bits 4 to 15: n in CFA = base + 8 * n. Bit 16: the base is rbp.
 using UnwindRule = uint32_t;
 
 inline constexpr uint32_t kRuleBits = 17;
 inline constexpr UnwindRule kRuleMask = (1u << kRuleBits) - 1;
 inline constexpr UnwindRule kUnusualFrame = 0;
-inline constexpr UnwindRule kOutermostFrame = 1;  // as the tables mark it; it has no caller
+inline constexpr UnwindRule kOutermostFrame = 1;  // marked so by the tables; it has no caller
 inline constexpr uint32_t kRuleBaseIsFramePointer = 1u << 16;
 
 constexpr uint32_t rule_distance_words(UnwindRule rule) {
@@ -32,11 +33,11 @@ constexpr uint32_t rule_saved_words(UnwindRule rule) {
 
 class UnwindRules {
   public:
-    // Maps the table; false without memory, or where the C library cannot find tables without
+    // Maps the table. Returns false without memory, or if the C library cannot find tables without
     // locks.
     bool create();
 
-    // Any thread, no locks. `address` is a return address of a live frame, so that its module
+    // Any thread, no locks. `address` must be a return address of a live frame, so that its module
     // cannot be unloaded meanwhile.
     UnwindRule rule_of(uint64_t address) {
         for (uint32_t probe = 0; probe < kMostProbes; ++probe) {
@@ -51,10 +52,11 @@ class UnwindRules {
         return learn(address);
     }
 
-    // Other code may lie where a module was: everything is read anew.
+    // Called when a module was unloaded, because other code may be loaded there: all rules are read
+    // again.
     void forget();
 
-    // Changes with forget(): whoever keeps what followed from rules compares it.
+    // Changes with forget(). Code that stores results of rules must compare it.
     [[nodiscard]] uint32_t generation() const { return load_acquire(&generation_); }
 
   private:
@@ -72,9 +74,9 @@ class UnwindRules {
     uint32_t generation_;
 };
 
-// Whether the C library can find a module's tables without a lock (glibc 2.35).
+// Returns whether the C library can find a module's tables without a lock (since glibc 2.35).
 bool can_read_unwind_rules();
-// The rule by the tables of the module at `address`; about a microsecond.
+// Reads the rule from the tables of the module at `address`; takes about a microsecond.
 UnwindRule read_unwind_rule(uint64_t address);
 
 }  // namespace fragtrace::preload

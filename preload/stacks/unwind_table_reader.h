@@ -1,4 +1,4 @@
-// Reading of unwind tables (.eh_frame) with every read checked against the end of the table.
+// Reads unwind tables (.eh_frame). Every read is checked against the end of the table.
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 namespace fragtrace::preload {
 
-// Reads within [at, end); after a read beyond it everything is 0 and failed() is true.
+// Reads within [at, end). After a read past the end, every read returns 0 and failed() is true.
 class TableReader {
   public:
     TableReader(const uint8_t* at, const uint8_t* end) : at_(at), end_(end) {}
@@ -52,7 +52,8 @@ class TableReader {
         return 0;
     }
 
-    // A pointer in one of the encodings that linkers write; relative ones count from their place.
+    // Reads a pointer in one of the encodings that linkers use. Relative ones are relative to their
+    // own address.
     uint64_t pointer(uint8_t encoding) {
         const auto place = reinterpret_cast<uint64_t>(at_);
         uint64_t value = 0;

@@ -1,5 +1,5 @@
-// From a module's unwind tables to the rule of an address (see unwind_rules.h). The tables are
-// those of the Linux Standard Base (.eh_frame_hdr, .eh_frame) with the call frame instructions of
+// Derives the rule of an address from a module's unwind tables (see unwind_rules.h). The tables are
+// those of the Linux Standard Base (.eh_frame_hdr, .eh_frame), with the call frame instructions of
 // DWARF 4, section 6.4.2.
 #include "stacks/unwind_entries.h"
 #include "stacks/unwind_rules.h"
@@ -10,12 +10,12 @@ namespace fragtrace::preload {
 #if FT_HAVE_UNWIND_RULES
 namespace {
 
-constexpr uint64_t kFramePointer = 6;  // numbers of registers in the tables
+constexpr uint64_t kFramePointer = 6;  // register numbers in the tables
 constexpr uint64_t kStackPointer = 7;
 constexpr uint64_t kReturnAddress = 16;
 constexpr int kMostRememberedRows = 8;
 
-// The row of the unwind table that applies: what is known of a frame at one address.
+// The row of the unwind table that applies to one address: how to restore a frame's caller.
 struct Row {
     enum Saved : uint8_t { kUnchanged, kAtOffset, kUndefined, kOther };
 
@@ -56,7 +56,8 @@ void restore(Row* row, const Row& initial, uint64_t number) {
     }
 }
 
-// Runs call frame instructions up to the row of `address`; false for what is not understood.
+// Runs call frame instructions up to the row of `address`. Returns false for unsupported
+// instructions.
 bool run(TableReader in,
          const CommonEntry& common,
          const Row& initial,
@@ -205,7 +206,7 @@ bool read_common_entry(const uint8_t* at,
     to->code_step = in.unsigned_number();
     to->data_step = in.signed_number();
     const uint64_t return_register = version == 1 ? in.fixed<uint8_t>() : in.unsigned_number();
-    // Without its length ('z') there is no telling how an entry goes on.
+    // Without a length ('z'), the end of the augmentation data is unknown.
     if (augmentation[0] != 'z' || return_register != kReturnAddress) {
         return false;
     }
@@ -226,7 +227,7 @@ bool read_common_entry(const uint8_t* at,
                 data.pointer(encoding & 0x0f);
                 break;
             }
-            default:  // 'S' among them: a signal's frame
+            default:  // including 'S', the frame of a signal
                 return false;
         }
     }
@@ -265,7 +266,8 @@ bool can_read_unwind_rules() {
 }
 
 UnwindRule read_unwind_rule(uint64_t address) {
-    // The call, not what follows it: a call that never returns may be its function's last word.
+    // Use the address of the call, not the return address: a call that never returns may be the
+    // last instruction of its function.
     const uint64_t call = address - 1;
     UnwindEntry entry{};
     if (!find_unwind_entry(call, &entry)) {

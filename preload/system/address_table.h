@@ -1,8 +1,8 @@
-// What is known about an address: a table without locks that grows, and what finds no memory is
-// counted (losses of the trace; trace_facts.cpp).
+// A lock-free table of values by address. It grows; entries without memory are counted (as losses
+// of the trace, see trace_facts.cpp).
 //
-// Calls about one address are ordered by the caller (blocks and their events: by the pool's mutex);
-// calls about different ones may come from any thread.
+// The caller orders calls about one address (for blocks and their events: by the allocator's
+// mutex). Calls about different addresses may come from any thread.
 #pragma once
 
 #include "system/sys.h"
@@ -11,18 +11,19 @@
 
 namespace fragtrace::preload {
 
-// What no table had memory for, and streams of a block beyond those that are kept.
+// Number of entries for which a table had no memory, and of streams of a block beyond the supported
+// number.
 inline uint64_t g_addresses_without_room;
 
-// kSlots: of the first part, which is there from the start. Each further part has four times as
-// many as the one before.
+// kSlots: size of the first part, which always exists. Each further part has four times as many
+// slots as the previous one.
 template <typename Value, uint32_t kSlots>
 class AddressTable {
   public:
-    // True where nothing can be found: one load.
+    // True if the table is empty; costs one load.
     [[nodiscard]] bool empty() const { return load_acquire(&count_) == 0; }
 
-    // Replaces what was known. False without memory for it.
+    // Adds or replaces an entry. Returns false without memory.
     bool insert(uint64_t address, Value value) {
         if (Slot* known = find(address); known != nullptr) {
             store_relaxed(&known->value, value);
@@ -49,7 +50,7 @@ class AddressTable {
         return false;
     }
 
-    // Finds an entry and takes it out.
+    // Finds an entry and removes it.
     bool take(uint64_t address, Value* value) {
         Slot* slot = find(address);
         if (slot == nullptr) {
@@ -84,7 +85,7 @@ class AddressTable {
 
     Slot* part_of(uint32_t part) { return part == 0 ? first_ : load_acquire(&more_[part - 1]); }
 
-    // Two threads may both make it; one of them gives its own back.
+    // Two threads may create the part at once; one of them unmaps its own.
     Slot* part_or_new(uint32_t part) {
         Slot* slots = part_of(part);
         if (slots != nullptr) {

@@ -1,4 +1,3 @@
-// See clock.h.
 #include "system/clock.h"
 
 #include "system/sys.h"
@@ -19,15 +18,17 @@ constinit ClockScale g_clock_scale{};
 #if defined(__x86_64__)
 namespace {
 
-// Of a slope: with readings exact to half of kMostUncertain_ns it is exact to about 1 part in a
-// million.
+// Minimum time between two measurements of the slope. Readings are exact to half of
+// kMostUncertain_ns, so the slope is exact to about 1 part in a million.
 constexpr uint64_t kShortestBase_ns = 90 * kMillisecond_ns;
-// A reading of both clocks that takes less is exact enough; else the thread was interrupted.
+// A reading of both clocks that takes less than this is exact enough. Otherwise the thread was
+// interrupted.
 constexpr uint64_t kMostUncertain_ns = 100;
-// Beyond what the kernel changes in its slope: the machine was suspended, or moved.
+// A larger change of the slope does not come from the kernel's clock control: the machine was
+// suspended, or moved to another host.
 constexpr uint64_t kMostSlopeChange_per_million = 1000;
 
-// The measuring thread's: of the measurement before.
+// Data of the measuring thread, from the previous measurement.
 bool g_counter_usable;
 uint64_t g_last_ticks;
 uint64_t g_last_ns;
@@ -48,13 +49,13 @@ bool kernel_uses_counter() {
     return size == 4 && memcmp(name, "tsc\n", 4) == 0;
 }
 
-// A process may have been forbidden to read it (PR_SET_TSC).
+// A process can be forbidden to read the counter (PR_SET_TSC).
 bool process_may_read_counter() {
     int allowed = 0;
     return prctl(PR_GET_TSC, &allowed, 0, 0, 0) == 0 && allowed == PR_TSC_ENABLE;
 }
 
-// Both clocks at one moment; false where the thread was interrupted each time.
+// Reads both clocks at one moment. Returns false if the thread was interrupted in every attempt.
 bool read_both(uint64_t* ticks, uint64_t* ns) {
     for (int i = 0; i < 8; ++i) {
         const uint64_t before_ns = clock_ns(CLOCK_MONOTONIC);
@@ -69,10 +70,10 @@ bool read_both(uint64_t* ticks, uint64_t* ns) {
 }
 
 void publish(const ClockScale& scale) {
-    // A fork may have left it odd.
+    // A fork may have left the version odd.
     const uint32_t version = g_clock_scale.version | 1;
     store_release(&g_clock_scale.version, version);
-    // Each store is seen after the version's.
+    // Each of these stores becomes visible after the version's.
     store_release(&g_clock_scale.ticks, scale.ticks);
     store_release(&g_clock_scale.ns, scale.ns);
     store_release(&g_clock_scale.ns_per_tick, scale.ns_per_tick);
@@ -105,12 +106,12 @@ void measure_clock() {
     uint64_t slope = 0;
     const uint64_t passed_ticks = ticks - g_last_ticks;
     const uint64_t passed_ns = ns - g_last_ns;
-    // Quotients that fit: 4 s, at least a tick a nanosecond and at most 16.
+    // Accepts only quotients that fit: at most 4 s, and 1 to 16 ticks per nanosecond.
     if (g_last_ticks != 0 && passed_ns < 4 * kSecond_ns && passed_ticks >= passed_ns &&
         passed_ticks / 16 <= passed_ns) {
         slope = (passed_ns << ClockScale::kBits) / passed_ticks;
     }
-    // Two measurements that agree, before anything is made of them.
+    // The scale is used only after two measurements agree.
     const bool known = slope != 0 && g_last_slope != 0 && is_near(slope, g_last_slope);
     publish(known ? ClockScale{0, ticks, ns, slope, (kMostTrusted_ns << ClockScale::kBits) / slope}
                   : ClockScale{});

@@ -1,12 +1,12 @@
-// Time of events: CLOCK_MONOTONIC, at half the price of asking for it.
+// Time of events: CLOCK_MONOTONIC, at half the cost of clock_gettime().
 //
-// Where the kernel itself derives that clock from the processor's counter (clock source "tsc"), the
-// counter is read here and scaled, without the C library's call and its waiting for earlier
-// instructions. The scale is measured anew by the drain at each of its wakes, so what can differ
-// from the kernel's clock is what the kernel changed since: its slope, by a few parts in a million
-// where time is kept by NTP. After kMostTrusted_ns without a measurement (no drain yet, a drain
-// that hangs, a child after a fork, a machine that was suspended) the kernel is asked as everywhere
-// else.
+// If the kernel derives that clock from the processor's counter (clock source "tsc"), this code
+// reads and scales the counter itself. That avoids the C library's call and its wait for earlier
+// instructions. The drain measures the scale again at each of its wakes. So the time differs from
+// the kernel's clock only by what the kernel changed since then: the slope, by a few parts in a
+// million if NTP controls the time. After kMostTrusted_ns without a measurement, the kernel is
+// asked. That happens before the drain starts, if the drain hangs, in a child after a fork, and
+// after the machine was suspended.
 #pragma once
 
 #include "system/sys.h"
@@ -17,13 +17,13 @@
 namespace fragtrace::preload {
 
 inline constexpr uint64_t kMostTrusted_ns = 300'000'000;
-// Of a reading, while the slope of the kernel's clock changes by less than 2 parts in a million
-// within kMostTrusted_ns. Whoever changes it by the most that the kernel allows (adjtime(), 500
-// parts in a million) makes it 0.15 ms until the next measurement.
+// Error of a reading, as long as the slope of the kernel's clock changes by less than 2 parts in a
+// million within kMostTrusted_ns. A change by the maximum that the kernel allows (adjtime(), 500
+// parts in a million) increases it to 0.15 ms until the next measurement.
 inline constexpr uint64_t kClockError_ns = 1000;
 
-// The counter at one moment, and the slope from there. Written by the measuring thread only;
-// `version` is odd while it does.
+// The counter at one moment, and the slope from there. Only the measuring thread writes; `version`
+// is odd during a write.
 struct alignas(64) ClockScale {
     static constexpr uint32_t kBits = 32;
 
@@ -31,12 +31,13 @@ struct alignas(64) ClockScale {
     uint64_t ticks;
     uint64_t ns;
     uint64_t ns_per_tick;    // << kBits
-    uint64_t trusted_ticks;  // 0: not known, or not to be used
+    uint64_t trusted_ticks;  // 0: unknown, or must not be used
 };
 
 extern constinit ClockScale g_clock_scale;
 
-// Any thread, no locks, never waits. May lie kClockError_ns before a reading of another thread.
+// Any thread, no locks, never waits. A reading may be up to kClockError_ns earlier than one of
+// another thread.
 inline uint64_t monotonic_ns() {
 #if defined(__x86_64__)
     const ClockScale& scale = g_clock_scale;
@@ -46,7 +47,7 @@ inline uint64_t monotonic_ns() {
     const uint64_t ns_per_tick = load_acquire(&scale.ns_per_tick);
     const uint64_t trusted_ticks = load_acquire(&scale.trusted_ticks);
     if (trusted_ticks != 0) [[likely]] {
-        // Huge where the counter went back.
+        // A huge number if the counter went back.
         const uint64_t ticks = __builtin_ia32_rdtsc() - begin_ticks;
         if (ticks < trusted_ticks && version % 2 == 0 && load_relaxed(&scale.version) == version)
             [[likely]] {
@@ -57,13 +58,13 @@ inline uint64_t monotonic_ns() {
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-// Finds out whether the counter may be used. Before a drain starts.
+// Checks whether the counter can be used. Must be called before the drain starts.
 void start_clock();
 
-// Measures the scale; by one thread at a time. Does nothing where the counter is not used.
+// Measures the scale; one thread at a time. Does nothing if the counter is not used.
 void measure_clock();
 
-// Whether readings come from the counter just now; for tests.
+// Returns whether readings currently come from the counter; for tests.
 bool clock_is_counter();
 
 }  // namespace fragtrace::preload

@@ -1,4 +1,5 @@
-// The names in a folder, read by system calls: readdir() would take memory from the host's heap.
+// Reads the names in a folder by system calls, because readdir() would allocate from the host's
+// heap.
 #pragma once
 
 #include <fcntl.h>
@@ -9,12 +10,12 @@
 
 namespace fragtrace::preload {
 
-// visit(name) for each, until it gives false; not more than some 200,000: a folder may hold
-// anything.
+// Calls visit(name) for each name until it returns false. Visits at most about 200,000 names,
+// because a folder may contain anything.
 template <typename Visit>
 void visit_names(const char* directory, Visit visit) {
-    constexpr int kReads = 2048;  // of some 100 names each
-    alignas(8) char names[4096];  // the host's thread may have a small stack
+    constexpr int kReads = 2048;  // about 100 names each
+    alignas(8) char names[4096];  // small, because the host's thread may have a small stack
     const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool goes_on = fd >= 0;
     for (int i = 0; goes_on && i < kReads; ++i) {

@@ -1,4 +1,4 @@
-// The hash by which two traces of one machine tell that they speak of the same shared memory.
+// A hash that identifies shared memory across the traces of one machine.
 #pragma once
 
 #include <stddef.h>
@@ -15,8 +15,8 @@ inline uint64_t hash_bytes(const void* bytes, size_t count) {
     return hash;
 }
 
-// Of a shareable handle. A file descriptor has another number in each process and nothing else that
-// names the memory: 0.
+// Returns the hash of a shareable handle. A file descriptor has a different number in each process
+// and nothing else identifies its memory: its hash is 0.
 inline uint64_t hash_of_shared(const void* shared, int handle_type) {
     constexpr int kFabric = 8;  // CU_MEM_HANDLE_TYPE_FABRIC
     constexpr size_t kFabricBytes = 64;

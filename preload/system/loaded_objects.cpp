@@ -1,4 +1,3 @@
-// See loaded_objects.h.
 #include "system/loaded_objects.h"
 
 #include "system/plain_text.h"
@@ -10,7 +9,7 @@
 namespace fragtrace::preload {
 namespace {
 
-// The dynamic section's tables. glibc relocates these pointers in place on x86-64 and aarch64,
+// Tables of the dynamic section. On x86-64 and aarch64, glibc relocates these pointers in place,
 // except in the vdso: values below the load address are offsets.
 struct SymbolTables {
     const ElfW(Sym) * symbols = nullptr;
@@ -124,7 +123,7 @@ int visit_object(dl_phdr_info* info, size_t, void* data) {
         const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
         const uintptr_t end = begin + header.p_memsz;
         if (header.p_type == PT_DYNAMIC) {
-            // Two objects may have load address 0; the dynamic section tells them apart.
+            // Two objects may have load address 0; the dynamic section distinguishes them.
             has_dynamic = begin == reinterpret_cast<uintptr_t>(search->map->l_ld);
         } else if (header.p_type == PT_GNU_EH_FRAME) {
             search->unwind_table = {begin, end};
@@ -154,7 +153,7 @@ ObjectSearch search_object(const link_map* map, const void* code_address) {
     return search;
 }
 
-// Delimits this library; both symbols come from the linker and stay hidden.
+// The limits of this library; the linker defines both symbols, and they stay hidden.
 extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
 extern "C" __attribute__((visibility("hidden"))) const char _end[];
 
@@ -177,9 +176,11 @@ bool is_ours(const void* address) {
     return address >= __ehdr_start && address < _end;
 }
 
-// Beside what else runs when the library is loaded: elsewhere it is a page fault of its own.
+// Placed next to other code that runs when the library is loaded: elsewhere it would cause an extra
+// page fault.
 __attribute__((section(".text.startup"))) const link_map* our_object() {
-    // Among the data that the loader has written already: every process comes here when it starts.
+    // Placed in data that the loader has already written, because every process comes here when it
+    // starts.
     __attribute__((section(".data"))) static const link_map* ours = nullptr;
     const link_map* known = __atomic_load_n(&ours, __ATOMIC_RELAXED);
     if (known == nullptr) {
@@ -213,7 +214,7 @@ struct DefinitionSearch {
     void* symbol;
 };
 
-// Runs inside dl_iterate_phdr, whose lock keeps the list from changing under us.
+// Runs inside dl_iterate_phdr, whose lock prevents changes of the list.
 int visit_list(dl_phdr_info*, size_t, void* data) {
     auto* search = static_cast<DefinitionSearch*>(data);
     for (const link_map* map = search->from; map != nullptr; map = map->l_next) {
@@ -266,7 +267,8 @@ const char* base_name(const link_map* map) {
 const void* function_start(const void* address) {
     const AddressRange table = search_object(object_at(address), nullptr).unwind_table;
     const auto* header = reinterpret_cast<const uint8_t*>(table.begin);
-    // Version 1; frame pointer relative to its place; count as 4 bytes; table relative to header.
+    // Version 1; frame pointer relative to its own address; 4-byte count; table relative to the
+    // header.
     if (header == nullptr || header[0] != 1 || header[1] != 0x1b || header[2] != 0x03 ||
         header[3] != 0x3b) {
         return nullptr;

@@ -52,7 +52,7 @@ int encode_one(dl_phdr_info* module, size_t /*size*/, void* argument) {
     auto* state = static_cast<EncodeState*>(argument);
     char path[4096];
     Text text(path, sizeof path);
-    if (state->first) {  // the program: the loader knows it by an empty name
+    if (state->first) {  // the program: the loader's name for it is empty
         const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
         path[size > 0 ? size : 0] = '\0';
         state->first = false;

@@ -1,5 +1,5 @@
-// The native modules of the process, for symbols looked up later: what is mapped where, and the
-// build id that tells whether a file found then is still the same.
+// The native modules of the process, for symbol look-ups later: the mappings, and the build ids,
+// which show whether a file that is found later is still the same.
 #pragma once
 
 #include <fragtrace/codec.h>
@@ -8,7 +8,7 @@
 
 namespace fragtrace::preload {
 
-// Counters of the loader that change with every dlopen and dlclose.
+// Counters of the loader that every dlopen and dlclose change.
 struct ModuleVersion {
     uint64_t added;
     uint64_t removed;
@@ -16,11 +16,12 @@ struct ModuleVersion {
 
 ModuleVersion module_version();
 
-// Appends all executable mappings as a kModules payload; gives their number.
+// Appends all executable mappings as a kModules payload. Returns their number.
 uint32_t encode_modules(ByteWriter* out);
 
-// The text of the object that holds this code: where the recorder's own frames lie. An empty range
-// when that is the program itself (the recorder linked in, as in a test).
+// The executable code of the object that contains the recorder. Frames in this range are the
+// recorder's own. The range is empty if that object is the program itself (with the recorder linked
+// in, as in a test).
 struct TextRange {
     uint64_t begin;
     uint64_t end;

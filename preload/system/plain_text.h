@@ -1,12 +1,13 @@
-// String functions of our own, for what runs when the first library of a process looks a name up:
-// a sanitizer's runtime stands before the C library's and is not ready to be called then.
+// Our own string functions, for code that runs when the first library of a process looks a name up.
+// At that time, a sanitizer's runtime replaces the C library's functions and cannot be called yet.
 #pragma once
 
 #include <stddef.h>
 
 namespace fragtrace::preload {
 
-// The empty statements keep the compiler from turning a loop into the call that it replaces.
+// The empty asm statements prevent the compiler from turning a loop into the library call that it
+// replaces.
 inline size_t text_length(const char* text) {
     size_t length = 0;
     while (text[length] != '\0') {

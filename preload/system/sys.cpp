@@ -11,8 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-// The thread sanitizer's, where it is in the process. It sees our calls of memcpy, which it
-// intercepts, but not the atomic words of our locks, and would report what they protect.
+// Functions of the thread sanitizer, null without it. It intercepts our calls of memcpy but does
+// not see the atomic words of our locks. Without these calls, it would report races on data that
+// the locks protect.
 extern "C" {
 void __tsan_acquire(void* address) __attribute__((weak));
 void __tsan_release(void* address) __attribute__((weak));
@@ -86,7 +87,7 @@ SignalsHeldBack::~SignalsHeldBack() {
 }
 
 void move_out_of_the_way(int* fd) {
-    // Lower where the host may open few files, but never in the place of its standard streams.
+    // Uses a lower number if the host may open few files, but never that of a standard stream.
     for (const int lowest : {512, 128, 3}) {
         const int high = fcntl(*fd, F_DUPFD_CLOEXEC, lowest);
         if (high >= 0) {
@@ -211,7 +212,8 @@ void add_error(Text* text, int error) {
         const char* text;
     };
 
-    // strerror may allocate and needs locale data: these are the errors of creating and writing.
+    // strerror may allocate and needs locale data. These are the errors of creating and writing
+    // files.
     static constexpr Name kNames[] = {
         {EACCES, "permission denied"},
         {EDQUOT, "disk quota exceeded"},

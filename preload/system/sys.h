@@ -1,7 +1,7 @@
-// What the recorder needs of the kernel and of the C library, behind few names.
+// Wrappers for the kernel and the C library, as the recorder needs them.
 //
 // Nothing here allocates from the heap or throws. Locks are futexes with bounded waits, because a
-// host must never hang on its profiler.
+// host must never hang because of its profiler.
 #pragma once
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 namespace fragtrace::preload {
 
-// Keeps errno over a scope: the host must not see ours.
+// Preserves errno over a scope: the host must not see our values.
 class KeepErrno {
   public:
     KeepErrno() : saved_(errno) {}
@@ -26,8 +26,8 @@ class KeepErrno {
     int saved_;
 };
 
-// A thread of the host that is to be cancelled must not end within a scope: it would unwind out of
-// the CUDA runtime, or of us, with locks held.
+// Prevents cancellation of the calling host thread within a scope. A cancelled thread would unwind
+// out of the CUDA runtime, or out of our code, with locks held.
 class NoCancellation {
   public:
     NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
@@ -41,8 +41,8 @@ class NoCancellation {
     int former_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// Whatever of ours may make a system call on a thread of the host. Paths without one, which most
-// events take, need KeepErrno at most.
+// For code of ours that may make a system call on a host thread. Most events need no system call;
+// their paths need at most KeepErrno.
 class SlowPath {
     const KeepErrno keep_errno_;
     const NoCancellation no_cancellation_;
@@ -73,9 +73,9 @@ void count_up(T* counter, T by = 1) {
     __atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
 }
 
-// The memory will be written: it is fetched from other processors' caches for this one alone, which
-// __builtin_prefetch asks for only where the compiler may take newer processors for granted. A
-// processor that does not know the instruction takes it for none.
+// Prefetches memory that will be written, exclusively for this processor. __builtin_prefetch does
+// that only if the compiler may assume newer processors. A processor without this instruction
+// treats it as a no-op.
 inline void fetch_for_writing(const void* memory) {
 #if defined(__x86_64__)
     asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(memory)));
@@ -87,20 +87,21 @@ inline void fetch_for_writing(const void* memory) {
 inline constexpr uint64_t kMillisecond_ns = 1'000'000;
 inline constexpr uint64_t kSecond_ns = 1'000'000'000;
 
-// Sleeps while `*word == expected`, at most `timeout_ns`. May wake early.
+// Sleeps while `*word == expected`, at most `timeout_ns`. It may return early.
 void futex_wait(const uint32_t* word, uint32_t expected, uint64_t timeout_ns);
 void futex_wake_all(const uint32_t* word);
 void yield_cpu();
 
 uint64_t clock_ns(int clock);
 
-// Zeroed private memory from the kernel, nullptr on failure. Pages cost nothing until touched.
+// Returns zeroed private memory from the kernel, nullptr on failure. Pages cost nothing until they
+// are touched.
 void* map_private(size_t size_bytes);
 void unmap(void* memory, size_t size_bytes);
 
-// A signal that a write of ours may raise in this thread, and that would kill the host: SIGXFSZ
-// when a file meets the file size limit, SIGPIPE when nobody reads what we say. Blocked while we
-// write, and taken back before it can be delivered.
+// Blocks a signal that our writes may raise in this thread and that would kill the host: SIGXFSZ
+// when a file reaches the size limit, SIGPIPE when nobody reads our message. A signal raised within
+// the scope is removed before it can be delivered.
 class SignalTakenBack {
   public:
     explicit SignalTakenBack(int signal);
@@ -114,8 +115,8 @@ class SignalTakenBack {
     sigset_t before_;
 };
 
-// Holds back every signal of this thread that it does not raise itself, for what must not be
-// interrupted by a handler that calls us again: the loader, the start of a session.
+// Blocks all signals that this thread does not raise itself. For code that a handler which calls us
+// again must not interrupt: the loader, the start of a session.
 class SignalsHeldBack {
   public:
     SignalsHeldBack();
@@ -127,29 +128,29 @@ class SignalsHeldBack {
     sigset_t before_;
 };
 
-// Gives a descriptor of ours a high number: hosts expect low ones for their own files, and some
-// close them by the number.
+// Moves a descriptor of ours to a high number: hosts expect low numbers for their own files, and
+// some close descriptors by number.
 void move_out_of_the_way(int* fd);
 
-// A lock for slow paths. All-zero is unlocked; needs no construction or destruction.
+// A lock for slow paths. All zeros means unlocked; it needs no construction or destruction.
 class Lock {
   public:
     [[nodiscard]] bool try_lock();
-    // False when the lock was not had within the time.
+    // Returns false if the lock was not free within the time.
     [[nodiscard]] bool lock_within(uint64_t timeout_ns);
     void unlock();
 
-    // For a forked child, where the holder no longer exists.
+    // For a forked child, where the thread that owned the lock does not exist.
     void reset() { state_ = 0; }
 
   private:
-    uint32_t state_ = 0;  // 0 free, 1 held, 2 held and somebody sleeps
+    uint32_t state_ = 0;  // 0 unlocked, 1 locked, 2 locked and at least one thread sleeps
 };
 
-// Reads a small file whole; returns its size in bytes, at most `capacity`, or -1.
+// Reads a small file completely. Returns its size in bytes, at most `capacity`, or -1.
 long read_file(const char* path, char* buffer, size_t capacity);
 
-// Text built in a caller's buffer: truncates silently, always NUL-terminated.
+// A text in a caller's buffer: cut silently if too long, always NUL-terminated.
 class Text {
   public:
     Text(char* buffer, size_t capacity) : data_(buffer), capacity_(capacity) { data_[0] = '\0'; }
@@ -172,11 +173,11 @@ class Text {
     size_t size_ = 0;
 };
 
-// Says a line on standard error, unless that would block or nobody reads it: a host that ends must
-// end as it would.
+// Writes a line to standard error, unless that would block or nobody reads it: the end of the host
+// must not change.
 void say(const Text& text);
 
-// "ENOSPC (no space left)" and the like for the errors that a recorder meets.
+// Adds a text for an error of creating or writing files, such as "no space left on device".
 void add_error(Text* text, int error);
 
 }  // namespace fragtrace::preload

@@ -1,8 +1,8 @@
-// The codec's ground: a checksum, integers of few bytes, and bytes written and read with every
-// bound checked.
+// Basics of the trace format: a checksum, variable-length integers, and a bounds-checked writer and
+// reader of bytes.
 //
-// Header only, no allocation, no exceptions, no global state: safe in the recorder, and safe on
-// untrusted bytes in the analyzer.
+// Header only. No allocation, no exceptions, no global state. So the recorder can use it in any
+// process, and the analyzer can use it on untrusted bytes.
 #pragma once
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 namespace fragtrace {
 
-// ---- crc32 (polynomial 0xedb88320, as zlib's) ---------------------------------------------------
+// ---- crc32 (polynomial 0xedb88320, as in zlib) --------------------------------------------------
 
 struct CrcTable {
     uint32_t entry[256];
@@ -51,7 +51,8 @@ constexpr int64_t unzigzag(uint64_t value) {
 
 inline constexpr size_t kMaxVarintBytes = 10;
 
-// Where there is room for kMaxVarintBytes; gives the place behind.
+// Writes `value` at `to`, which must have room for kMaxVarintBytes. Returns the position after the
+// last byte written.
 inline uint8_t* put_varint(uint8_t* to, uint64_t value) {
     while (value >= 0x80) {
         *to++ = static_cast<uint8_t>(value) | 0x80;
@@ -61,7 +62,8 @@ inline uint8_t* put_varint(uint8_t* to, uint64_t value) {
     return to;
 }
 
-// Appends to caller-owned memory. Writing past the end sets failed() and writes nothing more.
+// Appends to memory that the caller owns. An append that does not fit sets failed() and writes
+// nothing.
 class ByteWriter {
   public:
     ByteWriter(uint8_t* data, size_t capacity_bytes) : data_(data), capacity_(capacity_bytes) {}
@@ -108,7 +110,8 @@ class ByteWriter {
     bool failed_ = false;
 };
 
-// Reads untrusted bytes. After the first read past the end every read gives 0 and failed() holds.
+// Reads untrusted bytes. After the first read past the end, failed() is true and every read returns
+// 0.
 class ByteReader {
   public:
     ByteReader(const uint8_t* data, size_t size_bytes) : next_(data), left_(size_bytes) {}
@@ -129,7 +132,7 @@ class ByteReader {
         return fail();
     }
 
-    // A view of the next `count` bytes, nullptr when there are fewer.
+    // Returns a view of the next `count` bytes, or nullptr if fewer are left.
     const uint8_t* bytes(uint64_t count) {
         if (count > left_) {
             fail();
@@ -141,7 +144,7 @@ class ByteReader {
         return result;
     }
 
-    // The next column as a reader of its own.
+    // Returns a reader for the next column: a length as varint, then that many bytes.
     ByteReader column() {
         const uint64_t size = varint();
         const uint8_t* data = bytes(size);

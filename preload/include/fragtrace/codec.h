@@ -1,9 +1,12 @@
-// Encoding and decoding of the trace's chunks, side by side, so that neither can drift.
+// Encoding and decoding of a trace's chunks. Both directions are in one file, so that they stay
+// consistent.
 //
-// Header only, no allocation, no exceptions, no global state: safe in the recorder, and safe on
-// untrusted bytes in the analyzer (every read is checked; a reader that ran over its end stays
-// failed). Columns: each is its length in bytes (varint) followed by its data, which lets a
-// reader skip columns that it does not want and lets zstd find the repetition of iterations.
+// Header only. No allocation, no exceptions, no global state. So the recorder can use it in any
+// process, and the analyzer can use it on untrusted bytes: every read is checked, and a reader that
+// read past its end stays failed.
+//
+// A column is its length in bytes (varint), then its data. A reader can skip columns that it does
+// not need. zstd compresses columns well because the iterations of a program repeat.
 #pragma once
 
 #include <fragtrace/bytes.h>
@@ -30,14 +33,16 @@ inline uint32_t header_crc(TraceHeader header) {
 // ---- events -------------------------------------------------------------------------------------
 
 inline constexpr size_t kEventColumnCount = 14;
-// Columns that came after the first release of the format: all zeros where a payload ends early.
+// Columns that every payload has. The columns after them were added later: a payload that ends
+// before one of them has zeros there.
 inline constexpr size_t kEventColumnsAlways = 13;
-// Most that one event can take in one column.
+// The most bytes that one event can need in one column.
 inline constexpr size_t kEventColumnBytes = kMaxVarintBytes;
 
-// The value that column `column` holds for an event, given the event before it (all zeros at a
-// chunk's start, with sequence = ChunkHeader::first - 1). Small numbers encode short: what tends
-// to repeat is stored as the difference to the previous event.
+// Returns the value of column `column` for `event`. `previous` is the event before it. For the
+// first event of a chunk, `previous` is all zeros except for sequence = ChunkHeader::first - 1.
+// Small numbers need few bytes, so columns whose values tend to repeat are stored as the difference
+// to the previous event.
 inline uint64_t event_column(const EventRecord& event, const EventRecord& previous, size_t column) {
     const auto difference = [](uint64_t now, uint64_t before) {
         return zigzag(static_cast<int64_t>(now - before));
@@ -74,7 +79,7 @@ inline uint64_t event_column(const EventRecord& event, const EventRecord& previo
     }
 }
 
-// Undoes event_column for one column; columns must be applied in increasing order.
+// The inverse of event_column for one column. Columns must be applied in increasing order.
 inline void set_event_column(EventRecord* event,
                              const EventRecord& previous,
                              size_t column,
@@ -134,14 +139,14 @@ inline EventRecord event_before(uint64_t first_sequence) {
     return previous;
 }
 
-// What encode_events needs to lay its columns side by side.
+// Returns the size of the scratch memory that encode_events needs for `count` events.
 constexpr size_t event_scratch_bytes(size_t count) {
     return count * kEventColumnBytes * kEventColumnCount;
 }
 
-// Appends `count` events as columns, looking at each event once. `scratch` holds at least
-// event_scratch_bytes(count). `event(i)` gives the i-th event by reference. Returns false when
-// `scratch` or `out` is too small.
+// Appends `count` events to `out` as columns, in one pass over the events. `event(i)` returns the
+// i-th event by reference. `scratch` needs at least event_scratch_bytes(count) bytes. Returns false
+// if `scratch` or `out` is too small.
 template <typename EventAt>
 bool encode_events(
     EventAt event, size_t count, uint8_t* scratch, size_t scratch_bytes, ByteWriter* out) {
@@ -175,8 +180,8 @@ bool encode_events(
     return !out->failed();
 }
 
-// Decodes a kEvents payload; `sink(const EventRecord&)` is called once per event, in order.
-// False when the payload is damaged; the sink may then have been called for some events.
+// Decodes a kEvents payload. Calls `sink(const EventRecord&)` once per event, in order. Returns
+// false if the payload is damaged; `sink` may then have been called for some events.
 template <typename Sink>
 bool decode_events(
     const uint8_t* payload, size_t size_bytes, uint64_t first, uint32_t count, Sink sink) {
@@ -222,8 +227,8 @@ bool decode_events(
 
 // ---- stack nodes --------------------------------------------------------------------------------
 
-// Appends nodes [first, first + count): parents as the distance to the node itself, then lines,
-// then frames as differences.
+// Appends nodes [first, first + count): first all parents, each as the distance to its node, then
+// all lines, then all frames, each as the difference to the previous frame.
 inline bool encode_nodes(const StackNode* nodes, uint32_t first, uint32_t count, ByteWriter* out) {
     for (uint32_t i = 0; i < count; ++i) {
         out->varint(first + i - nodes[first + i].parent);
@@ -239,7 +244,8 @@ inline bool encode_nodes(const StackNode* nodes, uint32_t first, uint32_t count,
     return !out->failed();
 }
 
-// `nodes` has room for `count`; parents are checked to lie before their node.
+// Decodes `count` nodes into `nodes`, which must have room for them. Returns false if a parent does
+// not have a smaller number than its node, or if bytes are missing.
 inline bool decode_nodes(
     const uint8_t* payload, size_t size_bytes, uint32_t first, uint32_t count, StackNode* nodes) {
     ByteReader reader(payload, size_bytes);
@@ -263,7 +269,7 @@ inline bool decode_nodes(
 
 // ---- Python code objects and native modules -----------------------------------------------------
 
-// Text is not NUL-terminated and belongs to the caller (encoding) or the payload (decoding).
+// Texts are not NUL-terminated. They belong to the caller (encoding) or to the payload (decoding).
 struct CodeRecord {
     uint32_t id;
     uint32_t first_line;
@@ -296,8 +302,8 @@ inline bool decode_code(ByteReader* reader, CodeRecord* code) {
            decode_text(reader, &code->file, &code->file_bytes) && code->id <= kMaxCodeId;
 }
 
-// An executable mapping: addresses [begin, end) hold the module whose load bias is `bias`
-// (address in the process minus address in the file's symbol table).
+// One executable mapping: addresses [begin, end) contain the module. `bias` is the load bias: the
+// address in the process minus the address in the file's symbol table.
 struct ModuleRecord {
     uint64_t begin;
     uint64_t end;

@@ -1,36 +1,38 @@
-// What is known about each kind of event, from the rows of event_kinds.def.
+// Properties of each kind of event, generated from the rows of event_kinds.def.
 //
-// Like format.h: no allocation, no exceptions, libc only.
+// Like format.h: no allocation, no exceptions, nothing but libc.
 #pragma once
 
 #include <stdint.h>
 
 namespace fragtrace {
 
-// What happened. The numbers are part of the trace format.
+// The kind of an event. The numbers are part of the trace format.
 enum class EventKind : uint8_t {
     kNone = 0,
 #define FT_EVENT_KIND(name, number, ...) k##name = number,
 #include <fragtrace/event_kinds.def>
 };
 
-// What an event begins or ends. An address or a handle is unique within one of these.
+// The kind of object whose lifetime an event begins or ends. A live address or handle is unique
+// within one Thing.
 enum class Thing : uint8_t {
     kNone,
-    kDevice,  // device memory that a device_free ends, managed memory too
+    kDevice,  // device memory that a device_free ends, managed memory included
     kReservation,
     kHost,
     kRegistered,
     kArray,
     kBlock,
-    // A program may begin these more than once, or leave their end to others.
+    // A program may begin the following ones more than once, or end them in a way that is not
+    // recorded.
     kImport,
     kGraph,
     kPool,
     kModule,
     kContext,
-    kPairs,  // those above end one by one, each by an event that names its address
-    // What else the recorder keeps for a checkpoint.
+    kPairs,  // not a Thing: the ones above end individually, by an event with their address
+    // State that only the recorder's live table keeps, to write it into checkpoints.
     kPhysical = kPairs,
     kMapping,
     kPoolAttribute,
@@ -38,39 +40,40 @@ enum class Thing : uint8_t {
     kPoolInfo,
     kPoolUse,
     kPendingFree,   // of a block, which stays until all of its CUDA events have completed
-    kPendingEvent,  // by the CUDA event's handle
+    kPendingEvent,  // found by the handle of its CUDA event
     kMemoryInfo,
     kMemoryFraction,
     kSettings,
     kGraphMemory,
     kRange,
-    kRangeDepth,  // open ranges of a thread
+    kRangeDepth,  // number of open ranges of a thread
     kRangeOfThread,
 };
 
-// Nothing of these may begin twice at one address, or end without a begin.
+// True for a Thing that cannot begin twice at one address and cannot end without a begin.
 constexpr bool is_strict(Thing thing) {
     return thing < Thing::kImport;
 }
 
 enum EventTrait : uint8_t {
-    kCall = 1,           // a call to the driver or the runtime that the recorder timed
-    kRequest = 2,        // somebody asks for device memory, in either layer
-    kTakesMemory = 4,    // from here on the driver holds device memory for the process
-    kReturnsMemory = 8,  // device memory may go back to the driver
-    kHasStream = 16,     // the stream column is a stream
+    kCall = 1,           // a call to the driver or the CUDA runtime that the recorder timed
+    kRequest = 2,        // a request for device memory, from the driver or from a framework's
+                         // allocator
+    kTakesMemory = 4,    // from this event on, device memory is allocated for the process
+    kReturnsMemory = 8,  // the driver may get device memory back
+    kHasStream = 16,     // the stream column is valid
     kRemark = 32,        // about the recording or the program, not about memory
 };
 
 enum class ColumnFormat : uint8_t {
     kNothing,
-    kBytes,  // kUnknown64 = not known
+    kBytes,  // kUnknown64 = unknown
     kNumber,
     kNumberIfAny,  // 0 = none
     kHex,
-    kText,  // id of a fact text.N
+    kText,  // the value is the N of a fact text.N
     kCudaEvent,
-    kFraction,  // bits of a double
+    kFraction,  // the value is the bits of a double
     kBeginEnd,  // 1 or 0
     kRangeKind,
 };
@@ -92,7 +95,7 @@ struct EventKindInfo {
     EventColumn address, size, extra;
 };
 
-// The words in which event_kinds.def is written.
+// Names that the rows of event_kinds.def use.
 namespace event_rows {
 
 using enum Thing;

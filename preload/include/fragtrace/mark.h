@@ -1,5 +1,5 @@
-// Marks phases of a program in its trace, for C and C++. Header only: nothing to link, and a
-// program that runs without the recorder pays one load and one branch for a call.
+// Marks phases of a program in its trace, for C and C++. Header only: there is nothing to link.
+// Without the recorder, a call costs one load and one branch.
 //
 //   fragtrace_range_begin("epoch 1");   ranges of a thread are nested
 //   ...
@@ -7,12 +7,13 @@
 //
 //   { fragtrace::Range range("epoch 1"); ... }   the same in C++
 //
-// Names are UTF-8, copied, and cut at 4096 bytes (106 where the range begins before the recording
-// does). A program should not have more than some 4,000 different names: number iterations only
-// where it matters. All functions may be called from any thread at any time; they keep errno and
-// never fail. Ranges alone start no recording; marks before it are not kept.
+// Names are UTF-8 and are copied. They are cut at 4096 bytes, or at 106 bytes if the range begins
+// before the recording does. A program should use at most about 4,000 different names: put
+// iteration numbers into names only if they matter. All functions can be called from any thread at
+// any time; they preserve errno and never fail. A range alone does not start a recording. Marks
+// before the recording are lost.
 //
-// Link with -ldl where the C library is older than 2.34.
+// Link with -ldl if the C library is older than glibc 2.34.
 #ifndef FRAGTRACE_MARK_H
 #define FRAGTRACE_MARK_H
 
@@ -24,7 +25,7 @@
 extern "C" {
 #endif
 
-// The recorder's functions, looked up in the process at the first use; all null without it.
+// The recorder's functions, looked up in the process at the first use. All are null without it.
 struct fragtrace_functions {
     void (*range_begin)(const char* name);
     void (*range_end)(void);
@@ -38,10 +39,10 @@ struct fragtrace_functions {
 
 static inline const struct fragtrace_functions* fragtrace_find_functions(void) {
     static struct fragtrace_functions functions;
-    static int looked_up;  // threads may look twice, and find the same
+    static int looked_up;  // several threads may look them up at once; they find the same functions
     if (!__atomic_load_n(&looked_up, __ATOMIC_ACQUIRE)) {
         void* const in_process = NULL;  // RTLD_DEFAULT
-        // As POSIX has it: a function's address is stored through a pointer to an object.
+        // POSIX: store a function's address through a pointer to an object.
         *(void**)(&functions.range_begin) = dlsym(in_process, "fragtrace_range_begin");
         *(void**)(&functions.range_end) = dlsym(in_process, "fragtrace_range_end");
         *(void**)(&functions.range_start) = dlsym(in_process, "fragtrace_range_start");
@@ -55,7 +56,7 @@ static inline const struct fragtrace_functions* fragtrace_find_functions(void) {
     return &functions;
 }
 
-// A range of the calling thread, inside of those that it began before.
+// Begins a range of the calling thread, nested inside the ranges that the thread began before.
 static inline void fragtrace_range_begin(const char* name) {
     const struct fragtrace_functions* recorder = fragtrace_find_functions();
     if (recorder->range_begin != NULL) {
@@ -63,7 +64,7 @@ static inline void fragtrace_range_begin(const char* name) {
     }
 }
 
-// Ends the calling thread's innermost range.
+// Ends the innermost range of the calling thread.
 static inline void fragtrace_range_end(void) {
     const struct fragtrace_functions* recorder = fragtrace_find_functions();
     if (recorder->range_end != NULL) {
@@ -71,7 +72,7 @@ static inline void fragtrace_range_end(void) {
     }
 }
 
-// A range that any thread may end: gives its number, 0 without the recorder.
+// Begins a range that any thread may end. Returns the range's number, 0 without the recorder.
 static inline uint64_t fragtrace_range_start(const char* name) {
     const struct fragtrace_functions* recorder = fragtrace_find_functions();
     return recorder->range_start != NULL ? recorder->range_start(name) : 0;
@@ -84,7 +85,7 @@ static inline void fragtrace_range_stop(uint64_t range) {
     }
 }
 
-// A moment.
+// Marks a moment.
 static inline void fragtrace_mark(const char* name) {
     const struct fragtrace_functions* recorder = fragtrace_find_functions();
     if (recorder->mark != NULL) {
@@ -92,8 +93,8 @@ static inline void fragtrace_mark(const char* name) {
     }
 }
 
-// Recording on and off; write: all that was recorded so far is in a file when it returns. 0: done,
-// -1: there is no recorder, or it has nothing to start, stop or write.
+// Start and stop recording. fragtrace_write() returns when all events so far are in a file. All
+// three return 0 on success, and -1 if there is no recorder or nothing to start, stop or write.
 static inline int fragtrace_start(void) {
     const struct fragtrace_functions* recorder = fragtrace_find_functions();
     return recorder->start != NULL ? recorder->start() : -1;
@@ -114,7 +115,7 @@ static inline int fragtrace_write(void) {
 
 namespace fragtrace {
 
-// A range that lasts as long as the object; it must end on the thread that began it.
+// A range that lasts as long as the object. It must end on the thread that began it.
 class Range {
   public:
     explicit Range(const char* name) { fragtrace_range_begin(name); }

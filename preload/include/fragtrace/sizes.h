@@ -1,7 +1,7 @@
-// Units of sizes, rounding, and sizes as people write them: "64MiB", "1.5 GB", "24g",
-// "1073741824". The recorder, the launcher, the virtual GPU and the analyzer share this header.
+// Units of sizes, rounding, and sizes as people write them: "64MiB", "1.5 GB", "24g", "1073741824".
+// The recorder, the launcher, the virtual GPU and the analyzer share this header.
 //
-// Header only, no allocation, no exceptions, no global state that the loader would have to
+// Header only. No allocation, no exceptions, no global state that the loader would have to
 // relocate.
 #pragma once
 
@@ -14,8 +14,8 @@ inline constexpr uint64_t kKiB = 1024;
 inline constexpr uint64_t kMiB = 1024 * kKiB;
 inline constexpr uint64_t kGiB = 1024 * kMiB;
 
-// `bytes` rounded up to a multiple of `unit_bytes`. The result wraps around to less than `bytes`
-// where 64 bits cannot hold it.
+// Rounds `bytes` up to a multiple of `unit_bytes`. If the result does not fit in 64 bits, it wraps
+// around to less than `bytes`.
 constexpr uint64_t round_up(uint64_t bytes, uint64_t unit_bytes) {
     return (bytes + unit_bytes - 1) / unit_bytes * unit_bytes;
 }
@@ -23,7 +23,7 @@ constexpr uint64_t round_up(uint64_t bytes, uint64_t unit_bytes) {
 enum class SizeText { kRead, kNoNumber, kUnknownUnit, kTooLarge };
 
 struct SizeUnit {
-    char name[4];  // capitals; either case is read
+    char name[4];  // in capitals; the text may have either case
     uint64_t bytes;
 };
 
@@ -43,7 +43,7 @@ inline constexpr SizeUnit kSizeUnits[] = {{"", 1},
                                           {"TIB", 1024 * kGiB},
                                           {"TB", 1'000'000'000'000}};
 
-// Larger sizes are refused, so that sums of a few of them fit 64 bits.
+// The largest size that is accepted. Sums of a few such sizes fit in 64 bits.
 inline constexpr uint64_t kLargestSize_bytes = uint64_t{1} << 60;
 
 constexpr bool is_size_unit(const SizeUnit& unit, const char* text, size_t length) {
@@ -57,8 +57,8 @@ constexpr bool is_size_unit(const SizeUnit& unit, const char* text, size_t lengt
     return at == length && unit.name[at] == '\0';
 }
 
-// The whole text is a number, with a fraction or without, blanks or none, and a unit or none.
-// `bytes` is rounded down. It is not changed unless the result is kRead.
+// Reads a size. The whole text must be a number with an optional fraction, optional blanks and an
+// optional unit. `bytes` is rounded down, and changes only if the result is kRead.
 constexpr SizeText read_size(const char* text, size_t length, uint64_t* bytes) {
     constexpr size_t kMostPlaces = 18;
     const auto is_digit = [text, length](size_t at) {

@@ -11,7 +11,7 @@ import types
 
 MOST_OBJECTS = 300_000  # visited from the roots
 MOST_DEPTH = 8
-MOST_NAMES = 4  # kept of one tensor
+MOST_NAMES = 4  # per tensor
 _FUNCTION_LOCALS = 0x1  # CO_OPTIMIZED
 _HISTORY = ("_", "__", "___", "_i", "_ii", "_iii", "_ih", "_oh", "_dh", "In", "Out")
 
