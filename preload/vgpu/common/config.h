@@ -1,4 +1,4 @@
-// he settings in FRAGTRACE_VIRTUAL_GPU, parsed once, at first use. Thread safe. Each stand-in
+// The settings in FRAGTRACE_VIRTUAL_GPU, parsed once, at first use. Thread safe. Each stand-in
 // library carries its own copy, so the libraries share nothing but the environment.
 #pragma once
 
@@ -37,7 +37,7 @@ struct Config {
 
 const Config& config();
 
-// he parser behind config(), separate for tests. `text` may be null (unset).
+// The parser behind config(), separate for tests. `text` may be null (unset).
 Config parse_config(const char* text, const char* visible_devices);
 
 // Name and UUID of a device. They do not change between runs and are the same in the driver, the

@@ -52,7 +52,7 @@ Region* new_region(int device, uint64_t size, Pool* pool, Context* context) {
     return added;
 }
 
-// akes the lowest idle region of the pool that is large enough. The rest of the region stays idle.
+// Takes the lowest idle region of the pool that is large enough. The rest of the region stays idle.
 Region* reuse_idle(int device, uint64_t size, Pool* pool) {
     Device& on = g_devices[device];
     if (pool == nullptr || on.idle_regions == 0) return nullptr;

@@ -65,7 +65,7 @@ CUresult cuGetErrorString(CUresult result, const char** text) {
     return CUDA_SUCCESS;
 }
 
-// he virtual driver logs nothing, so it never calls the callback.
+// The virtual driver logs nothing, so it never calls the callback.
 CUresult cuLogsRegisterCallback(CUlogsCallback callback, void*, CUlogsCallbackHandle* handle) {
     if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (handle != nullptr) *handle = nullptr;

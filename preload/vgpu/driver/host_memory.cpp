@@ -77,7 +77,7 @@ bool find_host_memory(uint64_t address, MemoryInfo* info) {
     return true;
 }
 
-// he pool releases freed memory at once. How the real driver caches host memory is not known.
+// The pool releases freed memory at once. How the real driver caches host memory is not known.
 CUresult allocate_host(uint64_t bytes, Pool* pool, void** out) {
     const bool managed = pool->properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     FT_TRY(map_host(managed ? &g_managed : &g_host,

@@ -39,7 +39,7 @@ Pool* usable_pool(CUmemoryPool handle) {
 
 namespace {
 
-// he default and the current pool for one location and one kind of memory.
+// The default and the current pool for one location and one kind of memory.
 struct Slot {
     Pool** standard;
     Pool** current;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kIpcMagic = 0x63706975706776;  // "vgpuipc"
 
-// he 64 bytes of a CUipcMemHandle or CUmemPoolPtrExportData.
+// The 64 bytes of a CUipcMemHandle or CUmemPoolPtrExportData.
 struct Ticket {
     uint64_t magic;
     uint64_t process;

@@ -1,4 +1,4 @@
-// he lock, the devices and the objects that handles refer to. Objects are placed in order from a
+// The lock, the devices and the objects that handles refer to. Objects are placed in order from a
 // fixed address, so handles are the same in every run, as device addresses are.
 #include "driver/state.h"
 

@@ -23,7 +23,7 @@ constexpr uint64_t kPageBytes = 2 * kMiB;    // granularity of device memory
 constexpr uint64_t kUnitBytes = 512;         // granularity of small allocations
 constexpr uint64_t kSmallLimitBytes = kMiB;  // allocations up to this size share pages
 
-// he address map is fixed, so that two runs of a program see the same addresses.
+// The address map is fixed, so that two runs of a program see the same addresses.
 constexpr uint64_t kDeviceBase = 0x200000000000;  // linear memory, kDeviceStride per device
 constexpr uint64_t kDeviceStride = uint64_t{1} << 41;
 constexpr uint64_t kManagedBase = 0x300000000000;   // real host memory

@@ -1,4 +1,4 @@
-// he first call looks up the driver. Without a driver, calls do nothing.
+// The first call looks up the driver. Without a driver, calls do nothing.
 #include "libraries/kernel_launch.h"
 
 #include <cuda.h>

@@ -135,7 +135,7 @@ FT_EXPORT int ncclCommInitAll(Communicator** out, int ranks, const int*) {
     return kSuccess;
 }
 
-// he other ranks' colours are not known here. The new communicator keeps the rank and size of the
+// The other ranks' colours are not known here. The new communicator keeps the rank and size of the
 // old one, which is correct if all ranks stay together.
 FT_EXPORT int ncclCommSplit(const Communicator* from, int color, int, Communicator** out, void*) {
     constexpr int kNoColor = -1;

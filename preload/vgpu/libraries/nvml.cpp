@@ -1,4 +1,4 @@
-// he part of NVML that frameworks call: number and names of devices, memory, other processes, and
+// The part of NVML that frameworks call: number and names of devices, memory, other processes, and
 // "no NVLink". Of this process's memory, NVML here counts only the context. Other processes are
 // simulated: FRAGTRACE_VIRTUAL_GPU_PROCESSES=PID:BYTES[,PID:BYTES...]
 #include "common/config.h"
@@ -260,7 +260,7 @@ FT_EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void* device, unsigned* c
     return kSuccess;
 }
 
-// he first version has smaller entries. It returns an empty list.
+// The first version has smaller entries. It returns an empty list.
 FT_EXPORT int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* count, void* list) {
     return nvmlDeviceGetGraphicsRunningProcesses_v3(device, count, list);
 }
@@ -279,7 +279,7 @@ FT_EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) {
     return kNotSupported;
 }
 
-// he structure begins with its version. Zero in all other fields means "no fabric".
+// The structure begins with its version. Zero in all other fields means "no fabric".
 FT_EXPORT int nvmlDeviceGetGpuFabricInfoV(void* device, unsigned* info) {
     constexpr int kFieldsOfVersion2 = 8;
     if (index_of(device) < 0 || info == nullptr) return kInvalidArgument;

@@ -71,7 +71,7 @@ cudaChannelFormatDesc format_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
     return {bits, channels > 1 ? bits : 0, channels > 2 ? bits : 0, channels > 3 ? bits : 0, kind};
 }
 
-// he runtime's flags have the same values as the driver's.
+// The runtime's flags have the same values as the driver's.
 bool describe(const cudaChannelFormatDesc* format,
               cudaExtent extent,
               unsigned flags,

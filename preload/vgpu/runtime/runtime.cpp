@@ -70,7 +70,7 @@ struct ErrorText {
     const char* text;
 };
 
-// exts of the errors that programs show most. The other errors are described by their name.
+// Texts of the errors that programs show most. The other errors are described by their name.
 constexpr ErrorText kTexts[] = {
     {cudaSuccess, "no error"},
     {cudaErrorInvalidValue, "invalid argument"},
