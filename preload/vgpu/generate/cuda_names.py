@@ -1,9 +1,9 @@
 """Reads the installed CUDA headers and writes what the stand-ins need at build time.
 
 Usage: cuda_names.py {driver|runtime} INCLUDE_DIR OUT_DIR
-driver: driver_stubs.c (every exported name as a weak stub, per-thread names as aliases), entry_points.inc
-(name, version, per-thread -> symbol), driver_errors.inc
-runtime: runtime_stubs.c, runtime_errors.inc
+  driver:  driver_stubs.c (every exported name as a weak stub, per-thread names as aliases),
+           entry_points.inc (name, version, per-thread -> symbol), driver_errors.inc
+  runtime: runtime_stubs.c, runtime_errors.inc
 The output depends on the headers alone and is not kept in the repository."""
 
 import pathlib

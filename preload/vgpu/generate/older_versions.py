@@ -1,7 +1,7 @@
 """Gives each name of a stand-in library to the older major versions of that library as well.
 
 Usage: older_versions.py NM STEM OUT OBJECT...
-STEM: libcudart, libcublas or libcublasLt; OUT: the assembler file to write.
+  STEM: libcudart, libcublas or libcublasLt; OUT: the assembler file to write.
 A program binds to a name and a version node ("cudaMalloc" in "libcudart.so.12"). One library with a node per
 major version therefore serves all majors, with one state. The older version of NAME is fragtrace_v12_NAME or
 fragtrace_v11_NAME if the objects define it (v12 also serves version 11 if there is no v11), and otherwise
