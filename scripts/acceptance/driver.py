@@ -92,7 +92,7 @@ def smallest_step(driver):
 
 
 def async_steps(driver):
-    """As smallest_step(), for allocations of 1 MiB from the device's stream-ordered pool."""
+    """Like smallest_step(), for allocations of 1 MiB from the device's stream-ordered pool."""
     steps, kept, last = [], [], driver.free()
     while len(steps) < 4 and len(kept) < 300:
         address = ctypes.c_uint64()

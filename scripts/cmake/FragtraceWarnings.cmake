@@ -1,5 +1,5 @@
-# fragtrace_warnings(TARGET): the warnings for all targets of this project. One warning is off: GCC
-# 12 wrongly reports overlapping copies inside std::string's operator+.
+# fragtrace_warnings(TARGET): the warnings for all targets of this project. -Wrestrict is off for
+# GCC 12, which wrongly reports overlapping copies inside std::string's operator+.
 function(fragtrace_warnings target)
     target_compile_options(${target} PRIVATE
         $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion>

@@ -131,8 +131,8 @@ client("a program built with the thread sanitizer" with_thread_sanitizer --first
 client("the address sanitizer's runtime behind the recorder" with_address_sanitizer
        --then libasan.so.8 --set ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0)
 
-# Restrictions that a program takes on before its first call or after some calls. If the trace's file
-# can be made, no event is lost.
+# Restrictions that a program takes on before its first call or after some calls. If the trace's
+# file can be made, no event is lost.
 foreach(limit no-address-space closed-streams closed-descriptors another-user another-folder
         umask-and-locale)
     client("a program under limits, ${limit}" restricted -- ${limit})

@@ -88,7 +88,7 @@ const char* parse_option(const char* text, size_t length, Config* result) {
     return "unknown option";
 }
 
-// Returns the device whose UUID begins with `text` ("GPU-6672..."), or -1. `end` points behind the
+// Returns the device whose UUID begins with `text` ("GPU-6672..."), or -1. `end` points after the
 // UUID in `text`.
 int device_by_uuid(const char* text, int present, const char** end) {
     const size_t length = strcspn(text, ",");

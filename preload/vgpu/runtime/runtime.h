@@ -26,7 +26,7 @@ struct DriverFunctions {
 // same error.
 cudaError_t load_driver(const DriverFunctions** driver);
 
-// As load_driver(), and makes a context current on this thread: device 0's primary context if no
+// Like load_driver(), and makes a context current on this thread: device 0's primary context if no
 // device was chosen.
 cudaError_t enter(const DriverFunctions** driver);
 

@@ -71,7 +71,7 @@ export class CoverageGrid {
     }
 }
 
-/** As CoverageGrid, along a line. */
+/** Like CoverageGrid, along a line. */
 export class LineCoverage {
     private readonly differences: Float64Array;
 

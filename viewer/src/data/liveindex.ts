@@ -73,7 +73,7 @@ export class LiveIndex {
         return finish(this.betweenInSteps(from, to));
     }
 
-    /** As between(), in steps of about a millisecond. */
+    /** Like between(), in steps of about a millisecond. */
     *betweenInSteps(from: number, to: number): Generator<void, Uint32Array> {
         const { end, stride, leaves, firsts, ids } = this;
         const begin = this.firstAfter(from);

@@ -112,7 +112,7 @@ export function phaseAt(phases: Phases, tick: number): number {
     return atTick(indexOf(phases).innermost, tick);
 }
 
-/** As phaseAt(), for one lane. */
+/** Like phaseAt(), for one lane. */
 export function phaseInLane(phases: Phases, lane: number, tick: number): number {
     const course = indexOf(phases).lanes[lane];
     return course ? atTick(course, tick) : -1;
