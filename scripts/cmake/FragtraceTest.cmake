@@ -1,9 +1,9 @@
 # fragtrace_add_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds]
 #                    [ENVIRONMENT NAME=value...] [SERIAL] [PYTORCH])
 #
-# Adds a test that can skip itself with exit code 77. Its time limit (default: 120 s) is multiplied by
-# FRAGTRACE_TEST_TIME. SERIAL: runs alone. PYTORCH: needs the interpreter FRAGTRACE_PYTHON; without it
-# the test is reported as skipped, never as passed.
+# Adds a test that can skip itself with exit code 77. Its time limit (default: 120 s) is multiplied
+# by FRAGTRACE_TEST_TIME. SERIAL: runs alone. PYTORCH: needs the interpreter FRAGTRACE_PYTHON;
+# without it the test is reported as skipped, never as passed.
 set(FRAGTRACE_TEST_TIME 1 CACHE STRING "Factor of the tests' time limits, for builds that run slowly")
 set(FRAGTRACE_PYTHON "" CACHE FILEPATH "Interpreter with a CUDA build of PyTorch, for tests")
 
