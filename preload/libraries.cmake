@@ -1,7 +1,8 @@
-# zstd and libunwind become part of the recorder, with hidden symbols: a host's own copies, of any
-# version, are neither taken by the recorder nor replaced by it. Debian's archives are not position
-# independent, so both are built from Debian's sources, which scripts/setup downloads and which are
-# looked for in FRAGTRACE_SOURCES. Here stand their names, where Debian keeps them, and their checksums.
+# zstd and libunwind are built into the recorder with hidden symbols. So the recorder does not use
+# the program's copies of these libraries, and the program does not use the recorder's. Debian's
+# static libraries are not position independent, so both are built from Debian's sources.
+# scripts/setup downloads these, and CMake looks for them in FRAGTRACE_SOURCES. The lines below have
+# their paths in Debian's pool, and their checksums.
 include(ExternalProject)
 
 set(sources $ENV{XDG_CACHE_HOME})
@@ -17,11 +18,12 @@ set(FRAGTRACE_LIBUNWIND libu/libunwind/libunwind_1.6.2.orig.tar.gz
     4a6aec666991fb45d0889c44aede8ad6eb108071c3554fcdff671f9c94794976)
 
 find_program(FRAGTRACE_MAKE NAMES gmake make REQUIRED)
-# The loader places what a preloaded library keeps per thread beside the program's own: no allocation.
+# initial-exec: the loader places thread-local variables of a preloaded library in static memory, so
+# access never allocates.
 set(flags "-O2 -g0 -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -ffunction-sections -fdata-sections")
 
-# fragtrace_library(NAME SOURCE ARCHIVE INCLUDES COMMANDS...): the target NAME is the static library
-# that the commands of ExternalProject_Add make of the source.
+# fragtrace_library(NAME SOURCE ARCHIVE INCLUDES COMMANDS...): defines the target NAME, the static
+# library that the commands of ExternalProject_Add build from the source.
 function(fragtrace_library name source archive includes)
     list(GET ${source} 0 path)
     list(GET ${source} 1 checksum)
@@ -33,7 +35,7 @@ function(fragtrace_library name source archive includes)
     ExternalProject_Add(build_${name}
         URL ${FRAGTRACE_SOURCES}/${file}
         URL_HASH SHA256=${checksum}
-        # Newer than the archive's own times would make configure's files look out of date.
+        # The archive's own times would make configure's files look out of date.
         DOWNLOAD_EXTRACT_TIMESTAMP TRUE
         PREFIX ${prefix}
         SOURCE_DIR ${prefix}/source
@@ -52,20 +54,20 @@ function(fragtrace_library name source archive includes)
     add_dependencies(${name} build_${name})
 endfunction()
 
-# The recorder compresses and does nothing else.
+# Only the compressor is built, because the recorder never decompresses.
 fragtrace_library(fragtrace_zstd FRAGTRACE_ZSTD source/lib/libzstd.a source/lib
     CONFIGURE_COMMAND ${CMAKE_COMMAND} -E true
     BUILD_COMMAND ${FRAGTRACE_MAKE} -C <SOURCE_DIR>/lib libzstd.a
         CC=${CMAKE_C_COMPILER} "CFLAGS=${flags}" "CPPFLAGS_STATLIB=-DZSTDLIB_VISIBLE= -DZSTDERRORLIB_VISIBLE= -DZSTD_TRACE=0"
         ZSTD_LIB_DECOMPRESSION=0 ZSTD_LIB_DICTBUILDER=0 ZSTD_LIB_DEPRECATED=0 ZSTD_LEGACY_SUPPORT=0)
 
-# Its pipe is made by a function of ours (stack_native.cpp).
+# libunwind's pipe2 is replaced by a function of the recorder (stack_native.cpp).
 fragtrace_library(fragtrace_libunwind FRAGTRACE_LIBUNWIND build/src/.libs/libunwind.a
     "build/include;source/include"
     CONFIGURE_COMMAND <SOURCE_DIR>/configure --quiet --disable-shared --enable-static --with-pic
         --disable-minidebuginfo --disable-coredump --disable-ptrace --disable-setjmp
         --disable-documentation --disable-tests --disable-cxx-exceptions
         CC=${CMAKE_C_COMPILER} "CFLAGS=${flags}"
-    # A build that was interrupted may have left a description of an archive that was never made.
+    # An interrupted build may have left a .la file without its archive.
     BUILD_COMMAND ${FRAGTRACE_MAKE} -C src clean
     COMMAND ${FRAGTRACE_MAKE} -C src "CPPFLAGS=-D_GNU_SOURCE -Dpipe2=fragtrace_unwind_pipe")

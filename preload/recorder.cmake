@@ -1,9 +1,9 @@
 # libfragtrace.so, the library that programs load.
 include(libraries.cmake)
 
-# The recorder's core: testable in-process, without preloading anything.
-# The session first: its state, which every process reads at its end, then lies in the page of data
-# that the loader has written already.
+# The recorder's core. Tests can link it, without any preloading. The session comes first: every
+# process reads its state at exit. As the first object it lies in a page of data that the loader has
+# written already.
 add_library(fragtrace_recorder_core OBJECT
     recorder/session.cpp
     recorder/api.cpp
@@ -44,12 +44,13 @@ add_library(fragtrace_recorder_core OBJECT
 
 # ---- hooks: sources and exported symbols ---------------------------------------------------------
 # hooks/hooks.cmake appends to FRAGTRACE_HOOK_SOURCES (C++ and assembly) and FRAGTRACE_HOOK_EXPORTS
-# (symbol names; the version-script wildcards are allowed, visibility is hidden by default).
+# (symbol names; the wildcards of version scripts are allowed, visibility is hidden by default).
 set(FRAGTRACE_HOOK_SOURCES "")
 set(FRAGTRACE_HOOK_EXPORTS "")
 include(hooks/hooks.cmake)
 
-# The library hosts load: C driver and no exceptions, RTTI or guards, so that libc is all it needs.
+# The library that programs load. It is linked as C, without exceptions, RTTI or guards, so it needs
+# libc alone.
 add_library(fragtrace SHARED $<TARGET_OBJECTS:fragtrace_recorder_core> ${FRAGTRACE_HOOK_SOURCES})
 foreach(target fragtrace_recorder_core fragtrace)
     target_link_libraries(${target} PRIVATE fragtrace::format fragtrace_zstd fragtrace_libunwind)
@@ -75,19 +76,20 @@ file(CONFIGURE OUTPUT fragtrace.map CONTENT "{
 set_target_properties(fragtrace PROPERTIES
     LINKER_LANGUAGE C
     LINK_DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/fragtrace.map)
-# Our own functions are found by the linker, not by the loader in every process: the table of hooks
-# names most of what we export, and must mean ours also where another preload has the same names.
-# Every segment is a mapping that the loader makes in every process: code and constants share one, and
-# no part of the data is made read-only afterwards, which is a call, a split mapping and two page
-# faults of each process (10 us of /bin/true). The hooks' table is written later in any case.
+# The linker resolves the recorder's own functions, not the loader in every process. The table of
+# hooks names most exported functions. It must refer to the recorder's even if another preloaded
+# library has the same names. Each segment costs a mapping in every process, so code and constants
+# share one. No data is made read-only later: that would cost each process a call, a split mapping
+# and two page faults (10 us of /bin/true). The hooks' table is written later in any case.
 target_link_options(fragtrace PRIVATE
     -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/fragtrace.map
     -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
     -Wl,-z,norelro -Wl,-z,noseparate-code -Wl,-Bsymbolic-functions -Wl,--as-needed
-    # Of zstd and libunwind little is used; each function of the C library costs a look-up at every start.
+    # Drops the unused parts of zstd and libunwind. Each imported function of the C library costs a
+    # look-up at every start.
     -Wl,--gc-sections)
 
 install(TARGETS fragtrace LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# The Python module; docs/guide.md says how it is found.
+# The Python module. docs/guide.md says how Python finds it.
 install(DIRECTORY python/fragtrace DESTINATION ${CMAKE_INSTALL_DATADIR}/fragtrace/python
         FILES_MATCHING PATTERN "*.py")

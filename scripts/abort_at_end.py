@@ -1,11 +1,12 @@
-"""PyTorch's own abort at the end of a training, recorded or not: who runs trainings bears it, by this rule.
+"""Recognises a known PyTorch bug: an abort at the end of a training. It happens with and without fragtrace.
 
-A thread of a backward pass that wants the interpreter once the program has ended is ended by Python
-(before 3.14) in a way that C++ forbids: std::terminate. All was done and printed by then but for the
-end itself, so that a trace tells of a process that was killed, and has every event.
+A thread of the backward pass may need the interpreter after the program has ended. Python before 3.14 ends
+that thread in a way that C++ forbids, so C++ calls std::terminate. All work and output were complete by then.
+The trace has every event, but it says that the process was killed.
 
-    abort_at_end.py STATUS STDERR ANALYZER TRACE    exit status 0: a program that ended with STATUS,
-                                                    said what is in STDERR and left TRACE did that
+    abort_at_end.py STATUS STDERR ANALYZER TRACE    exit status 0: the program was ended by this
+                                                    bug, by its exit status, its standard error
+                                                    (file STDERR) and its trace
 """
 
 import json
@@ -14,12 +15,12 @@ import subprocess
 import sys
 
 LINE = "terminate called without an active exception"
-STATUSES = (-6, 128 + 6)  # of the process itself, and told by a shell or a launcher
+STATUSES = (-6, 128 + 6)  # as the process reports it, and as a shell or a launcher does
 
 
 def status_but_for_abort(status, stderr):
-    """What the program would have ended with, had it not aborted so: 1 after an exception, else 0.
-    None: it did not abort so."""
+    """Returns the exit status that the program would have had without the abort: 1 after an exception, else
+    0. None if it did not abort in this way."""
     if status not in STATUSES or LINE not in stderr.splitlines():
         return None
     return 1 if "Traceback" in stderr else 0
@@ -30,7 +31,7 @@ def aborted_at_end(status, stderr):
 
 
 def trace_ends_killed(analyzer, trace):
-    """Whether the trace says of its process what is true of one that aborted."""
+    """Whether the trace says that its process was killed, as it does after an abort."""
     told = subprocess.run(
         [str(analyzer), "list", str(trace), "--json", "-"], capture_output=True, text=True, check=False
     )

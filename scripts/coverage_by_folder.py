@@ -1,4 +1,4 @@
-"""Sums a summary of gcovr (standard input) up by folder: lines, and how many of them tests run."""
+"""Adds up a gcovr summary (standard input) by folder: lines, and how many of them the tests run."""
 
 import collections
 import json

@@ -1,4 +1,4 @@
-# Writes SCRIPT, STYLE and SHELL as byte arrays, with the digests of the first two, into OUTPUT.
+# Writes SCRIPT, STYLE and SHELL as byte arrays, and the digests of the first two, into OUTPUT.
 function(embed name path)
     file(READ ${path} hex HEX)
     string(LENGTH "${hex}" digits)

@@ -1,4 +1,4 @@
-# Sources of the hooks, and the exported symbols as the rows of hooks.def give them.
+# Sources of the hooks, and the exported symbols, read from the rows of hooks.def.
 set(FRAGTRACE_HOOK_SOURCES
     frameworks/nvtx.cpp
     frameworks/torch.cpp

@@ -1,9 +1,9 @@
-"""The driver interface alone, by ctypes: what scripts/gpu-acceptance measures of a card.
+"""Uses the driver alone, through ctypes: scripts/gpu-acceptance measures the card with it.
 
     driver.py allocate | facts
 
-Prints one JSON object. `allocate` makes allocations and says what it got and how the device's free
-memory moved; `facts` finds out how the driver hands memory out. Nothing is left allocated.
+Prints one JSON object. `allocate` makes allocations and reports their addresses and by how much the device's
+free memory fell. `facts` measures in which steps the driver allocates memory. All memory is freed at the end.
 """
 
 import ctypes
@@ -61,7 +61,7 @@ class Driver:
 
 def allocate(driver):
     sizes = [1, 4096, MIB, 3 * MIB + 17, 64 * MIB] * 4
-    kept = driver.allocate(MIB)  # the first one may make the driver set things up
+    kept = driver.allocate(MIB)  # the driver may set things up at the first allocation
     before = driver.free()
     addresses = [driver.allocate(size) for size in sizes]
     after = driver.free()
@@ -78,7 +78,7 @@ def allocate(driver):
 
 
 def smallest_step(driver):
-    """The sizes of steps by which free memory falls while small allocations are made."""
+    """Returns the steps in which free memory falls while small allocations are made."""
     steps, kept, last = [], [], driver.free()
     while len(steps) < 8 and len(kept) < 20000:
         kept.append(driver.allocate(512))
@@ -92,7 +92,7 @@ def smallest_step(driver):
 
 
 def async_steps(driver):
-    """The same for allocations of 1 MiB from the device's stream-ordered pool."""
+    """Like smallest_step(), for allocations of 1 MiB from the device's stream-ordered pool."""
     steps, kept, last = [], [], driver.free()
     while len(steps) < 4 and len(kept) < 300:
         address = ctypes.c_uint64()

@@ -1,5 +1,5 @@
-// A program with the CUDA runtime inside, as nvcc builds them by default; for
-// scripts/gpu-acceptance. Prints the addresses and sizes that cudaMalloc gave, one a line.
+// A program with the CUDA runtime linked statically, as nvcc does by default, for
+// scripts/gpu-acceptance. Prints the address and size of each cudaMalloc, one per line.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-# Finds the CUDA headers (needed) and nvcc (needed by some tests only).
-# Order: FRAGTRACE_CUDA_ROOT (scripts/setup points it at NVIDIA's PyPI wheels where no toolkit is
-# installed), then an installed CUDA Toolkit. Nothing of CUDA is ever linked.
+# Finds the CUDA headers (required) and nvcc (for some tests only). Order: FRAGTRACE_CUDA_ROOT
+# (without a toolkit, scripts/setup sets it to NVIDIA's PyPI wheels), then an installed CUDA
+# Toolkit. CUDA is never linked.
 set(FRAGTRACE_CUDA_ROOT "" CACHE PATH "Folder with CUDA's include/ and, for the tests, bin/nvcc")
 if(FRAGTRACE_CUDA_ROOT)
     find_path(FRAGTRACE_CUDA_INCLUDE cuda.h PATHS ${FRAGTRACE_CUDA_ROOT}/include NO_DEFAULT_PATH)

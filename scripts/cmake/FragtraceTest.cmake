@@ -1,9 +1,9 @@
 # fragtrace_add_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds]
 #                    [ENVIRONMENT NAME=value...] [SERIAL] [PYTORCH])
 #
-# A test with the labels and the time limit that every test here has. SERIAL: not beside others.
-# PYTORCH: needs the interpreter FRAGTRACE_PYTHON; without one the test is skipped by name, never
-# passed. A test skips itself with exit code 77.
+# Adds a test that can skip itself with exit code 77. Its time limit (default: 120 s) is multiplied
+# by FRAGTRACE_TEST_TIME. SERIAL: runs alone. PYTORCH: needs the interpreter FRAGTRACE_PYTHON;
+# without it the test is reported as skipped, never as passed.
 set(FRAGTRACE_TEST_TIME 1 CACHE STRING "Factor of the tests' time limits, for builds that run slowly")
 set(FRAGTRACE_PYTHON "" CACHE FILEPATH "Interpreter with a CUDA build of PyTorch, for tests")
 
@@ -31,8 +31,8 @@ function(fragtrace_add_test)
 endfunction()
 
 # fragtrace_add_python_test(NAME name SCRIPT file [ARGUMENTS word...] [options of fragtrace_add_test]):
-# a unittest file that drives real processes. It is told where the built tree is and which interpreter
-# has PyTorch; words as `Class` or `Class.test` run these alone.
+# a unittest file that runs real processes. Its environment names the built tree and the interpreter
+# with PyTorch. ARGUMENTS such as `Class` or `Class.test` select tests.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 function(fragtrace_add_python_test)
     cmake_parse_arguments(arg "" "NAME;SCRIPT" "ENVIRONMENT;ARGUMENTS" ${ARGN})
@@ -45,9 +45,9 @@ function(fragtrace_add_python_test)
 endfunction()
 
 # fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
-#                         [TIMEOUT seconds] [ARGUMENTS word...] [APART tag...]): a Catch2 program;
-# its main is compiled once for all. Test cases with the tags that stand APART are tests of their own,
-# NAME_tag, since they may skip themselves (support/skip.h).
+#                         [TIMEOUT seconds] [ARGUMENTS word...] [APART tag...]):
+# a Catch2 program. Its main() is compiled once for all programs. Test cases with a tag in APART
+# become a test of their own, NAME_tag, because they may skip themselves (support/skip.h).
 function(fragtrace_add_unit_test)
     cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ARGUMENTS;APART" ${ARGN})
     if(NOT TARGET fragtrace_catch_main)

@@ -1,5 +1,5 @@
-# fragtrace_warnings(TARGET): the warnings every target of ours is built with.
-# GCC 12 reports overlapping copies inside std::string's operator+ where there are none.
+# fragtrace_warnings(TARGET): the warnings for all targets of this project. -Wrestrict is off for
+# GCC 12, which wrongly reports overlapping copies inside std::string's operator+.
 function(fragtrace_warnings target)
     target_compile_options(${target} PRIVATE
         $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion>
@@ -7,8 +7,8 @@ function(fragtrace_warnings target)
         $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<BOOL:${FRAGTRACE_WERROR}>>:-Werror>)
 endfunction()
 
-# fragtrace_sanitize(TARGET): the sanitizers of the build preset. Never applied to what is loaded
-# into other people's processes (preload/): a sanitizer runtime has to be first in the process.
+# fragtrace_sanitize(TARGET): the sanitizers of the build preset. Not for libraries that other
+# people's processes load (preload/): a sanitizer's runtime must be the first library in a process.
 function(fragtrace_sanitize target)
     if(FRAGTRACE_SANITIZE)
         target_compile_options(${target} PRIVATE -fsanitize=${FRAGTRACE_SANITIZE}

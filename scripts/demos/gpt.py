@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Trains a GPT on batches of varying length: a common program, and one that fragments memory.
+"""Trains a GPT on batches of varying length: a common program that fragments memory.
 
-Plain PyTorch. With the default settings it has about 165 million parameters. The text is random;
-what matters here is what is allocated when.
+Plain PyTorch. With the default settings it has about 165 million parameters. The text is random, because only
+the order of allocations matters here.
 """
 
 import argparse
@@ -59,7 +59,7 @@ class GPT(nn.Module):
         self.head = nn.Linear(width, VOCABULARY, bias=False)
 
     def forward(self, text, following):
-        """The loss of predicting `following`, the text one token on."""
+        """The loss of predicting `following`, which is the text shifted by one token."""
         positions = torch.arange(text.shape[1], device=text.device)
         x = self.tokens(text) + self.positions(positions)
         for block in self.blocks:

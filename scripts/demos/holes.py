@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes many small holes, then asks for one large block: out of memory with half of it free.
+"""Frees every other small block, then requests one large block: out of memory with half of it free.
 
-188 blocks of 9 MiB, every other one freed, one request of 256 MiB. Meant for a card of 1894 MiB:
+Allocates 188 blocks of 9 MiB, frees every other one and requests 256 MiB. Made for a card of 1894 MiB:
 
     fragtrace run --virtual-gpu 1894MiB,context=0 -- python holes.py
 """

@@ -1,5 +1,5 @@
-"""A deep model; --checkpoint computes each block again in the backward pass instead of keeping what it
-needs there."""
+"""A deep model. --checkpoint computes each block again in the backward pass instead of keeping its
+activations."""
 
 import sys
 

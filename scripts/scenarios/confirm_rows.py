@@ -1,4 +1,4 @@
-"""What-if rows of a scenario's trace, each beside a real run that does what the row says."""
+"""Compares what-if rows of a scenario's trace with real runs under the rows' conditions."""
 
 import collections
 import dataclasses
@@ -9,22 +9,22 @@ import re
 from scenario_runner import HERE
 
 MIB = 2**20
-# Keys of a what-if row, and what PyTorch calls the same.
+# Keys of a what-if row, and PyTorch's names for them.
 STATISTICS = (
     ("peak_reserved_bytes", "reserved_bytes.all.peak"),
     ("peak_allocated_bytes", "allocated_bytes.all.peak"),
     ("segments_allocated", "num_device_alloc"),
     ("segments_freed", "num_device_free"),
 )
-EMPTYING_SECONDS = 900  # at most: each line of the program is looked at (emptying.py)
+EMPTYING_SECONDS = 900  # upper limit: each line of the program is traced (emptying.py)
 PEAKS = ("peak_reserved_bytes", "peak_allocated_bytes", "segments_allocated")
 
 
 class Confirmer:
-    """Rows of the default run of one scenario."""
+    """The what-if rows of one scenario's default run."""
 
     def __init__(self, runner, scenario, python):
-        from matrix import Torch  # when the environment is set, which it reads
+        from matrix import Torch  # after the environment is set, which it reads
 
         self.runner, self.scenario, self.run = runner, scenario, scenario.runs[0]
         self.folder = runner.folder / "confirmed"
@@ -43,7 +43,7 @@ class Confirmer:
     def confirm(self, pattern=""):
         recorded, self.trace = self.runner.run(self.scenario, 0, self.run)
         self.ended = "ok" if recorded["ended"] else "oom"
-        # What follows the out-of-memory that ended it belongs to its end.
+        # If the run ended out of memory, the events after its last OOM belong to its end.
         self.end_event = math.inf if recorded["ended"] else recorded["report"]["ooms"][-1]["event"]
         self.others = recorded["device"]["others_bytes"]
         told = json.loads(self.runner.analyzer("whatif", self.trace, "--json", "-"))
@@ -61,7 +61,7 @@ class Confirmer:
                 yield from self.confirm_scan(scan)
 
     def confirm_row(self, row):
-        """None: an estimate, or no real run can have it."""
+        """Compares a row with a real run. Returns None for rows that cannot be compared, as estimates."""
         bound = (
             row["class"] == "bound"
             and row["pool"] == "pytorch"
@@ -81,7 +81,7 @@ class Confirmer:
         }
         if bound:
             equal = holds(row, predicted, measured)
-        else:  # all is as the row says, and its run ends as the recorded one did
+        else:  # every figure equals the row's, and the run ends as the recorded one did
             equal = predicted == {key: measured[key] for key in predicted} and measured["ended"] == self.ended
         equal = equal and not self.left_out(row, measured)
         return {
@@ -93,7 +93,7 @@ class Confirmer:
         }
 
     def confirm_scan(self, scan):
-        """The least capacity that fits, and the largest that fails."""
+        """Compares the smallest capacity that fits and the largest that fails."""
         if scan["class"] != "exact":
             self.not_run[scan["class"]] += 1
             return
@@ -138,8 +138,8 @@ class Confirmer:
         if row["remedy"] == "empty_cache":
             more["empty_cache_at"] = [list(instant) for instant in self.instants(row)]
             more["seconds"] = EMPTYING_SECONDS
-        # PyTorch counts the retry of a request that failed then as well, and does not count one that
-        # had to give back blocks larger than max_split_size alone: there the record tells.
+        # PyTorch also counts the retry of a request that then failed. It does not count a retry that only had
+        # to release blocks larger than max_split_size. For such rows the trace is used.
         by_record = "max_split_size_mb" in row["config"]
         statistics, trace = self.run_file(by_record, self.card(capacity), row["config"], **more)
         at_end = statistics["at_end"]
@@ -156,8 +156,8 @@ class Confirmer:
         return json.loads(self.runner.analyzer("report", trace, "--no-whatif", "--json", "-"))["devices"][0]
 
     def run_uncached(self):
-        """Without a cache PyTorch has no statistics: the record of a run of its own tells, up to the
-        interpreter's end, which frees what is left."""
+        """Without a cache PyTorch has no statistics. So this run is recorded. Its trace reaches to the
+        interpreter's end, which frees the remaining memory."""
         run = dataclasses.replace(self.run, environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
         row, _ = self.runner.run(self.scenario, "uncached", run)
         device = row["device"]
@@ -173,8 +173,8 @@ class Confirmer:
         }
 
     def instants(self, row):
-        """Where the row empties the cache, told by how many blocks had come and gone: the events."""
-        if "empties_cache" not in row:  # a scan: the row of the same name says it
+        """Where the row empties the cache, as {(allocations, frees before it): number of the event}."""
+        if "empties_cache" not in row:  # a scan: the row of the same name has them
             told = json.loads(self.runner.analyzer("whatif", self.trace, "--no-scan", "--json", "-"))
             row = next(one for one in told["whatif"] if one["name"] == row["name"])
         empties = row["empties_cache"]
@@ -190,7 +190,7 @@ class Confirmer:
         return found
 
     def left_out(self, row, measured):
-        """Instants that the real run did not meet, although the row tells of it beyond them."""
+        """Points that the real run did not reach, although the row is valid beyond them."""
         missed = [tuple(instant) for instant in measured["not_emptied_at"]]
         if not missed:
             return []
@@ -201,7 +201,7 @@ class Confirmer:
 
 
 def holds(row, predicted, measured):
-    """Of a bound: what was promised up to where the replay parts from the record."""
+    """Whether a bound holds, as far as the replay agrees with the recorded run."""
     if row["bound_kind"] == "at_least":
         return all(measured[key] >= predicted[key] for key in PEAKS)
     return row["bound_kind"] == "until_failure" and measured["ooms"] > 0

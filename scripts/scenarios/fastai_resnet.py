@@ -1,6 +1,5 @@
-"""fastai's vision_learner with resnet34: trains, unfreezes, changes the image size and trains again in
-the same process, then predicts. --forget lets go of the first learner and empties the cache between
-the two sizes."""
+"""fastai's vision_learner with resnet34: trains, unfreezes, changes the image size, trains again in the same
+process, then predicts. --forget deletes the first learner and empties the cache between the two sizes."""
 
 import gc
 import pathlib

@@ -1,5 +1,5 @@
-"""24 sequences a step, in --parts parts. --sum-losses adds the losses up as tensors, with the graph
-that each hangs on."""
+"""A step of 24 sequences in --parts parts. --sum-losses adds up the losses as tensors, which keeps the graph
+of each loss."""
 
 import argparse
 

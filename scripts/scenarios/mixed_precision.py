@@ -1,5 +1,5 @@
-"""Computes in float32, with --autocast in bfloat16 by autocast, with --bf16 with parameters, gradients
-and optimizer state in bfloat16 as well. --batch N: sequences in a batch."""
+"""Computes in float32. --autocast computes in bfloat16 by autocast. --bf16 also has parameters, gradients and
+optimizer state in bfloat16. --batch N: sequences in a batch."""
 
 import argparse
 

@@ -1,5 +1,5 @@
-"""One model after another in one process. --forget deletes the first model and its optimizer,
---empty-cache calls gc.collect() and empty_cache() between the two."""
+"""Trains two models one after the other in one process. Between them, --forget deletes the first model and
+its optimizer, and --empty-cache calls gc.collect() and empty_cache()."""
 
 import gc
 import sys
@@ -20,7 +20,7 @@ def main():
     if "--empty-cache" in sys.argv:
         gc.collect()
         torch.cuda.empty_cache()
-    # Without --forget the old optimizer keeps the old model while the new one is built.
+    # Without --forget the old optimizer keeps the old model alive while the new one is built.
     model = small_gpt(layers=8, width=512)
     second = optimizer_of(model)
     for _ in range(2):

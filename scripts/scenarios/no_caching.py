@@ -1,4 +1,4 @@
-"""A training; run with PYTORCH_NO_CUDA_MEMORY_CACHING=1 each tensor is a cudaMalloc of its own."""
+"""A training to run with PYTORCH_NO_CUDA_MEMORY_CACHING=1: each tensor is then one cudaMalloc."""
 
 import torch
 from training import optimizer_of, small_gpt, text, train_step

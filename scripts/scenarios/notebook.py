@@ -1,5 +1,5 @@
-"""A notebook's cells, run by IPython without a browser: each is a phase and says what it left behind.
---forget lets go of the last traceback before the next cell."""
+"""The cells of a notebook, run by IPython without a browser. Each cell is a phase and says how much memory it
+left allocated. --forget clears the last traceback before the next cell."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""Batches of 33 MiB from a data loader; with --pin it hands them out in pinned memory, with --keep the
-program keeps the host's copies of the last batches."""
+"""Batches of 33 MiB from a data loader. --pin: the loader uses pinned memory. --keep: the program keeps the
+last batches in host memory."""
 
 import sys
 

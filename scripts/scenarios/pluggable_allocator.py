@@ -1,5 +1,5 @@
-"""A training with an allocator of the program's own, 20 lines of C. --pool keeps PyTorch's and gives
-the model a MemPool that gets its segments from it; --pytorch does without it."""
+"""A training with the program's own allocator, 20 lines of C. --pool keeps PyTorch's allocator and gives the
+model a MemPool whose segments come from that allocator. --pytorch does not use it."""
 
 import pathlib
 import subprocess

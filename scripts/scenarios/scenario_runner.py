@@ -1,4 +1,4 @@
-"""Runs a scenario's program under the recorder on the virtual GPU, and asks the analyzer."""
+"""Runs a scenario's program under the recorder on the virtual GPU, and calls the analyzer."""
 
 import dataclasses
 import json
@@ -20,11 +20,11 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
-    """Packages that a scenario needs beside PyTorch: installed apart, into the cache."""
+    """Packages that a scenario needs in addition to PyTorch, in an environment in the cache."""
 
     name: str
     packages: tuple
-    modules: tuple  # each of them is there once the environment is
+    modules: tuple  # all of them can be imported once the environment is complete
     size: str
 
     @property
@@ -32,7 +32,7 @@ class Environment:
         return CACHE / self.name
 
     def install(self, python):
-        """An environment that sees the PyTorch of `python`."""
+        """Makes an environment that sees the PyTorch of `python`."""
         print(f"{' '.join(self.packages)} into {self.folder}, {self.size} unpacked, from PyPI", flush=True)
         subprocess.run([python, "-m", "venv", "--clear", self.folder], check=True)
         torch_packages, own = (
@@ -107,7 +107,7 @@ def check_names(parser, names, known):
 
 
 def write_between(marks, page, figures):
-    """Puts figures, Markdown, between the two lines of a page that are the marks."""
+    """Puts figures (Markdown) between the two marker lines of a page."""
     begin, end = map(re.escape, marks)
     text, found = re.subn(
         f"{begin}\n.*?{end}",
@@ -136,7 +136,7 @@ class Runner:
         return done.stdout
 
     def variables(self):
-        """What the programs need beside PyTorch: fragtrace's module, and IPython."""
+        """Environment variables with the paths that the programs need: fragtrace's module, and IPython."""
         ipython = map(str, sorted(CACHE.glob("ipython-*")))
         return {
             "PYTHONPATH": os.pathsep.join(
@@ -156,7 +156,7 @@ class Runner:
         return env | run.environment
 
     def python_with(self, module):
-        """The interpreter for a program that needs this module; None: there is none."""
+        """The interpreter for a program that needs this module, or None."""
         pythons = [self.python]
         if apart := environment_with(module):
             pythons.append(apart.folder / "bin/python")
@@ -192,7 +192,7 @@ class Runner:
         return f"skipped, {self.python} has no {module}{hint}"
 
     def run(self, scenario, number, run):
-        """What happened, and the trace."""
+        """Runs a program. Returns what happened, and the trace."""
         traces = self.folder / f"{pathlib.Path(scenario.program).stem}.{number}"
         shutil.rmtree(traces, ignore_errors=True)
         traces.mkdir(parents=True)
@@ -232,7 +232,8 @@ class Runner:
         return {"what": run.what, "ended": ended, "report": report, "device": report["devices"][0]}, trace
 
     def predicted(self, trace, run):
-        """Peak reserved and OOMs of the trace under the settings of the run, and the class."""
+        """Peak reserved memory and OOMs of the trace's replay under the run's settings, and the class of the
+        prediction."""
         told = json.loads(self.analyzer("replay", trace, "--conf", run.conf, "--json", "-"))
         device = told["devices"][0]
         return device["peak"]["reserved"], device["ooms"], told["class_text"]

@@ -1,4 +1,4 @@
-"""The scenarios: which program, on which card, and in which ways it is run."""
+"""The table of scenarios: the program, the card, and the runs."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ class Run:
 class Scenario:
     program: str
     card: str
-    runs: list  # the first is the one that predictions are made from
+    runs: list  # predictions are made from the first one
     needs: str = ""  # a module
 
 
@@ -134,8 +134,8 @@ SCENARIOS = {
     ),
 }
 
-# Programs on libraries by others, on cards on which some of them run out of memory. They have no
-# page each: `confirm outside` holds their reports against PyTorch's own statistics.
+# Programs that use third-party libraries. On some cards they run out of memory. They have no page each:
+# `confirm outside` compares their reports with PyTorch's own statistics.
 OUTSIDE = {
     name: Scenario(f"outside/{name}.py", card, [Run("unchanged", *arguments)], needs)
     for name, card, needs, *arguments in (
@@ -146,7 +146,7 @@ OUTSIDE = {
         ("torchvision_detection", "8GiB,context=0", "torchvision"),
         ("peft_lora", "6GiB,context=0", "peft"),
         ("geometric_gcn", "1GiB,context=0", "torch_geometric"),
-        # A cache by the card's size would be another one on another card: rows are of one program.
+        # Fixed, because a cache sized by the card would make a different program for each card's row.
         ("graph_server", "24GiB,context=0", "", "--cache-gib 14.4"),
     )
 }

@@ -1,5 +1,5 @@
-"""Three free pieces of 1, 1 and 2 GB, and 3 GB asked, on a card of 6 GB. --empty-cache gives back
-first what can be given back; --one-block asks for the three pieces' place before anything else."""
+"""On a card of 6 GB: three free pieces of 1, 1 and 2 GB, and a request of 3 GB. --empty-cache first releases
+what can be released. --one-block allocates the space of the three pieces before anything else."""
 
 import sys
 
@@ -18,7 +18,7 @@ def main():
     if "--one-block" in sys.argv:
         large = block(3 * GB)
         del large
-    # Each piece shares its segment with a block that stays.
+    # Each piece shares its segment with a block that stays allocated.
     pieces, kept = [], []
     for size in (GB, GB, 2 * GB):
         both = block(size + small)

@@ -1,4 +1,4 @@
-"""What the scenarios' programs share: a small GPT, and steps of a training."""
+"""Shared by the scenarios' programs: a small GPT, and the steps of a training."""
 
 import pathlib
 import sys

@@ -1,5 +1,5 @@
-"""A training on a card of which another job holds a part. --batch N: sequences in a batch; --adapt
-halves the batch when memory runs out, as many trainers do."""
+"""A training on a card of which another job uses a part. --batch N: sequences in a batch. --adapt halves the
+batch when memory runs out, as many trainers do."""
 
 import argparse
 

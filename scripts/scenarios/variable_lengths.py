@@ -1,5 +1,5 @@
-"""Batches of ever other sizes and lengths. --bucket N pads lengths to multiples of N, --longest-first
-begins with the largest batch."""
+"""Batches of changing sizes and lengths. --bucket N pads lengths to multiples of N. --longest-first begins
+with the largest batch."""
 
 import argparse
 import random

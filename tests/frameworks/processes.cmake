@@ -1,2 +1,2 @@
-# Programs of several processes: each that uses the GPU has a file of its own.
+# Programs with several processes: each process that uses the GPU writes a file.
 framework_test(torch_processes test_processes.py TIMEOUT 900)

@@ -1,6 +1,6 @@
-// Starts the page: reads the embedded data while the browser still reads the file, first the
-// pictures that need no blocks, then the blocks. If something is wrong, the page says so in one
-// sentence. The same script serves the workers.
+// Starts the page. It reads the embedded data while the browser is still loading the file: first
+// the pictures that need no blocks, then the blocks. If something is wrong, the page says so in one
+// sentence. Workers run the same script.
 import { type Header, parseHeader } from "./data/header";
 import type { DeviceModel } from "./data/model";
 import { readBlocks, readOverview } from "./load/device";
@@ -27,7 +27,7 @@ async function start(script: string): Promise<void> {
     root.dataset.overviewMs = performance.now().toFixed(0); // drawn, since navigation
     requestAnimationFrame(() =>
         setTimeout(() => (root.dataset.paintMs = performance.now().toFixed(0)), 0),
-    ); // and on the screen
+    ); // and visible on the screen
     const end = file.take("ft-end");
     await page.complete;
     if ((await end) !== "complete") throw new Error("the file is cut off: its end is missing");
@@ -36,7 +36,7 @@ async function start(script: string): Promise<void> {
     root.dataset.ready = "true";
 }
 
-// Each part of a device is in the file once, so it is read once.
+// Each part of a device is in the file once, so it is read only once.
 function deviceSource(file: FileElements, header: Header, script: string): DeviceSource {
     const overviews = new Map<number, Promise<DeviceModel>>();
     const wholes = new Map<number, Promise<DeviceModel>>();
@@ -50,7 +50,7 @@ function deviceSource(file: FileElements, header: Header, script: string): Devic
         return model;
     };
     const progressOf = new Map<number, (blocks: number) => void>();
-    // The blocks are on their way to workers while the overview is being drawn.
+    // Send the blocks to the workers while the overview is being drawn.
     const whole = (index: number, overview: DeviceModel): Promise<DeviceModel> =>
         once(wholes, index, async () => {
             const model = await readBlocks(file, overview, script, (blocks) =>
@@ -62,7 +62,7 @@ function deviceSource(file: FileElements, header: Header, script: string): Devic
     const overview = (index: number): Promise<DeviceModel> =>
         once(overviews, index, async () => {
             const model = await readOverview(file, header.devices[index]);
-            whole(index, model).catch(() => undefined); // blocks() reports it
+            whole(index, model).catch(() => undefined); // blocks() reports the error
             return model;
         });
     const blocks = async (

@@ -1,5 +1,5 @@
-// Columns of a file become blocks: what "never" and "not known" are, and which widths need which
-// arrays.
+// Decodes columns of a file into blocks: the values for "never" and "not known", and the array type
+// for each width.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blockLayout, blocksOf, emptyBlocks, never, noUnit, placeBlocks } from "../src/data/blocks";
@@ -11,8 +11,8 @@ const widths = (name: string, width: number): Parameters<typeof blockLayout>[0] 
 
 const unknown = 2 ** 48 - 1;
 
-// A block that lives on, one that is freed, one that waits, one that waits for ever; the last one
-// lies in no unit.
+// Four blocks: one never freed, one freed, one freed with a wait, one that waits for ever. The last
+// one lies in no unit.
 const columns = (excess: number): Columns => ({
     start: Uint32Array.of(10, 20, 30, 40),
     held: Uint32Array.of(never, 5, 6, 7),

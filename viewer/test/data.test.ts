@@ -1,4 +1,4 @@
-// The pure parts, each against the simplest thing that can be said to be right.
+// Tests the pure functions against the simplest correct implementation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
@@ -13,7 +13,7 @@ import { orderByTime } from "../src/data/sweep";
 import { readHash, unsaid, writeHash } from "../src/state/hash";
 import { clampView, type View } from "../src/state/store";
 
-// A small generator with a fixed start, so that a failure can be repeated.
+// A small random generator with a fixed seed, so that a failure can be repeated.
 function randomNumbers(seed: number): (below: number) => number {
     let state = seed;
     return (below) => {
@@ -112,7 +112,7 @@ test("live index agrees with brute force", () => {
         );
         const index = new LiveIndex(start, end, 16);
         for (let trial = 0; trial < 300; ++trial) {
-            // Every other time just before a start, where checkpoints lie.
+            // Every second time lies just before a start, where checkpoints are.
             const from =
                 trial % 2 === 0 || count === 0
                     ? random(span + 20)
@@ -291,7 +291,7 @@ test("the address part keeps a view and ignores nonsense", () => {
     for (const key of Object.keys(view) as (keyof View)[]) {
         if (view[key] !== -1) assert.equal(back[key], view[key], key);
     }
-    // Numbers that are no index: a link may not name half a card, nor card -1.
+    // Numbers that are not a valid index: a link must not name half a card or card -1.
     for (const number of [
         "0.5",
         "-1",
@@ -322,7 +322,7 @@ test("the address part keeps a view and ignores nonsense", () => {
             assert.deepEqual(readHash(`#${key}=${number}`), {}, `${key}=${number}`);
         }
     }
-    // What is not said in a link is what writeHash leaves out.
+    // A value missing in a link is one that writeHash leaves out.
     const plain = { ...view, ...unsaid };
     assert.deepEqual(
         { ...unsaid, ...readHash(writeHash(plain)) },

@@ -1,4 +1,4 @@
-// Stepping through events, and what is under the pointer, each against all there are.
+// Compares the next event, and the block under the pointer, with a search over all blocks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventAfter, eventBefore } from "../src/data/events";

@@ -1,5 +1,4 @@
-// Both programs write the same words: the list is the one that analyzer/support/units.cpp is held
-// to.
+// Page and program write the same texts. analyzer/support/units.cpp is tested with the same list.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

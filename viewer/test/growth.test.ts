@@ -1,4 +1,4 @@
-// Growth against a mark, in every frame in which the cursor moves.
+// Tests growth since a mark, in every frame of a moving cursor.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapAt } from "../src/data/heap";

@@ -1,4 +1,4 @@
-// Which phase is open at a time: one answer, whoever asks.
+// Tests that all functions agree on the phase that is open at a time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Kinds, kindsOf } from "../src/data/kinds";
@@ -66,7 +66,7 @@ test("the phase at a time is the innermost that is open, against looking at each
 
 test("a hundred thousand phases are looked through once, not for every question", () => {
     const phases = made(100_000, 1, 4_000_000, 3);
-    phases.end.fill(1); // all over: a search backwards would go to the first
+    phases.end.fill(1); // all phases have ended: a backward search would go to the first
     let reads = 0;
     phases.end = new Proxy(phases.end, {
         get(target, key): unknown {

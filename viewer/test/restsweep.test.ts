@@ -1,10 +1,10 @@
-// The exact events of a window, in slices: of the window and the device that were asked for last.
+// Tests the sweep in slices: its result is always for the window and the device requested last.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { RestSweep } from "../src/ui/restsweep";
 import { madeDevice } from "./made";
 
-// Node's own mock timers are asked for differently in each of its releases.
+// The API of Node's own mock timers differs between its releases.
 const { setTimeout, clearTimeout } = globalThis;
 const waiting = new Map<number, () => void>();
 let given = 0;
@@ -20,7 +20,7 @@ afterEach(() => Object.assign(globalThis, { setTimeout, clearTimeout }));
 
 function finish(): void {
     for (const [id, call] of waiting) {
-        // those that come in meanwhile are met as well
+        // calls added meanwhile run as well
         waiting.delete(id);
         call();
     }
@@ -48,13 +48,13 @@ test("what was begun for another device is not drawn with this one, though the w
     assert.equal(sweeps.of(other, 0, one.lastTick, 10), null);
     finish();
     assert.deepEqual(seen, [2000]);
-    // Dropped while a device is on its way: nothing comes of it, and nothing of it is kept.
+    // A sweep dropped while another device loads gives no result and is not cached.
     assert.equal(sweeps.of(one, 0, one.lastTick, 10), null);
     sweeps.drop();
     finish();
     assert.deepEqual(seen, [2000]);
     assert.equal(sweeps.sweep, null);
-    // The blocks of the same device came in: what was swept without them is no more.
+    // After the blocks of the same device arrived, the sweep made without them is discarded.
     sweeps.of(one, 0, one.lastTick, 5000);
     assert.equal(sweeps.of({ ...one }, 0, one.lastTick, 10), null);
 });

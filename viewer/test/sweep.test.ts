@@ -1,4 +1,4 @@
-// The sweep over a window: what it says at its edges, and how little it does between two pauses.
+// Tests the sweep of a window: the values at its edges, and the amount of work between two pauses.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapAt } from "../src/data/heap";
@@ -9,7 +9,7 @@ import { counted, madeDevice } from "./made";
 
 test("the sweep is the heap at every time of its window", () => {
     const device = madeDevice({ blocks: 900, lastTick: 4000, slots: 130 });
-    device.units.pool = [0, 1, 2]; // a pool that is kept, one that comes and goes
+    device.units.pool = [0, 1, 2]; // one pool that is always kept, one that changes
     device.pools = [
         { name: "", changes: [] },
         { name: "kept", changes: [] },
@@ -22,7 +22,7 @@ test("the sweep is the heap at every time of its window", () => {
         [3900, 4000],
         [0, 1],
     ]) {
-        // A bin for each tick: what holds throughout it is the heap at it.
+        // One bin per tick, so each bin must equal the heap at its tick.
         const bins = Math.ceil(to - from);
         const sweep = sweepWindow(device, from, from + bins, bins, Infinity)!;
         for (let i = 0; i < bins; i += Math.ceil(bins / 90)) {
@@ -98,7 +98,7 @@ test("the peak is the middle of the first of the bins with the most reserved", (
 test("between two pauses of a sweep little is done, however many blocks there are", () => {
     const device = madeDevice({ blocks: 160_000, slots: 40_000, lastTick: 3_000_000 });
     const { blocks } = device;
-    // Half of them live to the end, so that much lives through the window.
+    // Half of the blocks live to the end, so many live through the window.
     for (let row = 0; row < blocks.count; row += 2) blocks.freed[row] = blocks.end[row] = never;
     const reads = { count: 0 };
     for (const name of ["start", "freed", "end", "unit"] as const) {

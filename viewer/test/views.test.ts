@@ -1,4 +1,4 @@
-// What the panels compute, each against the simplest thing that can be said to be right.
+// Tests what the panels compute against the simplest correct implementation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { foldStacks } from "../src/data/fold";
@@ -74,7 +74,7 @@ const tables: StackTables = {
 const count = 400;
 const lastTick = 10_000;
 
-// One unit of 2^20 bytes; blocks at random times and places, some never freed.
+// One unit of 2^20 bytes, with blocks at random times and places. Some are never freed.
 function model(): DeviceModel {
     const random = randomNumbers(5);
     const start = Uint32Array.from({ length: count }, () => random(lastTick)).sort();
@@ -174,7 +174,7 @@ test("live, churn and growth by stack are what counting every block gives", () =
         const more = (after.get(stack) ?? 0) - (before.get(stack) ?? 0);
         assert.equal((growth.sums.get(stack) ?? 0) - (growth.shrunk.get(stack) ?? 0), more);
     }
-    // Whichever of the two comes first; without a mark the window's left edge counts.
+    // The order of the two times does not matter. Without a mark the window's left edge counts.
     assert.deepEqual(
         stackSums(device, heap, "growth", { ...times, mark: 7000, cursor: 3000 }).sums,
         growth.sums,
@@ -185,8 +185,9 @@ test("live, churn and growth by stack are what counting every block gives", () =
     );
 });
 
-// Native segments and pages of expandable ones side by side on the axis, filled with blocks that do
-// not overlap; some reach over several units, some units are empty, one of those its pool keeps.
+// Native segments and pages of expandable segments side by side on the axis, filled with blocks
+// that do not overlap. Some blocks span several units. Some units are empty, and a pool keeps one
+// of those.
 function randomHeap(seed: number): DeviceModel {
     const random = randomNumbers(seed);
     const unitSize = Array.from({ length: 24 }, () => (1 + random(40)) * 4096);
@@ -250,7 +251,7 @@ test("who holds holes open, against the definition over all blocks and units", (
         const { blocks: all, units } = heapModel;
         const heap = heapAt(heapModel, 5);
         const exact = new Map<number, number>(); // with fractions of bytes
-        const parts = new Map<number, number>(); // in how many units a stack has a share
+        const parts = new Map<number, number>(); // number of units in which the stack has a share
         let alone = 0;
         let held = 0;
         for (let unit = 0; unit < units.count; ++unit) {
@@ -385,7 +386,7 @@ test("kinds: every block has one, the large ones a name", () => {
     for (const row of rows) {
         assert.equal(ages.names[ages.of[row]] === "never freed", blocks.freed[row] === never);
     }
-    const last = count - 1; // freed, and still waiting for another stream when the trace ends
+    const last = count - 1; // freed, but still waiting for another stream when the trace ends
     const waiting = {
         ...device,
         blocks: { ...blocks, freed: blocks.freed.slice(), end: blocks.end.slice() },
@@ -416,7 +417,7 @@ test("kinds: every block has one, the large ones a name", () => {
 });
 
 test("kinds are ranked by bytes times time, and what is not shown is counted", () => {
-    // Each stack a line of its own: eight of ten have a name.
+    // Each stack has its own line: eight of ten get a name.
     const many: StackTables = {
         strings: [
             "",

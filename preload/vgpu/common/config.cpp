@@ -36,10 +36,10 @@ constexpr const char* kNoSuchCard =
 #undef FT_CARD
     ")";
 
-// A plain size describes no real card; its other properties are an Ampere data-centre card's.
+// A card given by its size alone has the other properties of an Ampere data-centre card.
 constexpr Card kPlainCard = {"", 0, 256 * kMiB, 108, 8, 0, 1410000, 1215000, 5120, 40960 * 1024, 0};
 
-// A size that is too large to be read counts as larger than any card.
+// A size that does not fit in 64 bits counts as larger than any card.
 bool parse_size(const char* text, size_t length, uint64_t* bytes) {
     const SizeText read = read_size(text, length, bytes);
     if (read == SizeText::kTooLarge) *bytes = kMaxCardBytes + 1;
@@ -88,7 +88,8 @@ const char* parse_option(const char* text, size_t length, Config* result) {
     return "unknown option";
 }
 
-// The device whose UUID begins as `text` does ("GPU-6672..."), or -1. `end`: what follows it.
+// Returns the device whose UUID begins with `text` ("GPU-6672..."), or -1. `end` points after the
+// UUID in `text`.
 int device_by_uuid(const char* text, int present, const char** end) {
     const size_t length = strcspn(text, ",");
     *end = text + length;
@@ -100,8 +101,8 @@ int device_by_uuid(const char* text, int present, const char** end) {
     return -1;
 }
 
-// As the real driver reads it: ordinals or UUIDs in the order given, up to the first that does not
-// exist. A device that is named twice leaves none.
+// Reads the list as the real driver does: ordinals or UUIDs in the given order, up to the first one
+// that does not exist. A device named twice hides all devices.
 void apply_visible_devices(const char* visible, Config* result) {
     const int present = result->device_count;
     for (int i = 0; i < present; ++i)

@@ -1,12 +1,12 @@
-// What FRAGTRACE_VIRTUAL_GPU asks for. Parsed once, on the first question; thread safe. Each
-// stand-in library carries its own copy, so the libraries share nothing but the environment.
+// The settings in FRAGTRACE_VIRTUAL_GPU, parsed once, at first use. Thread safe. Each stand-in
+// library carries its own copy, so the libraries share nothing but the environment.
 #pragma once
 
 #include <cstdint>
 
 namespace fragtrace::vgpu {
 
-// One row of cards.def, or a plain size.
+// A card: one row of cards.def, or a size alone.
 struct Card {
     char name[48];
     uint64_t total_bytes;
@@ -29,18 +29,19 @@ struct Config {
 
     Status status;
     char problem[512];                // kInvalid: one line that says what is wrong
-    int device_count;                 // after CUDA_VISIBLE_DEVICES
-    int physical_index[kMaxDevices];  // of each visible ordinal
+    int device_count;                 // after CUDA_VISIBLE_DEVICES is applied
+    int physical_index[kMaxDevices];  // one per visible ordinal
     Card card;
     bool debug;
 };
 
 const Config& config();
 
-// The parser by itself, for config() and for tests. `text` may be null (unset).
+// The parser behind config(), separate for tests. `text` may be null (unset).
 Config parse_config(const char* text, const char* visible_devices);
 
-// Stable names of a device, equal in the driver, the runtime and NVML.
+// Name and UUID of a device. They do not change between runs and are the same in the driver, the
+// runtime and NVML.
 void device_name(const Config& config, char* out, int out_bytes);
 void device_uuid(int physical_index, unsigned char out[16]);
 constexpr int kUuidTextBytes = 48;

@@ -1,4 +1,4 @@
-// The answer of every function that is exported but not written: an ordinary "not supported".
+// Functions that are exported but not written return an ordinary "not supported".
 #include "common/config.h"
 #include "common/stub.h"
 
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 extern "C" int fragtrace_vgpu_unsupported(const char* name, unsigned char* said) {
-    constexpr int kNotSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED and cudaErrorNotSupported alike
+    constexpr int kNotSupported = 801;  // both CUDA_ERROR_NOT_SUPPORTED and cudaErrorNotSupported
     if (fragtrace::vgpu::config().debug && __atomic_exchange_n(said, 1, __ATOMIC_RELAXED) == 0) {
         char line[160];
         const int length =

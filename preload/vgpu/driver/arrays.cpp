@@ -1,5 +1,5 @@
-// CUDA arrays and mipmapped arrays. They have a size, taken as linear memory is, and no contents.
-// The size is that of rows of 512 bytes: the real driver's tiling was not measured.
+// CUDA arrays and mipmapped arrays. They take device memory as linear allocations do, and have no
+// contents. Each row is rounded up to 512 bytes. The real driver's tiling was not measured.
 #include "driver/state.h"
 
 namespace fragtrace::vgpu {
@@ -16,11 +16,11 @@ struct Array {
     Context* context;
     uint64_t bytes;
     CUdeviceptr memory;  // 0: mapped later, or a level of a mipmapped array
-    Mipmap* mipmap;      // it is a level of this one
+    Mipmap* mipmap;      // the mipmapped array it is a level of, or null
     Array* next;
 };
 
-constexpr unsigned kMostLevels = 18;  // down from the widest array to one element
+constexpr unsigned kMostLevels = 18;  // enough levels for the widest array down to one element
 
 struct Mipmap {
     static constexpr Kind kKind = Kind::kMipmappedArray;
@@ -51,7 +51,7 @@ uint64_t channel_bytes(CUarray_format format) {
         case CU_AD_FORMAT_FLOAT:
             return 4;
         default:
-            return 0;  // formats of video and of compressed textures are not known here
+            return 0;  // video formats and compressed textures are not supported
     }
 }
 
@@ -95,7 +95,7 @@ CUDA_ARRAY3D_DESCRIPTOR level_of(CUDA_ARRAY3D_DESCRIPTOR array, unsigned level) 
     return array;
 }
 
-// Memory for `bytes`, unless it is to be mapped by the program itself.
+// Allocates `bytes` for an array. An array that the program maps itself gets no memory here.
 CUresult back(const CUDA_ARRAY3D_DESCRIPTOR& wanted,
               Context* context,
               uint64_t bytes,
@@ -161,7 +161,7 @@ CUresult requirements_of(const Item* item, CUDA_ARRAY_MEMORY_REQUIREMENTS* out, 
 
 }  // namespace
 
-// Their memory is the context's and goes with it.
+// Arrays are freed with their context.
 void free_arrays_of(const Context* context) {
     for (Array **at = &g_arrays, *array = nullptr; (array = *at) != nullptr;) {
         if (array->context != context) {
@@ -233,7 +233,7 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out,
     return requirements_of(as<Array>(array), out, device);
 }
 
-// Only formats of several planes have any, and none of those can be made here.
+// Only multi-planar formats have planes, and such arrays cannot be created here.
 CUresult cuArrayGetPlane(CUarray*, CUarray array, unsigned) {
     FT_ENTER();
     return as<Array>(array) != nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
@@ -249,7 +249,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* out,
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (channel_bytes(wanted->Format) == 0) return CUDA_ERROR_NOT_SUPPORTED;
-    // More levels than halvings are cut off, as documented.
+    // CUDA's documentation says: levels beyond the number of halvings are dropped.
     unsigned most = 1;
     for (size_t widest = wanted->Width | wanted->Height | wanted->Depth; widest > 1; widest >>= 1)
         ++most;

@@ -1,4 +1,4 @@
-// The capture of streams into graphs: its beginning, its end, and what can be asked in between.
+// Capture of streams into graphs: begin, end, and queries in between.
 #include "driver/capture.h"
 
 namespace fragtrace::vgpu {

@@ -1,5 +1,5 @@
-// Graphs and the capture of streams into them: structures shared by streams_events.cpp and
-// graphs.cpp, graph_launches.cpp. All of it under the state lock.
+// Structures of graphs and of stream capture, shared by the files that implement them. The state
+// lock protects all of it.
 #pragma once
 
 #include "driver/state.h"
@@ -16,8 +16,8 @@ struct NodeSet {
 };
 
 void clear(NodeSet* set);
-bool add(NodeSet* set, GraphNode* node);      // once each
-bool copy(NodeSet* to, const NodeSet& from);  // adds all of from
+bool add(NodeSet* set, GraphNode* node);      // adds a node at most once
+bool copy(NodeSet* to, const NodeSet& from);  // adds all nodes of `from`
 
 struct UserObject {
     static constexpr Kind kKind = Kind::kUserObject;
@@ -42,7 +42,7 @@ struct Graph {
     int count;
     UserReference* users;
     bool has_memory_nodes;
-    bool instantiated;  // of graphs with memory nodes: one executable graph at a time
+    bool instantiated;  // only graphs with memory nodes: one executable graph at a time
 };
 
 struct GraphNode {
@@ -54,10 +54,10 @@ struct GraphNode {
     NodeSet dependencies;
     CUhostFn host_function;
     void* host_data;
-    GraphMemory* memory;  // of memory nodes
+    GraphMemory* memory;  // only memory nodes
 };
 
-// One step of an executable graph that changes what memory is live.
+// One step of an executable graph that allocates or frees memory.
 struct MemoryStep {
     GraphMemory* memory;
     bool allocates;
@@ -66,7 +66,7 @@ struct MemoryStep {
 struct MemorySteps {
     MemoryStep* steps;
     int count;
-    Graph* graph;  // the one it came from, if that still exists
+    Graph* graph;  // the source graph, if it still exists
     uint64_t graph_id;
 };
 
@@ -78,7 +78,8 @@ CUresult add_node(CUgraphNode* out,
                   size_t count,
                   CUgraphNodeType type);
 
-// graph_memory.cpp: nodes that allocate and free. An executable graph keeps their order as steps.
+// graph_memory.cpp: nodes that allocate and free memory. An executable graph keeps them in order,
+// as steps.
 CUresult add_allocation_node(CUgraphNode* out,
                              CUgraph graph,
                              const CUgraphNode* dependencies,
@@ -94,7 +95,7 @@ CUresult take_steps(Graph* graph, MemorySteps* steps);
 void drop_steps(MemorySteps* steps);
 CUresult back_steps(const MemorySteps& steps, bool auto_free, bool run);
 
-// Stream-ordered calls on a stream that is capturing.
+// Stream-ordered allocation and free on a stream that is being captured.
 bool is_capturing(CUstream stream);
 CUresult capture_allocation(CUdeviceptr* address, size_t bytes, const Pool& pool, CUstream stream);
 CUresult capture_free(CUdeviceptr address, CUstream stream);
@@ -102,7 +103,7 @@ CUresult capture_free(CUdeviceptr address, CUstream stream);
 struct Capture {
     Graph* graph;  // null: not capturing
     uint64_t id;
-    bool origin;  // this stream began it
+    bool origin;  // the capture began on this stream
     CUstreamCaptureMode mode;
     NodeSet leaves;
 };
@@ -116,17 +117,19 @@ struct Stream {
     int priority;
     Context* context;
     Capture capture;
-    Stream* next;  // all streams, so that the end of a capture reaches those that joined it
+    // list of all streams: the end of a capture must reach every stream that joined it
+    Stream* next;
 };
 
 extern Stream* g_streams;
 
-// Null for the default streams, an error for what is no stream.
+// Sets `stream` to null for the default streams. Returns an error if the handle is not a stream.
 CUresult require_stream(CUstream handle, Stream** stream);
 
 void stop_capturing(Stream* stream);
 
-// The node a piece of captured work became, or null if the stream is not capturing.
+// Adds a node for work on a stream that is being captured. Returns null if the stream is not
+// capturing.
 GraphNode* capture_node(CUstream stream, CUgraphNodeType type);
 
 }  // namespace fragtrace::vgpu

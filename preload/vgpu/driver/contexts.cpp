@@ -1,5 +1,5 @@
-// Initialisation, devices by ordinal, and contexts: primary ones with their reference counts, and
-// each thread's stack of current contexts.
+// Initialisation, devices by ordinal, and contexts: primary contexts with their reference counts,
+// and each thread's stack of current contexts.
 #include "driver/state.h"
 
 #include <stdio.h>
@@ -29,8 +29,8 @@ CUresult new_context(int device, unsigned flags, bool primary, Context** out) {
     return CUDA_SUCCESS;
 }
 
-// What ends with a context: its linear, host and managed memory, arrays, code. Pools and the
-// handles of virtual memory are not the context's.
+// Frees what a context owns: linear, host and managed memory, arrays and code. Memory pools and the
+// handles of virtual memory do not belong to a context.
 void free_owned_by(Context* context) {
     free_device_of(context->device, context);
     free_host_owned_by(context);
@@ -49,7 +49,7 @@ void drop_context(Context* context) {
 
 Context* current() {
     Context* context = t_depth > 0 ? t_stack[t_depth - 1] : nullptr;
-    return as<Context>(context);  // null too if another thread destroyed it
+    return as<Context>(context);  // also null if another thread destroyed the context
 }
 
 void say(const char* line) {
@@ -145,7 +145,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-// The context handle stays valid, as it does on the real driver; what it held is freed.
+// Frees everything that the context owns. Its handle stays valid, as on the real driver.
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     FT_ENTER();
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
@@ -322,7 +322,7 @@ CUresult cuCtxResetPersistingL2Cache(void) {
     return CUDA_SUCCESS;
 }
 
-// Devices of one process reach each other, as on a board with NVLink.
+// Devices of one process can access each other, as on a board with NVLink.
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
     FT_ENTER();
     if (!valid_device(device) || !valid_device(peer)) return CUDA_ERROR_INVALID_DEVICE;

@@ -1,5 +1,5 @@
-// Copies and fills in all their spellings. Captured ones become nodes and do nothing; the others
-// keep the record of what the host knows (host_copies.cpp).
+// All variants of copies and fills. A captured call becomes a node and does nothing. Any other call
+// updates the list of bytes that the host knows (host_copies.cpp).
 #include "driver/state.h"
 
 namespace fragtrace::vgpu {
@@ -41,7 +41,7 @@ uint64_t address_of(CUmemorytype type, const void* host, Side device) {
     return type == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(host) : uint64_t(device);
 }
 
-// Arrays have no contents: what comes from one is zeros, what goes to one is dropped.
+// Arrays have no contents: a copy from an array yields zeros, a copy to an array is dropped.
 template <typename Copy>
 CUresult copy_rows(const Copy& copy_of, size_t rows, uint64_t to, uint64_t from, CUstream stream) {
     for (size_t row = 0; row < rows; ++row) {

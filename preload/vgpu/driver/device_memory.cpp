@@ -1,6 +1,6 @@
-// Linear device memory: pages of 2 MiB, small requests carved from shared pages, the lowest address
-// that fits. Nothing is behind the addresses. The sizes 1 MiB, 2 MiB and 512 B are a guess, not
-// measured on hardware.
+// Linear device memory, in pages of 2 MiB. Small requests share pages. Every request takes the
+// lowest address that fits. No memory exists at these addresses. The limits 2 MiB, 1 MiB and 512 B
+// are a guess, not measured on hardware.
 #include "driver/state.h"
 
 #include <sys/mman.h>
@@ -17,8 +17,8 @@ int device_of(uint64_t address) {
     return int((address - kDeviceBase) / kDeviceStride);
 }
 
-// Keeps the host's own mappings out of the device's range. Failing (a limit on address space) only
-// loses that protection.
+// Reserves the device's address range, so that no mapping of the host lands in it. If that fails
+// (address space limit), only this protection is lost.
 void reserve_range(int device) {
     static bool reserved[kMaxDevices];
     if (reserved[device]) return;
@@ -52,7 +52,7 @@ Region* new_region(int device, uint64_t size, Pool* pool, Context* context) {
     return added;
 }
 
-// The lowest idle part of the pool that is large enough; the rest of it stays idle.
+// Takes the lowest idle region of the pool that is large enough. The rest of the region stays idle.
 Region* reuse_idle(int device, uint64_t size, Pool* pool) {
     Device& on = g_devices[device];
     if (pool == nullptr || on.idle_regions == 0) return nullptr;
@@ -63,7 +63,7 @@ Region* reuse_idle(int device, uint64_t size, Pool* pool) {
             Region rest = region;
             rest.start += size;
             rest.size -= size;
-            region.size = size;  // before the insertion, which moves it
+            region.size = size;  // set before insert(), which may move the elements
             if (on.regions.insert(rest) == nullptr) {
                 on.regions.find_start(start)->size += rest.size;
                 return nullptr;
@@ -83,7 +83,8 @@ Region* add_region(int device, uint64_t size, Pool* pool, Context* context) {
     Region* region = reuse_idle(device, size, pool);
     if (region == nullptr) region = new_region(device, size, pool, context);
     if (region == nullptr && pool != nullptr) {
-        release_idle(pool, 0);  // too small each, or in the way of the card's last bytes
+        // idle regions are each too small, or they use the card's last bytes
+        release_idle(pool, 0);
         region = new_region(device, size, pool, context);
     }
     return region;
@@ -99,7 +100,8 @@ void drop_region(int device, Region* region) {
     on.regions.erase(region);
 }
 
-// Nothing lives in the region any more: a pool keeps it, joined with its idle neighbours.
+// Handles a region without allocations: a pool keeps it and merges it with its idle neighbours.
+// Without a pool it is released.
 void vacate(int device, Region* region) {
     if (region->pool == nullptr) return drop_region(device, region);
     Device& on = g_devices[device];
@@ -135,7 +137,8 @@ void mark_units(Slab* slab, int first, int count, bool taken) {
     slab->units_free += taken ? -count : count;
 }
 
-// Whole words first: a slab is mostly full or mostly empty.
+// First fit: returns the lowest run of `count` free units, or -1. Words of 64 free units are
+// counted in one step.
 int first_run(const Slab& slab, int count) {
     int run = 0;
     for (int word = 0; word < Slab::kUnits / 64; ++word) {

@@ -1,5 +1,5 @@
-// cuGetProcAddress, which honours the version asked for, and cuGetExportTable, which has nothing to
-// give: private tables are not imitated, and whoever asks for one is told what to do instead.
+// cuGetProcAddress honours the requested version. cuGetExportTable always fails, because the
+// driver's private tables are not imitated. It explains on stderr what to do instead.
 #include "driver/state.h"
 
 #include <unistd.h>
@@ -25,7 +25,7 @@ void* pointer(int (*function)(void)) {
     return reinterpret_cast<void*>(function);
 }
 
-// Sorted by name; for one name the plain rows first, each by rising version.
+// Sorted by name. Rows of one name: first those without per-thread stream, then by rising version.
 const EntryPoint* entry_points(int* count) {
     static const EntryPoint kTable[] = {
 #define FT_ENTRY(name, version, per_thread, symbol) \
@@ -81,7 +81,7 @@ CUresult cuGetProcAddress_v2(const char* name,
                                   : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
     if (status != nullptr) *status = result;
-    // Without a place for the reason, the result itself has to say it.
+    // A caller that passes no `status` can see a missing function only in the result.
     return found.function == nullptr && status == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 

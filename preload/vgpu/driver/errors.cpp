@@ -1,4 +1,4 @@
-// Names and descriptions of results. The names come from the installed header; a description is the
+// Names and descriptions of results. The names come from the installed header. A description is the
 // name in plain words.
 #include "driver/state.h"
 
@@ -65,7 +65,7 @@ CUresult cuGetErrorString(CUresult result, const char** text) {
     return CUDA_SUCCESS;
 }
 
-// There is nothing to report: the callback is never called.
+// The virtual driver logs nothing, so it never calls the callback.
 CUresult cuLogsRegisterCallback(CUlogsCallback callback, void*, CUlogsCallbackHandle* handle) {
     if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (handle != nullptr) *handle = nullptr;

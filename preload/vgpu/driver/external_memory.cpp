@@ -1,5 +1,5 @@
-// Memory of other interfaces (Vulkan, OpenGL): any open file passes for it, since nothing looks
-// inside. It is owned there and takes nothing from the card.
+// Memory imported from other interfaces (Vulkan, OpenGL). Any open file is accepted, because its
+// contents are never read. The exporter owns the memory, so an import takes nothing from the card.
 #include "driver/state.h"
 
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ CUresult cuImportExternalMemory(CUexternalMemory* out,
     if (fstat(description->handle.fd, &status) != 0) return CUDA_ERROR_INVALID_HANDLE;
     ExternalMemory* memory = make<ExternalMemory>();
     if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    close(description->handle.fd);  // an import takes the descriptor over
+    close(description->handle.fd);  // a successful import owns the descriptor
     memory->size = description->size;
     memory->device = context->device;
     *out = reinterpret_cast<CUexternalMemory>(memory);

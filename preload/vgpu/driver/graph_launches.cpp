@@ -1,11 +1,11 @@
-// Executable graphs: made of a graph, updated, launched. A launch runs host nodes and otherwise
-// counts as a kernel.
+// Executable graphs: instantiate, update, launch. A launch runs the host nodes and otherwise counts
+// as one kernel.
 #include "driver/user_objects.h"
 
 namespace fragtrace::vgpu {
 namespace {
 
-// What a launch does is fixed when the graph is instantiated: the host functions, in order.
+// Instantiation fixes what a launch does: it calls these host functions in order.
 struct GraphExec {
     static constexpr Kind kKind = Kind::kGraphExec;
     Object object;

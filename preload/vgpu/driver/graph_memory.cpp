@@ -1,7 +1,7 @@
-// Memory of graphs. A node's address is fixed when the node is made; physical memory comes when the
-// graph is uploaded or launched, from one reserve per device that grows to what was ever needed at
-// once and shrinks only when it is trimmed. Allocations of a graph that follow one another's frees
-// share memory; how the real driver places them was not measured.
+// Memory allocated by graphs. A node's address is fixed when the node is created. Physical memory
+// is reserved when the graph is uploaded or launched, once per device: the reserve grows to the
+// highest simultaneous need and shrinks only by a trim. An allocation can reuse what an earlier
+// node of its graph freed. The real driver's placement was not measured.
 #include "driver/capture.h"
 
 namespace fragtrace::vgpu {
@@ -11,9 +11,9 @@ struct GraphMemory {
     uint64_t size;
     uint64_t requested;
     int device;
-    int holders;        // nodes and steps that name it
+    int holders;        // nodes and steps that refer to it
     bool live;          // allocated by a launch and not freed yet
-    uint64_t graph_id;  // of the graph that allocates it
+    uint64_t graph_id;  // id of the graph that allocates it
     uint64_t freed_in;  // id of the graph with a node that frees it, or 0
 };
 
@@ -69,7 +69,7 @@ CUresult check_free(const Graph* graph, CUdeviceptr address) {
     if (graph == nullptr || memory == nullptr || memory->freed_in == graph->id) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    // Freed in its own graph or in others, never in both.
+    // CUDA allows either the allocating graph or other graphs to free this memory, not both.
     const bool mixed = memory->freed_in != 0 &&
                        (memory->freed_in == memory->graph_id || memory->graph_id == graph->id);
     return mixed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -139,7 +139,7 @@ CUresult capture_allocation(CUdeviceptr* address, size_t bytes, const Pool& pool
     return CUDA_SUCCESS;
 }
 
-// Only memory of graphs can be freed in a capture.
+// A capture can only free memory that a graph allocated.
 CUresult capture_free(CUdeviceptr address, CUstream stream) {
     FT_TRY(check_free(as<Stream>(stream)->capture.graph, address));
     GraphNode* node = capture_node(stream, CU_GRAPH_NODE_TYPE_MEM_FREE);
@@ -160,7 +160,8 @@ CUresult take_steps(Graph* graph, MemorySteps* steps) {
     if (graph->instantiated) return CUDA_ERROR_NOT_SUPPORTED;
     steps->steps = static_cast<MemoryStep*>(calloc(size_t(graph->count) + 1, sizeof(MemoryStep)));
     if (steps->steps == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    // A node's dependencies exist before it: the order of the nodes is one to run them in.
+    // Nodes are created after their dependencies, so the order of the list is a valid order of
+    // execution.
     for (GraphNode* node = graph->first; node != nullptr; node = node->next) {
         if (node->memory == nullptr) continue;
         const bool allocates = node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
@@ -182,7 +183,8 @@ void drop_steps(MemorySteps* steps) {
     *steps = MemorySteps{};
 }
 
-// Gives the steps their memory and, if `run`, does them. Nothing changes if it fails.
+// Reserves memory for the steps and executes them if `run`. After a failure the same memory is live
+// as before, but the reserve of a device may have grown.
 CUresult back_steps(const MemorySteps& steps, bool auto_free, bool run) {
     if (steps.count == 0) return CUDA_SUCCESS;
     uint64_t now[kMaxDevices];
@@ -192,7 +194,7 @@ CUresult back_steps(const MemorySteps& steps, bool auto_free, bool run) {
     for (int i = 0; i < steps.count; ++i) {
         const MemoryStep& step = steps.steps[i];
         if (step.allocates && step.memory->live && !auto_free && run) {
-            return CUDA_ERROR_INVALID_VALUE;  // launched again with its memory not freed
+            return CUDA_ERROR_INVALID_VALUE;  // launched again before its memory was freed
         }
         if (step.allocates && step.memory->live) now[step.memory->device] -= step.memory->size;
     }

@@ -1,4 +1,4 @@
-// Graphs: nodes with dependencies, enough to be captured and inspected.
+// Graphs: nodes with dependencies, enough for capture and inspection.
 #include "driver/user_objects.h"
 
 namespace fragtrace::vgpu {
@@ -174,7 +174,7 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode* out,
     return add_node(out, graph, dependencies, count, CU_GRAPH_NODE_TYPE_KERNEL);
 }
 
-// A conditional node gets the body graphs it asks for; none of them ever runs.
+// A conditional node gets its body graphs. They never run.
 CUresult cuGraphAddNode_v2(CUgraphNode* out,
                            CUgraph graph,
                            const CUgraphNode* dependencies,

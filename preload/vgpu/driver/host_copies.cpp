@@ -1,6 +1,6 @@
-// What a copy from the device gives back. Kernels compute nothing, so a byte is known only while no
-// kernel ran since the host wrote it; everything else reads as zero. Only copies of up to 64 KiB
-// are answered from memory: enough for scalars, index lists and small tables.
+// Contents of copies from the device. Kernels compute nothing, so a byte is known only if no kernel
+// ran since the host wrote it. All other bytes read as zero. Only copies of up to 64 KiB return
+// known bytes: enough for scalars, index lists and small tables.
 #include "driver/state.h"
 
 namespace fragtrace::vgpu {
@@ -9,7 +9,8 @@ namespace {
 constexpr size_t kKnownBytes = size_t{64} << 10;
 constexpr int kWrites = 256;
 
-// A ring of the latest writes; the order decides which of two overlapping ones is newer.
+// One of the latest writes. They are kept in order in a ring: where two overlap, the later one
+// counts.
 struct Write {
     uint64_t start;
     uint64_t size;
@@ -75,7 +76,8 @@ void note_host_write(uint64_t address, const void* bytes, size_t size) {
     unsigned char* copy = nullptr;
     if (size <= kKnownBytes) copy = static_cast<unsigned char*>(malloc(size));
     if (copy != nullptr) memcpy(copy, bytes, size);
-    *push() = {address, size, copy, 0, 1};  // a large write hides what was known before it
+    // a write above 64 KiB reads as zeros, and hides older writes
+    *push() = {address, size, copy, 0, 1};
 }
 
 void note_fill(uint64_t address, size_t size, uint32_t pattern, int pattern_bytes) {

@@ -1,5 +1,5 @@
-// Page-locked and managed host memory: real memory at fixed addresses, so that a trace repeats.
-// Also cuMemFree, which takes device and managed addresses alike.
+// Page-locked and managed host memory. It is real memory at fixed addresses, so that two traces of
+// a program agree. Also cuMemFree, which accepts device and managed addresses.
 #include "driver/state.h"
 
 #include <initializer_list>
@@ -17,13 +17,13 @@ struct HostRange {
     unsigned flags;
     MemoryInfo::Type type;
     int device;
-    Context* context;  // null for a pool's memory
-    Pool* pool;        // or null
+    Context* context;  // null for memory of a pool
+    Pool* pool;        // null without a pool
 };
 
-SortedArray<HostRange> g_host;        // ours, page-locked
-SortedArray<HostRange> g_managed;     // ours, managed
-SortedArray<HostRange> g_registered;  // the program's own
+SortedArray<HostRange> g_host;        // allocated here, page-locked
+SortedArray<HostRange> g_managed;     // allocated here, managed
+SortedArray<HostRange> g_registered;  // allocated by the program, registered later
 
 CUresult map_host(
     SortedArray<HostRange>* ranges, uint64_t base, uint64_t bytes, HostRange range, void** out) {
@@ -77,7 +77,7 @@ bool find_host_memory(uint64_t address, MemoryInfo* info) {
     return true;
 }
 
-// The pool keeps nothing that was freed: how the real one caches host memory is not known.
+// The pool releases freed memory at once. How the real driver caches host memory is not known.
 CUresult allocate_host(uint64_t bytes, Pool* pool, void** out) {
     const bool managed = pool->properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     FT_TRY(map_host(managed ? &g_managed : &g_host,
@@ -210,7 +210,7 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
     return CUDA_SUCCESS;
 }
 
-// Hints about where managed memory should live are checked and change nothing here.
+// Calls that advise where managed memory should live are checked, but have no effect.
 namespace {
 
 CUresult require_managed(CUdeviceptr address, size_t size) {

@@ -1,4 +1,5 @@
-// Launches, which do nothing but make device contents unknown, host functions, and occupancy.
+// Kernel launches, host functions and occupancy. A launch only marks the contents of the device as
+// unknown.
 #include "driver/capture.h"
 #include "driver/modules.h"
 
@@ -58,8 +59,9 @@ CUresult cuLaunchCooperativeKernel(CUfunction function,
     return launch(function, stream, grid_x, block_x);
 }
 
-// Runs at once on the calling thread: all work before it is over. A function that waits for a lock
-// which its own caller holds would wait for ever.
+// Runs the function at once on the calling thread, because all earlier work is already complete.
+// Difference to the real driver: the function deadlocks if it waits for a lock that its caller
+// holds.
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     {
@@ -82,8 +84,8 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* d
     return CUDA_SUCCESS;
 }
 
-// As many blocks as the threads of a multiprocessor allow; registers and shared memory of a kernel
-// are not known.
+// As many blocks as the threads of a multiprocessor allow, at most 16. A kernel's registers and
+// shared memory are not known.
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int* blocks, CUfunction, int block_size, size_t, unsigned) {
     FT_TRY(require_initialised());

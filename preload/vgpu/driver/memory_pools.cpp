@@ -1,5 +1,5 @@
-// Stream-ordered memory: pools, what they hold, and allocations from them. Freed memory stays with
-// its pool until a synchronising call (device_memory.cpp); pools in host memory keep nothing.
+// Stream-ordered memory: pools, their attributes and allocations. A device pool keeps freed memory
+// until a synchronising call (device_memory.cpp). Pools in host memory keep nothing.
 #include "driver/capture.h"
 
 namespace fragtrace::vgpu {
@@ -39,7 +39,7 @@ Pool* usable_pool(CUmemoryPool handle) {
 
 namespace {
 
-// The pools of one place and kind of memory.
+// The default and the current pool for one location and one kind of memory.
 struct Slot {
     Pool** standard;
     Pool** current;
@@ -51,7 +51,8 @@ bool is_host(const CUmemLocation& location) {
 }
 
 bool slot_of(const CUmemLocation& location, CUmemAllocationType type, Slot* slot) {
-    // Page-locked host memory; managed memory by device, by host and of no place.
+    // Indexes: managed memory per device, then page-locked host memory, managed memory on the host,
+    // managed memory without a location.
     static Pool* standard[kMaxDevices + 3];
     static Pool* current[kMaxDevices + 3];
     const bool device = location.type == CU_MEM_LOCATION_TYPE_DEVICE && valid_device(location.id);
@@ -128,7 +129,7 @@ bool is_reuse(CUmemPool_attribute attribute) {
            attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
-// While the stream is capturing the allocation becomes a node instead (graph_memory.cpp).
+// On a stream that is being captured the allocation becomes a node instead (graph_memory.cpp).
 CUresult allocate(CUdeviceptr* address, size_t bytes, Pool* pool, CUstream stream) {
     if (address == nullptr || pool == nullptr || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     if (bytes == 0) {
@@ -204,7 +205,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* properties) {
     return CUDA_SUCCESS;
 }
 
-// What is still allocated stays valid, and the pool with it; its handle is refused from now on.
+// Live allocations and the pool itself stay valid. Only the handle is refused from now on.
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
     FT_ENTER();
     Pool* pool = usable_pool(handle);
@@ -237,7 +238,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle,
         const CUmemAccessDesc& wanted = descriptions[i];
         if (wanted.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
         if (!valid_device(wanted.location.id)) return CUDA_ERROR_INVALID_DEVICE;
-        // A device keeps access to its own pool.
+        // CUDA refuses to take away a device's access to its own pool.
         const bool complete = wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
         if (wanted.location.id == pool->device && !complete) return CUDA_ERROR_INVALID_VALUE;
     }
@@ -294,7 +295,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
         pool->release_threshold = wanted;
         return CUDA_SUCCESS;
     }
-    // High-water marks can only be reset, to what is held now.
+    // A high-water mark can only be reset, to the current value.
     if (wanted != 0) return CUDA_ERROR_INVALID_VALUE;
     if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) {
         pool->reserved_high = pool->reserved;

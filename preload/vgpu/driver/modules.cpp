@@ -1,6 +1,6 @@
-// Modules, libraries and functions. Any image loads and any name is found. A module takes the size
-// of its image; a library takes nothing unless CUDA_MODULE_LOADING=EAGER, since code is loaded
-// lazily, function by function, and images are not parsed for functions.
+// Modules, libraries and functions. Every image loads and every name is found. A module takes as
+// much memory as its image. A library takes none unless CUDA_MODULE_LOADING=EAGER: the real driver
+// then loads code function by function, and images are not parsed for functions.
 #include "driver/modules.h"
 
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 namespace fragtrace::vgpu {
 namespace {
 
-constexpr uint64_t kVariableBytes = 4096;  // per variable: images are not parsed for the size
+constexpr uint64_t kVariableBytes = 4096;  // an assumption: images are not parsed for the real size
 
 uint64_t g_statics = kStaticsBase;
 
@@ -19,8 +19,7 @@ Value read_at(const void* image, size_t offset) {
     return value;
 }
 
-// How long an image is that comes without a length: ELF, a fat binary or the wrapper around one,
-// or text.
+// Returns the length of an image passed without one: ELF, a fat binary, its wrapper, or text.
 uint64_t image_bytes(const void* image) {
     constexpr uint32_t kElf = 0x464c457f;
     constexpr uint32_t kWrapper = 0x466243b1;  // FATBINC_MAGIC
@@ -53,7 +52,7 @@ bool loads_eagerly() {
     return mode != nullptr && strcmp(mode, "EAGER") == 0;
 }
 
-// Code lies in pages that modules of one context share.
+// All modules of a context share pages, so only their sum is rounded up.
 bool count_code(Context* context, uint64_t before, uint64_t after) {
     const uint64_t pages_before = round_up(before, kPageBytes);
     const uint64_t pages_after = round_up(after, kPageBytes);
@@ -67,7 +66,7 @@ bool count_code(Context* context, uint64_t before, uint64_t after) {
 CUresult new_module(void* out_handle, uint64_t bytes) {
     if (out_handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
-    (void)require_context(&context);  // a library needs none
+    (void)require_context(&context);  // a library can load without a context
     Module* module = make<Module>();
     if (module == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     if (context != nullptr && bytes > 0) {
@@ -107,7 +106,7 @@ CUresult unload(Module* module) {
         free(symbol->name);
         free(symbol);
     }
-    // A context that is gone took the code with it.
+    // If the context was destroyed, its code was released with it.
     if (is_object(module->context, Kind::kContext) &&
         module->context->code_bytes >= module->bytes) {
         Context* context = module->context;

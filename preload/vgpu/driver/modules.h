@@ -8,20 +8,20 @@ namespace fragtrace::vgpu {
 struct Symbol {
     char* name;
     void* function;    // a Function, or null
-    uint64_t address;  // of a variable, or 0
+    uint64_t address;  // address of a variable, or 0
     Symbol* next;
 };
 
-// CUmodule and CUlibrary alike.
+// Stands for a CUmodule or a CUlibrary.
 struct Module {
     static constexpr Kind kKind = Kind::kModule;
     Object object;
     Symbol* symbols;
-    Context* context;  // that its code is counted in, or null
-    uint64_t bytes;    // of its code
+    Context* context;  // the context whose code_bytes include it, or null
+    uint64_t bytes;    // size of the code
 };
 
-// CUfunction and CUkernel alike.
+// Stands for a CUfunction or a CUkernel.
 struct Function {
     static constexpr Kind kKind = Kind::kFunction;
     Object object;

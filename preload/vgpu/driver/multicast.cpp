@@ -1,5 +1,5 @@
-// Multicast objects: bookkeeping of the devices that joined and the memory that is bound. Bound
-// memory is held as mapped memory is. The objects themselves take nothing from a card.
+// Multicast objects: the devices that joined and the memory bound to each. Bound memory stays
+// allocated, as mapped memory does. The objects themselves take no memory of a card.
 #include "driver/virtual_memory.h"
 
 namespace fragtrace::vgpu {
@@ -40,7 +40,7 @@ CUresult bind(Physical* multicast,
     for (const Binding* at = g_bindings; at != nullptr; at = at->next) {
         if (at->multicast == multicast && at->memory->device == memory->device &&
             offset < at->offset + at->size && at->offset < offset + size) {
-            return CUDA_ERROR_INVALID_VALUE;  // bound already
+            return CUDA_ERROR_INVALID_VALUE;  // range is already bound
         }
     }
     Binding* binding = static_cast<Binding*>(malloc(sizeof(Binding)));

@@ -1,5 +1,5 @@
-// Older versions of functions whose newest one is written elsewhere: same work, other signature.
-// The header's renaming is undone here so that the old symbols get their own names.
+// Older versions of functions that are implemented elsewhere: same work, other signature. The
+// #undefs remove the header's renaming, so that the old symbols get their own names.
 #include "driver/state.h"
 
 #undef cuCtxCreate

@@ -1,4 +1,4 @@
-// What an address is: cuPointerGetAttribute(s).
+// Attributes of addresses: cuPointerGetAttribute(s).
 #include "driver/state.h"
 
 namespace fragtrace::vgpu {
@@ -14,7 +14,7 @@ Context* context_of(const MemoryInfo& info) {
     return info.device >= 0 ? g_devices[info.device].primary : nullptr;
 }
 
-// Writes the value if the attribute is known; sizes differ per attribute.
+// Writes the value of a supported attribute. The size of `out` depends on the attribute.
 CUresult answer(CUpointer_attribute attribute,
                 uint64_t address,
                 const MemoryInfo& info,
@@ -62,7 +62,7 @@ CUresult answer(CUpointer_attribute attribute,
     }
 }
 
-// For an address that is none of ours: the values that mean "plain host memory".
+// Addresses that the virtual driver did not allocate get the values of plain host memory.
 void answer_unknown(CUpointer_attribute attribute, uint64_t address, void* out) {
     (void)address;
     const uint64_t none = 0;
@@ -71,7 +71,7 @@ void answer_unknown(CUpointer_attribute attribute, uint64_t address, void* out) 
             memcpy(out, &none, 4);
             break;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
-            const int no_device = -2;  // as the driver reports it
+            const int no_device = -2;  // the value that the real driver reports
             memcpy(out, &no_device, sizeof no_device);
             break;
         }

@@ -1,5 +1,5 @@
-// What a device says about itself. Card-specific values come from cards.def; the others are limits
-// of the architecture from the CUDA programming guide's table of technical specifications.
+// Device attributes and properties. Values of a card come from cards.def. The others are
+// architecture limits from the CUDA programming guide's table of technical specifications.
 #include "driver/state.h"
 
 #include <stdio.h>
@@ -151,7 +151,8 @@ static int card_value(int attribute, int device) {
     }
 }
 
-// Yes-or-no questions that every card of ours answers with yes. What is not listed is no or zero.
+// Yes/no attributes that are true for every virtual card. Attributes that are not listed anywhere
+// are 0.
 static bool supported(int attribute) {
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:

@@ -1,7 +1,7 @@
 // Memory that another process owns: cuIpc*, and the export and import of physical allocations and
-// pools. A handle, or the file behind a descriptor, says all there is to know: each process keeps
-// the books of its own card, and what is opened or imported takes nothing here, so that it counts
-// once, where it was made. Contents do not travel.
+// pools. The handle, or the file that a descriptor refers to, contains all the data. Each process
+// counts the memory of its own card only. Opened or imported memory takes nothing, so memory is
+// counted once, in the process that allocated it. Contents are not shared.
 #include "driver/virtual_memory.h"
 
 #include <sys/mman.h>
@@ -13,12 +13,12 @@ namespace {
 
 constexpr uint64_t kIpcMagic = 0x63706975706776;  // "vgpuipc"
 
-// The 64 bytes of CUipcMemHandle and CUmemPoolPtrExportData.
+// The 64 bytes of a CUipcMemHandle or CUmemPoolPtrExportData.
 struct Ticket {
     uint64_t magic;
     uint64_t process;
-    uint64_t id;      // of the allocation, or of the pool
-    uint64_t offset;  // what was exported, relative to its 2 MiB page
+    uint64_t id;      // id of the allocation or the pool
+    uint64_t offset;  // exported address, relative to its 2 MiB page
     uint64_t start;
     uint64_t size;
     int physical_device;
@@ -29,11 +29,11 @@ struct Ticket {
 static_assert(sizeof(Ticket) == sizeof(CUipcMemHandle));
 static_assert(sizeof(Ticket) == sizeof(CUmemPoolPtrExportData));
 
-// What the file behind an exported descriptor holds.
+// Contents of the file that an exported descriptor refers to.
 struct Description {
     uint64_t magic;
     uint64_t process;
-    uint64_t object;  // its address in that process
+    uint64_t object;  // its address in the exporting process
     uint64_t id;
     Kind kind;
     bool multicast;
@@ -49,7 +49,7 @@ struct Imported {
     uint64_t requested;
     int device;
     Pool* pool;
-    uint64_t key;  // of the ticket it was opened by; 0: freed by cuMemFree
+    uint64_t key;  // identifies the ticket it was opened with; 0: cuMemFree frees it
     int opens;
 };
 
@@ -145,7 +145,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address) {
     Context* context = nullptr;
     FT_TRY(require_context(&context));
     MemoryInfo info{};
-    // Linear memory alone: no pool's, no mapping, nothing that came from elsewhere.
+    // Only linear memory of this process: no pool memory, no mappings, no imports.
     if (out == nullptr || !find_device_memory(address, &info) || info.context == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -215,7 +215,7 @@ CUresult cuMemExportToShareableHandle(void* out,
                  out);
 }
 
-// In the process that made it, an import is one more handle of the same memory.
+// An import in the exporting process adds a handle to the same memory.
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
                                         void* descriptor,
                                         CUmemAllocationHandleType type) {
@@ -282,7 +282,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* out,
     Pool* pool = new_pool(description.pool, false);
     if (pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     pool->imported = true;
-    pool->id = description.id;  // the exporter's, which its pointers name
+    pool->id = description.id;  // the exporter's id, to which its exported pointers refer
     *out = reinterpret_cast<CUmemoryPool>(pool);
     return CUDA_SUCCESS;
 }

@@ -1,5 +1,6 @@
-// A growable array kept sorted by an address, for a few thousand entries: the driver's only
-// container. Elements are plain data with a `start` and a `size`. Not thread safe (state lock).
+// A growable array sorted by address, for a few thousand entries. It is the driver's only
+// container. Elements are plain data with a `start` and a `size`. Not thread safe: the state lock
+// protects it.
 #pragma once
 
 #include <fragtrace/sizes.h>
@@ -73,7 +74,7 @@ class SortedArray {
         --count_;
     }
 
-    // The lowest aligned address in [base, limit) with `size` free bytes behind it, or 0.
+    // Returns the lowest aligned address in [base, limit) that starts `size` free bytes, or 0.
     uint64_t first_fit(uint64_t base, uint64_t limit, uint64_t size, uint64_t alignment) const {
         uint64_t candidate = round_up(base, alignment);
         const int before = upper_bound(candidate) - 1;

@@ -1,5 +1,5 @@
-// The lock, the devices and the objects behind handles. Objects live at a fixed address, taken in
-// order, so that handles repeat between runs as device addresses do.
+// The lock, the devices and the objects that handles refer to. Objects are placed in order from a
+// fixed address, so handles are the same in every run, as device addresses are.
 #include "driver/state.h"
 
 #include <initializer_list>
@@ -18,7 +18,7 @@ pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 constexpr size_t kSlotBytes = 64;
 constexpr size_t kArenaBytes = size_t{1} << 30;
-constexpr int kClasses = 8;  // objects of up to 8 * 64 bytes; there are no larger ones
+constexpr int kClasses = 8;  // classes of 64 bytes; no object exceeds 8 * 64 bytes
 char* g_arena;
 size_t g_arena_used;
 void* g_free_slots[kClasses];
@@ -45,7 +45,7 @@ bool open_arena() {
     return false;
 }
 
-// A child made by fork must not inherit the lock held by a thread that it does not have.
+// Without this, a child of fork could inherit a lock whose holder does not exist in the child.
 void lock_for_fork() {
     pthread_mutex_lock(&g_mutex);
 }
@@ -98,7 +98,7 @@ bool is_object(const void* handle, Kind kind) {
 }
 
 void wait_a_moment() {
-    constexpr timespec kMoment{0, 1};  // in practice some 50 us, the timer's slack
+    constexpr timespec kMoment{0, 1};  // in practice about 50 us, because of the timer's slack
     nanosleep(&kMoment, nullptr);
 }
 

@@ -1,6 +1,6 @@
-// What the files of the virtual driver share: the header with default visibility, the one lock, the
-// devices, handles, and the address map. Every exported function takes the lock itself; functions
-// declared here expect it to be held unless they say otherwise.
+// Shared by all files of the virtual driver: CUDA's header with default visibility, the one lock,
+// the devices, handles, and the address map. Every exported function takes the lock itself. The
+// functions declared here require the lock unless their comment says otherwise.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -21,15 +21,15 @@ using fragtrace::round_up;
 
 constexpr uint64_t kPageBytes = 2 * kMiB;    // granularity of device memory
 constexpr uint64_t kUnitBytes = 512;         // granularity of small allocations
-constexpr uint64_t kSmallLimitBytes = kMiB;  // up to here: carved from a shared page
+constexpr uint64_t kSmallLimitBytes = kMiB;  // allocations up to this size share pages
 
-// The address map: fixed, so that two runs of a program see the same addresses.
+// The address map is fixed, so that two runs of a program see the same addresses.
 constexpr uint64_t kDeviceBase = 0x200000000000;  // linear memory, kDeviceStride per device
 constexpr uint64_t kDeviceStride = uint64_t{1} << 41;
-constexpr uint64_t kManagedBase = 0x300000000000;   // backed by real host memory
-constexpr uint64_t kHostBase = 0x340000000000;      // page-locked host memory, real too
+constexpr uint64_t kManagedBase = 0x300000000000;   // real host memory
+constexpr uint64_t kHostBase = 0x340000000000;      // page-locked host memory, also real
 constexpr uint64_t kStaticsBase = 0x380000000000;   // variables of modules
-constexpr uint64_t kHandleBase = 0x3c0000000000;    // objects behind opaque handles
+constexpr uint64_t kHandleBase = 0x3c0000000000;    // objects that handles refer to
 constexpr uint64_t kReservedBase = 0x400000000000;  // cuMemAddressReserve
 constexpr uint64_t kRegionBytes = uint64_t{1} << 42;
 constexpr uint64_t kReservedBytes = uint64_t{1} << 44;
@@ -45,7 +45,7 @@ class StateLock {
     StateLock& operator=(const StateLock&) = delete;
 };
 
-// Objects behind handles start with their kind, so a wrong or stale handle is refused.
+// Every object begins with its kind, so a wrong or stale handle is recognised and refused.
 enum class Kind : uint32_t {
     kFree = 0,
     kContext = 0x66740001,
@@ -69,9 +69,9 @@ struct Object {
     Kind kind;
 };
 
-void* new_object(Kind kind, size_t bytes);  // zeroed; null if memory is out
+void* new_object(Kind kind, size_t bytes);  // zeroed; null without memory
 void delete_object(void* object, size_t bytes);
-bool is_object(const void* handle, Kind kind);  // any bit pattern is fine as a handle
+bool is_object(const void* handle, Kind kind);  // safe for any value of `handle`
 
 template <typename T>
 T* make() {
@@ -83,7 +83,7 @@ void destroy(T* object) {
     delete_object(object, sizeof(T));
 }
 
-// A handle as its object, or null if it is none of that kind.
+// Returns the object of a handle, or null if the handle is not of that kind.
 template <typename T, typename Handle>
 T* as(Handle handle) {
     return is_object(reinterpret_cast<const void*>(handle), T::kKind) ? reinterpret_cast<T*>(handle)
@@ -97,11 +97,12 @@ struct Context {
     unsigned flags;
     bool primary;
     uint64_t id;
-    uint64_t code_bytes;  // of modules
-    unsigned peers;       // bit per device whose memory this context was let into
+    uint64_t code_bytes;  // size of its modules' code
+    unsigned peers;       // one bit per device whose memory this context may access
 };
 
-// Freed memory stays with its pool until a synchronising call finds more than the threshold held.
+// A pool keeps freed memory until a synchronising call. That call releases what exceeds the
+// threshold.
 struct Pool {
     static constexpr Kind kKind = Kind::kPool;
     Object object;
@@ -109,9 +110,9 @@ struct Pool {
     uint64_t id;
     int device;  // -1: host memory
     bool built_in;
-    bool imported;   // from another process: gives no memory of its own
-    bool destroyed;  // goes with its last allocation
-    unsigned peers;  // bit per device that was given access
+    bool imported;   // from another process: it cannot allocate
+    bool destroyed;  // deleted with its last allocation
+    unsigned peers;  // one bit per device with access
     unsigned peers_can_write;
     uint64_t release_threshold;
     uint64_t reserved, reserved_high, used, used_high;
@@ -119,25 +120,25 @@ struct Pool {
     int reuse[3];
 };
 
-// 2 MiB of small allocations, in units of 512 bytes.
+// A page of 2 MiB for small allocations, in units of 512 bytes.
 struct Slab {
     static constexpr int kUnits = int(kPageBytes / kUnitBytes);
-    uint16_t units_at[kUnits];  // allocation that starts here: its length in units, else 0
-    uint32_t bytes_at[kUnits];  // the size asked for
+    uint16_t units_at[kUnits];  // units of the allocation that starts here, else 0
+    uint32_t bytes_at[kUnits];  // requested size
     uint64_t taken[kUnits / 64];
     int units_free;
-    int longest_run;  // no run of free units is longer; may be too high, never too low
+    int longest_run;  // upper bound for the longest run of free units
 };
 
 struct Region {
     uint64_t start;
-    uint64_t size;       // whole pages
-    uint64_t requested;  // the size asked for
-    Slab* slab;          // or null
-    Pool* pool;          // or null
-    Context* context;    // null for a pool's memory, which outlives contexts
-    uint64_t export_id;  // given when a handle for another process is first asked for
-    bool idle;           // nothing lives here: the pool keeps it
+    uint64_t size;       // multiple of the page size
+    uint64_t requested;  // requested size
+    Slab* slab;          // null without a slab
+    Pool* pool;          // null without a pool
+    Context* context;    // null for memory of a pool, which outlives contexts
+    uint64_t export_id;  // set when the memory is first exported to another process
+    bool idle;           // no allocations; the pool keeps the region
 };
 
 struct Device {
@@ -148,7 +149,7 @@ struct Device {
     unsigned primary_flags;
     Context* primary;
     SortedArray<Region> regions;
-    uint64_t first_gap;  // everything below is taken
+    uint64_t first_gap;  // no free page below this address
     int idle_regions;
     Pool* default_pool;
     Pool* current_pool;
@@ -156,11 +157,11 @@ struct Device {
 };
 
 extern Device g_devices[kMaxDevices];
-extern uint64_t g_next_id;  // contexts, streams, graphs, captures
+extern uint64_t g_next_id;  // ids of streams, graphs, pools, allocations...
 
 bool initialised();
 int device_count();
-CUresult require_context(Context** context);  // the calling thread's current one
+CUresult require_context(Context** context);  // the calling thread's current context
 CUresult require_initialised();
 bool valid_device(int device);
 
@@ -179,27 +180,28 @@ struct MemoryInfo {
 };
 
 // device_memory.cpp
-// One of pool and context is null: whose memory it is.
+// Either `pool` or `context` owns the memory. The other one is null.
 CUresult allocate_device(
     int device, uint64_t bytes, Pool* pool, Context* context, CUdeviceptr* address);
 CUresult free_device(CUdeviceptr address);
-void free_device_of(int device, const Context* context);  // null: all that is left
+void free_device_of(int device, const Context* context);  // null: frees all memory of the device
 uint64_t export_id_of(CUdeviceptr address);
 void release_idle(Pool* pool, uint64_t keep_bytes);
-void synchronised();  // a synchronising call was made: pools give back what exceeds thresholds
+void synchronised();  // called by synchronising calls: pools release what exceeds their thresholds
 
 // memory_pools.cpp
 void count_in(Pool* pool, int64_t reserved, int64_t used, int allocations);
-void drop_if_over(Pool* pool);  // destroyed and empty
+void drop_if_over(Pool* pool);  // deletes a destroyed pool without allocations
 Pool* new_pool(const CUmemPoolProps& properties, bool built_in);
-Pool* usable_pool(CUmemoryPool handle);  // null: no pool, or a destroyed one
+Pool* usable_pool(CUmemoryPool handle);  // null if it is not a pool or was destroyed
 
 // host_memory.cpp
 CUresult allocate_host(uint64_t bytes, Pool* pool, void** out);
-CUresult free_host_of(uint64_t address);  // managed memory and pools in host memory
+CUresult free_host_of(uint64_t address);  // frees managed memory and memory of host pools
 void free_host_owned_by(const Context* context);
 
-// shared_memory.cpp: memory that another process or interface owns, which takes nothing here
+// shared_memory.cpp: memory that another process or interface owns. It takes nothing from the card
+// here.
 CUresult map_imported(int device, uint64_t bytes, Pool* pool, uint64_t key, CUdeviceptr* address);
 int visible_ordinal(int physical_index, int otherwise);
 CUresult unmap_imported(CUdeviceptr address);
@@ -212,27 +214,27 @@ bool find_graph_memory(uint64_t address, MemoryInfo* info);
 // arrays.cpp
 void free_arrays_of(const Context* context);
 
-// Any address that cuMemFree takes.
+// Frees any address that cuMemFree accepts.
 CUresult free_memory(CUdeviceptr address);
 
-bool find_memory(uint64_t address, MemoryInfo* info);         // any kind
+bool find_memory(uint64_t address, MemoryInfo* info);         // all kinds of memory
 bool find_device_memory(uint64_t address, MemoryInfo* info);  // device_memory.cpp
 bool find_host_memory(uint64_t address, MemoryInfo* info);    // host_memory.cpp
 bool find_mapped_memory(uint64_t address, MemoryInfo* info);  // virtual_memory.cpp
-bool host_can_read(uint64_t address);  // not an address of the virtual device
+bool host_can_read(uint64_t address);                         // false for device addresses
 
-// Without the lock: what a synchronising call does. There is nothing to wait for, but a wait that
-// takes no time starves the program's other threads, and PyTorch's backward thread then is still at
-// work when the interpreter ends, which aborts.
+// Synchronising calls call this, without the lock. All work is complete, so there is nothing to
+// wait for. But a wait that takes no time starves the program's other threads: PyTorch's backward
+// thread was still running when the interpreter ended, which aborts the process.
 void wait_a_moment();
 
-// host_copies.cpp: what the host wrote to the device since the last kernel
+// host_copies.cpp: bytes that the host wrote to the device since the last kernel
 void note_kernel();
 void note_host_write(uint64_t address, const void* bytes, size_t size);
 void note_fill(uint64_t address, size_t size, uint32_t pattern, int pattern_bytes);
 void copy_memory(uint64_t to, uint64_t from, size_t size);
 
-// streams_events.cpp: true if the work was captured instead of done
+// streams_events.cpp: returns true if the stream is capturing; the work is then a node of the graph
 bool captured(CUstream stream, CUgraphNodeType type);
 
 }  // namespace fragtrace::vgpu
@@ -243,7 +245,7 @@ bool captured(CUstream stream, CUgraphNodeType type);
         if (ft_result != CUDA_SUCCESS) return ft_result; \
     } while (false)
 
-// First lines of nearly every function.
+// Nearly every exported function starts with this.
 #define FT_ENTER()                        \
     ::fragtrace::vgpu::StateLock ft_lock; \
     FT_TRY(::fragtrace::vgpu::require_initialised())

@@ -1,6 +1,6 @@
-// Streams and events. Work is over when it is issued, so every query says "done". Events carry a
-// clock of their own, which advances by a fixed step per kernel: repeatable, and never zero between
-// two events, but no measure of anything.
+// Streams and events. Work completes when it is issued, so every query returns "done". Events have
+// a clock of their own that advances by a fixed step per kernel. Times are repeatable and never
+// zero between two events, but they measure nothing.
 #include "driver/capture.h"
 
 namespace fragtrace::vgpu {
@@ -44,10 +44,10 @@ Stream* origin_of(uint64_t capture_id) {
     return nullptr;
 }
 
-// Waiting for an event of a capture makes the waiting stream part of it.
+// A stream that waits for an event of a capture joins that capture.
 CUresult join_capture(Stream* stream, Event* event) {
     Stream* origin = origin_of(event->capture_id);
-    if (origin == nullptr) return CUDA_SUCCESS;  // that capture is over
+    if (origin == nullptr) return CUDA_SUCCESS;  // the capture has ended
     if (stream == nullptr) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     if (stream->capture.graph == nullptr) {
         stream->capture.graph = origin->capture.graph;
@@ -62,7 +62,8 @@ CUresult join_capture(Stream* stream, Event* event) {
 }  // namespace
 
 static bool is_default(CUstream stream) {
-    return reinterpret_cast<uintptr_t>(stream) <= 2;  // none, legacy, per-thread
+    // the handles of the default streams: null, legacy, per-thread
+    return reinterpret_cast<uintptr_t>(stream) <= 2;
 }
 
 Stream* g_streams;
@@ -277,7 +278,7 @@ CUresult cuEventSynchronize(CUevent handle) {
     return CUDA_SUCCESS;
 }
 
-// An event of another process: only its existence is shared, and all its work is over.
+// An event shared by another process. Only its existence is shared: its work is always complete.
 namespace {
 
 struct EventTicket {

@@ -1,4 +1,5 @@
-// User objects: references of graphs to them, and what is called when the last one goes.
+// User objects: graphs hold references to them. The release of the last reference calls the
+// object's destructor.
 #include "driver/user_objects.h"
 
 namespace fragtrace::vgpu {

@@ -1,4 +1,5 @@
-// User objects: what a program hands to a graph to be destroyed with it. Under the state lock.
+// User objects: resources of the program that are destroyed with a graph. The state lock protects
+// them.
 #pragma once
 
 #include "driver/capture.h"
@@ -12,8 +13,8 @@ struct HostCall {
 
 bool retain(UserReference** list, UserObject* object, unsigned count);
 
-// Takes references away; the object goes with its last one. Its function runs with the lock held
-// by nobody: the caller hands over the callbacks to run.
+// Collects destructors of objects whose last reference was released. The caller calls run() after
+// it has released the state lock.
 struct Callbacks {
     HostCall calls[16];
     int count = 0;

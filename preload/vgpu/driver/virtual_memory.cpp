@@ -1,6 +1,6 @@
 // Virtual memory management: reserved addresses, physical allocations that count against the card,
-// and mappings between them. Physical bytes are held from cuMemCreate until the last handle is
-// released and the last mapping is gone, in either order.
+// and mappings between them. Physical memory counts from cuMemCreate until its last handle is
+// released and its last mapping is removed, in either order.
 #include "driver/virtual_memory.h"
 
 namespace fragtrace::vgpu {
@@ -15,13 +15,14 @@ struct Mapping {
     uint64_t start;
     uint64_t size;
     Physical* physical;
-    int access;  // CUmemAccess_flags as set last
+    int access;  // the CUmemAccess_flags set last
 };
 
 SortedArray<Range> g_reserved;
 SortedArray<Mapping> g_mappings;
 
-// Index of the first of the mappings that cover [start, start+size) exactly, or -1.
+// Returns the index of the first mapping if consecutive mappings cover exactly [start, start+size),
+// or -1.
 int mappings_of(uint64_t start, uint64_t size) {
     Mapping* first = g_mappings.find_start(start);
     if (first == nullptr || size == 0) return -1;

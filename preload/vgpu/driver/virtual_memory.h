@@ -1,5 +1,5 @@
-// Physical allocations and multicast objects behind CUmemGenericAllocationHandle: shared by
-// virtual_memory.cpp, multicast.cpp and shared_memory.cpp.
+// Physical allocations and multicast objects: the objects that a CUmemGenericAllocationHandle
+// refers to. Shared by virtual_memory.cpp, multicast.cpp and shared_memory.cpp.
 #pragma once
 
 #include "driver/state.h"
@@ -12,15 +12,15 @@ struct Physical {
     uint64_t id;
     uint64_t size;
     CUmemAllocationProp properties;
-    int device;  // -1: host memory, or another process's: takes nothing from a card here
+    int device;  // -1: in host memory or in another process, takes nothing from a card here
     int handles;
-    int mappings;      // and bindings to multicast objects
-    bool multicast;    // a multicast object: holds no memory itself
-    unsigned devices;  // of a multicast object: bit per device that joined
+    int mappings;      // also counts bindings to multicast objects
+    bool multicast;    // a multicast object, which has no memory of its own
+    unsigned devices;  // multicast objects: one bit per device that joined
 };
 
-Physical* live_handle(CUmemGenericAllocationHandle handle);  // null if released or none
-Physical* mapped_at(CUdeviceptr address, uint64_t* offset);  // null if nothing is mapped
+Physical* live_handle(CUmemGenericAllocationHandle handle);  // null if released or not a handle
+Physical* mapped_at(CUdeviceptr address, uint64_t* offset);  // null if nothing is mapped there
 void drop_if_unused(Physical* physical);
 void unbind_all(Physical* multicast);  // multicast.cpp
 

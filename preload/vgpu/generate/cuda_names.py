@@ -4,8 +4,7 @@ Usage: cuda_names.py {driver|runtime} INCLUDE_DIR OUT_DIR
   driver:  driver_stubs.c (every exported name as a weak stub, per-thread names as aliases),
            entry_points.inc (name, version, per-thread -> symbol), driver_errors.inc
   runtime: runtime_stubs.c, runtime_errors.inc
-Nothing written here is kept in the repository. The output depends on the headers alone.
-"""
+The output depends on the headers alone and is not kept in the repository."""
 
 import pathlib
 import re
@@ -19,7 +18,8 @@ def without_comments(text):
 
 
 def exported_names(text, calling_convention, prefix):
-    """Every symbol name a header can ask for: as declared, renamed, and per thread."""
+    """Returns every symbol that a program compiled with this header can need: declared, renamed and
+    per-thread names."""
     declared = set(re.findall(calling_convention + r"\s+(" + prefix + r"\w+)\s*\(", text))
     renames = re.findall(r"#\s*define\s+(" + prefix + r"\w+)[ \t]+([^\n]+)", text)
     names = set(declared)
@@ -55,10 +55,9 @@ def write_errors(path, text, enum_tag):
 
 
 def entry_points(typedefs, names, renames):
-    """cuGetProcAddress's table: the n-th version of a name is name, name_v2, name_v3...
+    """Returns cuGetProcAddress's table: version n of a name is name, name_v2, name_v3...
 
-    The newest version is what the header renames the plain name to, where it renames it.
-    """
+    If the header renames a name, its newest version is the renamed symbol."""
     versions = {}
     for name, version, per_thread in re.findall(r"PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", typedefs):
         versions.setdefault((name, per_thread or ""), set()).add(int(version))
@@ -67,7 +66,7 @@ def entry_points(typedefs, names, renames):
         ordered = sorted(found)
         plain = sorted(versions.get((name, ""), found))
         for version in ordered:
-            # Per-thread variants count by the plain name's versions: some exist from 7.0 only.
+            # Per-thread variants use the version numbers of the plain name: some exist only since 7.0.
             position = (
                 ordered.index(version)
                 if len(ordered) == len(plain)

@@ -1,12 +1,11 @@
-"""Gives each name of a stand-in to the older major versions of its library as well.
+"""Gives each name of a stand-in library to the older major versions of that library as well.
 
 Usage: older_versions.py NM STEM OUT OBJECT...
   STEM: libcudart, libcublas or libcublasLt; OUT: the assembler file to write.
-A program binds to a name and a version node ("cudaMalloc" in "libcudart.so.12"), so one library with
-a node per major version serves them all, with one state. A name's older version is the function
-fragtrace_v12_NAME or fragtrace_v11_NAME, where the objects define one (the newer of two serves the
-older version too), and the name itself otherwise.
-"""
+A program binds to a name and a version node ("cudaMalloc" in "libcudart.so.12"). One library with a node per
+major version therefore serves all majors, with one state. The older version of NAME is fragtrace_v12_NAME or
+fragtrace_v11_NAME if the objects define it (v12 also serves version 11 if there is no v11), and otherwise
+NAME itself."""
 
 import pathlib
 import re

@@ -1,6 +1,6 @@
-// cuBLAS: handles that remember what was set on them; everything else from cublas.def. Written from
-// the documented interface, so that cuBLAS's headers are not needed to build. The library's own
-// workspace is not modelled: PyTorch always sets one that it allocates itself.
+// cuBLAS: handles that store what a program sets. All other functions come from cublas.def. Written
+// from the documented interface, so the build needs no cuBLAS headers. The library's own workspace
+// is not modelled: PyTorch always sets one that it allocates itself.
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
 

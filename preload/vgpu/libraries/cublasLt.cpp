@@ -1,5 +1,5 @@
-// cuBLASLt: descriptors that hold nothing, a heuristic with one answer that needs no workspace, and
-// products that compute nothing. Written from the documented interface; no header is needed.
+// cuBLASLt: descriptors without contents, a heuristic with one answer that needs no workspace, and
+// products that compute nothing. Written from the documented interface. It needs no header.
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
 
@@ -15,7 +15,7 @@ constexpr int kSuccess = 0;
 constexpr int kAllocFailed = 3;
 constexpr int kInvalidValue = 7;
 constexpr size_t kVersion = 130400;
-constexpr size_t kDescriptorBytes = 256;  // none of the opaque structures is larger
+constexpr size_t kDescriptorBytes = 256;  // no opaque structure of the library is larger
 
 struct Algorithm {
     uint64_t data[8];
@@ -48,7 +48,7 @@ int clear_result(HeuristicResult* result) {
     return kSuccess;
 }
 
-// Attributes read back as zero, of at most the size that was offered.
+// Fills the caller's buffer with zeros and reports its whole size as written.
 int zero_attribute(void* buffer, size_t size, size_t* written) {
     if (buffer != nullptr) memset(buffer, 0, size);
     if (written != nullptr) *written = size;

@@ -1,4 +1,4 @@
-// Finds the driver on the first call; if it is not there, a call does nothing.
+// The first call looks up the driver. Without a driver, calls do nothing.
 #include "libraries/kernel_launch.h"
 
 #include <cuda.h>

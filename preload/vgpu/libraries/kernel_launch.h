@@ -1,5 +1,5 @@
-// What library calls amount to on the virtual driver: an empty kernel, which makes device contents
-// unknown and leaves a node in a graph being captured, or a copy, which keeps what is known.
+// Work of a library call on the virtual driver. An empty kernel makes the contents of the device
+// unknown and becomes a node in a graph that is being captured. A copy keeps known contents.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// NCCL: communicators that know their rank and size, and collectives that wait for nobody. A rank
-// sees its own data in place of the others': right for what ranks agree on before training (the
-// shapes of a model), and nothing is known of sums. NCCL's own buffers on the device are not
+// NCCL: communicators that know their rank and size, and collectives that do not wait. A rank
+// receives its own data in place of the other ranks' data. That is correct where all ranks agree
+// before training (the shapes of a model). Sums are unknown. NCCL's own device buffers are not
 // modelled. Written from the documented interface, without its header.
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
@@ -24,7 +24,7 @@ struct Communicator {
     int rank;
 };
 
-// Passed by value, 128 bytes, so that the arguments after it are found where callers put them.
+// Passed by value with its real size of 128 bytes, so that the arguments after it are found.
 struct UniqueId {
     char bytes[128];
 };
@@ -44,13 +44,13 @@ int run(const void* communicator, void* stream) {
 }
 
 size_t bytes_of(size_t count, int type) {
-    // int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, two of 8 bits
+    // int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, two types of 8 bits
     constexpr size_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
     return type >= 0 && type < 12 ? count * kBytes[type] : 0;
 }
 
-// An all-gather into separate tensors arrives as one group with a broadcast per rank. The ranks
-// that are not here send what this one does.
+// PyTorch issues an all-gather into separate tensors as one group with a broadcast per rank. The
+// other ranks' buffers receive this rank's data.
 struct Group {
     static constexpr int kMost = 1024;
     int depth;
@@ -135,8 +135,8 @@ FT_EXPORT int ncclCommInitAll(Communicator** out, int ranks, const int*) {
     return kSuccess;
 }
 
-// Who else has this colour is not known here: the new communicator is told nothing but its place in
-// the old one, which is right for a split that keeps everybody.
+// The other ranks' colours are not known here. The new communicator keeps the rank and size of the
+// old one, which is correct if all ranks stay together.
 FT_EXPORT int ncclCommSplit(const Communicator* from, int color, int, Communicator** out, void*) {
     constexpr int kNoColor = -1;
     if (from == nullptr || out == nullptr) return kInvalidArgument;
@@ -267,7 +267,7 @@ FT_EXPORT int ncclRecv(void*, size_t, int, int, const Communicator* on, void* st
     return run(on, stream);
 }
 
-// What would need the other ranks, or memory of NCCL's own, is refused.
+// Functions that need the other ranks, or memory of NCCL's own, are refused.
 #define FT_REFUSED(name)       \
     FT_EXPORT int name(void) { \
         return kInvalidUsage;  \

@@ -1,6 +1,6 @@
-// NVML, as far as frameworks ask: how many devices, which, how full, who else is there, and that no
-// NVLink is there to describe. Memory of this process is not known here, but for its context.
-// Other processes are made up: FRAGTRACE_VIRTUAL_GPU_PROCESSES=PID:BYTES[,PID:BYTES...]
+// The part of NVML that frameworks call: number and names of devices, memory, other processes, and
+// "no NVLink". Of this process's memory, NVML here counts only the context. Other processes are
+// simulated: FRAGTRACE_VIRTUAL_GPU_PROCESSES=PID:BYTES[,PID:BYTES...]
 #include "common/config.h"
 #include "common/stub.h"
 
@@ -22,7 +22,7 @@ constexpr int kNotSupported = 3;
 constexpr int kNotFound = 6;
 constexpr int kInsufficientSize = 7;
 
-// NVML does not know CUDA_VISIBLE_DEVICES: it counts what is there.
+// NVML ignores CUDA_VISIBLE_DEVICES: it counts all devices.
 int physical_count() {
     static int count = -1;
     if (count < 0) {
@@ -32,7 +32,7 @@ int physical_count() {
     return count;
 }
 
-// A handle is its index plus one.
+// A device's handle is its index plus one.
 int index_of(void* device) {
     const intptr_t index = reinterpret_cast<intptr_t>(device) - 1;
     return index >= 0 && index < physical_count() ? static_cast<int>(index) : -1;
@@ -51,7 +51,7 @@ int copy_text(const char* text, char* out, unsigned size) {
     return kSuccess;
 }
 
-// Calls a function of the driver, if that is loaded.
+// Calls a function of the driver if the driver is loaded.
 template <typename... Arguments>
 bool ask_driver(const char* name, Arguments... arguments) {
     void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -61,7 +61,8 @@ bool ask_driver(const char* name, Arguments... arguments) {
     return function != nullptr && function(arguments...) == kSuccess;
 }
 
-// This process has a context on the device, whatever number that has for CUDA.
+// Returns whether this process has a context on the device. Devices are matched by UUID because
+// CUDA may number them differently.
 bool has_context(int index) {
     unsigned char wanted[16];
     unsigned char uuid[16];
@@ -86,7 +87,7 @@ struct Process {
 
 constexpr int kMostProcesses = 16;
 
-// The processes that the environment makes up, all of them on the first device.
+// Returns the simulated processes. All of them are on the first device.
 int other_processes(int index, Process* processes) {
     const char* text = getenv("FRAGTRACE_VIRTUAL_GPU_PROCESSES");
     int count = 0;
@@ -239,8 +240,8 @@ FT_EXPORT int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* 
     return kSuccess;
 }
 
-// This process is not in the list: what it holds is not known here, and PyTorch speaks of it
-// anyway.
+// Lists only the simulated processes. This process is missing, because NVML here does not know its
+// memory use, and PyTorch reports that itself.
 FT_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void* list) {
     if (index_of(device) < 0 || count == nullptr) return kInvalidArgument;
     Process processes[kMostProcesses];
@@ -259,7 +260,7 @@ FT_EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void* device, unsigned* c
     return kSuccess;
 }
 
-// The first version, with smaller entries: none.
+// The first version has smaller entries. It returns an empty list.
 FT_EXPORT int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* count, void* list) {
     return nvmlDeviceGetGraphicsRunningProcesses_v3(device, count, list);
 }
@@ -278,7 +279,7 @@ FT_EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) {
     return kNotSupported;
 }
 
-// The structure's version comes first; all fields after it are zero, which means "no fabric".
+// The structure begins with its version. Zero in all other fields means "no fabric".
 FT_EXPORT int nvmlDeviceGetGpuFabricInfoV(void* device, unsigned* info) {
     constexpr int kFieldsOfVersion2 = 8;
     if (index_of(device) < 0 || info == nullptr) return kInvalidArgument;

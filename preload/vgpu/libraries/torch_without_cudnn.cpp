@@ -1,8 +1,7 @@
 // Switches cuDNN off inside PyTorch. cuDNN carries its own CUDA runtime, which the virtual driver
-// does not serve, so PyTorch must not choose it. These two definitions come before PyTorch's own:
-// the question "may cuDNN be used" is answered with no whenever it is asked, and a program that
-// switches cuDNN on changes nothing. PyTorch then takes its native convolutions, whose memory needs
-// differ from cuDNN's.
+// does not serve, so PyTorch must not choose it. The two functions below are found before PyTorch's
+// own. They answer "is cuDNN enabled?" always with no, so a program cannot switch it on. PyTorch
+// then uses its native convolutions, which need other amounts of memory than cuDNN's.
 #include "common/stub.h"
 
 extern "C" {

@@ -1,4 +1,4 @@
-// CUDA arrays under the runtime's names. An array of the runtime is the driver's handle.
+// CUDA arrays under the runtime's names. The runtime's array is the driver's handle.
 #include "runtime/runtime.h"
 
 using namespace fragtrace::vgpu;
@@ -13,7 +13,7 @@ CUmipmappedArray as_driver(cudaMipmappedArray_const_t array) {
     return reinterpret_cast<CUmipmappedArray>(const_cast<cudaMipmappedArray*>(array));
 }
 
-// The channels that have bits, all with equally many.
+// Counts the channels that have bits. All of them must have the same number of bits.
 bool channels_of(const cudaChannelFormatDesc& format, CUDA_ARRAY3D_DESCRIPTOR* out) {
     const int bits[] = {format.x, format.y, format.z, format.w};
     unsigned channels = 0;
@@ -71,7 +71,7 @@ cudaChannelFormatDesc format_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
     return {bits, channels > 1 ? bits : 0, channels > 2 ? bits : 0, channels > 3 ? bits : 0, kind};
 }
 
-// The runtime's flags have the driver's values.
+// The runtime's flags have the same values as the driver's.
 bool describe(const cudaChannelFormatDesc* format,
               cudaExtent extent,
               unsigned flags,

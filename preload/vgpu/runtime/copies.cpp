@@ -1,5 +1,5 @@
-// Copies and fills. The direction picks the driver function, as in NVIDIA's runtime; "default" is
-// left to the driver, which knows the addresses.
+// Copies and fills. The direction selects the driver function, as in NVIDIA's runtime. With the
+// direction "default" the driver decides by the addresses.
 #include "runtime/runtime.h"
 
 using namespace fragtrace::vgpu;

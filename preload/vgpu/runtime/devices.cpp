@@ -1,4 +1,4 @@
-// Devices: choosing one and asking about it.
+// Choosing a device and reading its properties.
 #include "runtime/older_layouts.h"
 #include "runtime/runtime.h"
 
@@ -121,7 +121,8 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 
 namespace {
 
-// Fills the structure of one major version; of its bytes only the first `bytes` are there.
+// Fills the structure of one major version. An older program may pass a shorter one, so nothing is
+// written beyond `bytes`.
 template <typename Properties>
 cudaError_t fill_properties(Properties* properties, size_t bytes, int device) {
     if (properties == nullptr) return finish(cudaErrorInvalidValue);

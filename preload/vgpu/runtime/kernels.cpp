@@ -1,4 +1,4 @@
-// Registration of device code and launches. Registered kernels need no record: any host function
+// Registration of device code, and launches. Registered kernels are not stored: any host function
 // can be launched, and every launch is one launch of the driver's.
 #include "runtime/runtime.h"
 
@@ -14,7 +14,7 @@ pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 CUlibrary g_library;
 CUfunction g_kernel;
 
-// Variables of device code, by the address of their host shadow.
+// A variable of device code, identified by the address of its host shadow.
 struct Variable {
     const void* shadow;
     const char* name;
@@ -25,7 +25,7 @@ Variable* g_variables;
 int g_variable_count;
 int g_variable_room;
 
-// One kernel stands for all: the driver learns that something was launched, not what.
+// All launches use one kernel: the driver sees that a kernel was launched, not which one.
 cudaError_t load_kernel(const DriverFunctions* driver, CUfunction* kernel) {
     pthread_mutex_lock(&g_mutex);
     CUresult result = CUDA_SUCCESS;

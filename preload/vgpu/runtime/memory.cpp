@@ -9,7 +9,7 @@ CUdeviceptr as_device(const void* pointer) {
     return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-// Runs an allocation that yields a device address; a failure leaves *out alone.
+// Runs an allocation that returns a device address. A failure leaves *out unchanged.
 template <typename Call>
 cudaError_t allocate(void** out, Call call) {
     if (out == nullptr) return finish(cudaErrorInvalidValue);
@@ -126,7 +126,7 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
     FT_FORWARD(cuDeviceSetMemPool, device, pool);
 }
 
-// The two layers lay these structures out alike.
+// Runtime and driver use the same layout for these structures.
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
     static_assert(sizeof(cudaMemPoolProps) == sizeof(CUmemPoolProps));
     FT_FORWARD(cuMemPoolCreate, pool, reinterpret_cast<const CUmemPoolProps*>(properties));

@@ -1,11 +1,11 @@
-// Structures of the CUDA runtime that CUDA 13 changed, as versions 11 and 12 lay them out.
+// Structures of the CUDA runtime that CUDA 13 changed, in the layout of versions 11 and 12.
 #pragma once
 
 #include <cstddef>
 
 namespace fragtrace::vgpu {
 
-// cudaDeviceProp of CUDA 12. CUDA 11 has the first 728 bytes of it.
+// cudaDeviceProp of CUDA 12. CUDA 11 has only its first 728 bytes.
 struct OlderDeviceProperties {
     char name[256];
     char uuid[16];
@@ -117,7 +117,7 @@ struct OlderPointerAttributes {
 
 static_assert(sizeof(OlderPointerAttributes) == 24);
 
-// cudaFuncAttributes of CUDA 11; later ones go on behind it.
+// Size of cudaFuncAttributes in CUDA 11. Later versions append fields.
 constexpr size_t kFunctionAttributesOfCuda11 = 56;
 
 }  // namespace fragtrace::vgpu

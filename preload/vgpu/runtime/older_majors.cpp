@@ -1,6 +1,6 @@
-// Functions whose signature or structures changed by CUDA 13, as CUDA 12 and 11 have them. What
-// follows `fragtrace_v12_` is the exported name in the node of version 12, and in that of version
-// 11 too where there is no `fragtrace_v11_` (generate/older_versions.py).
+// CUDA 11 and 12 variants of functions whose signature or structures changed up to CUDA 13.
+// `fragtrace_v12_NAME` is exported as NAME in version node 12, and in node 11 too if there is no
+// `fragtrace_v11_NAME` (generate/older_versions.py).
 #include "runtime/older_layouts.h"
 #include "runtime/runtime.h"
 

@@ -70,7 +70,7 @@ struct ErrorText {
     const char* text;
 };
 
-// Those that programs show most; the others are described by their name.
+// Texts of the errors that programs show most. The other errors are described by their name.
 constexpr ErrorText kTexts[] = {
     {cudaSuccess, "no error"},
     {cudaErrorInvalidValue, "invalid argument"},
@@ -154,7 +154,7 @@ cudaError_t cudaDriverGetVersion(int* version) {
     if (version == nullptr) return finish(cudaErrorInvalidValue);
     const DriverFunctions* driver = nullptr;
     load_driver(&driver);
-    *version = 0;  // as documented, where no driver is installed
+    *version = 0;  // the documented value without an installed driver
     if (driver->cuDriverGetVersion_ != nullptr) driver->cuDriverGetVersion_(version);
     return cudaSuccess;
 }
@@ -177,7 +177,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol,
     return finish(result);
 }
 
-// Gone from the headers of CUDA 13, still asked for by programs built before.
+// CUDA 13's headers no longer have this function, but older programs still call it.
 extern "C" FT_EXPORT cudaError_t cudaGetDriverEntryPoint(const char* symbol,
                                                          void** function,
                                                          unsigned long long flags,

@@ -1,7 +1,7 @@
-// What the files of the virtual CUDA runtime share: the driver's functions, found as NVIDIA's
-// runtime finds them (dlopen, dlsym, cuGetProcAddress), the calling thread's context and last
-// error. Every call reaches the driver through these pointers, so whatever interposes there sees
-// it.
+// Shared by all files of the virtual CUDA runtime: the driver's functions, the calling thread's
+// context and its last error. The functions are looked up as NVIDIA's runtime does (dlopen, dlsym,
+// cuGetProcAddress). Every call reaches the driver through these pointers, so a tool that
+// interposes there sees it.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -22,17 +22,18 @@ struct DriverFunctions {
     PFN_cuGetProcAddress_v12000 get_proc_address;
 };
 
-// Loads and initialises the driver once per process; other threads wait. The error, if any, is
-// that of every later call.
+// Loads and initialises the driver once per process. Other threads wait. All later calls return the
+// same error.
 cudaError_t load_driver(const DriverFunctions** driver);
 
-// The same, and a current context on this thread: device 0's primary one if none was chosen.
+// Like load_driver(), and makes a context current on this thread: device 0's primary context if no
+// device was chosen.
 cudaError_t enter(const DriverFunctions** driver);
 
 cudaError_t set_device(int device);
-cudaError_t context_of_device(int device, CUcontext* context);  // its primary one
+cudaError_t context_of_device(int device, CUcontext* context);  // its primary context
 
-// Remembers a failure as this thread's last error and passes it on.
+// Stores a failure as this thread's last error and returns it.
 cudaError_t finish(cudaError_t error);
 
 inline cudaError_t finish(CUresult result) {
@@ -43,7 +44,7 @@ cudaError_t last_error(bool clear);
 
 }  // namespace fragtrace::vgpu
 
-// The driver's functions as `driver`, without and with a context.
+// Declare `driver` with the driver's functions, without and with a current context.
 #define FT_DRIVER_ONLY()                                                      \
     const ::fragtrace::vgpu::DriverFunctions* driver = nullptr;               \
     if (const cudaError_t ft_error = ::fragtrace::vgpu::load_driver(&driver)) \
@@ -54,7 +55,7 @@ cudaError_t last_error(bool clear);
     if (const cudaError_t ft_error = ::fragtrace::vgpu::enter(&driver)) \
     return ::fragtrace::vgpu::finish(ft_error)
 
-// A runtime function that is one driver function with a context.
+// Implements a runtime function as one driver function with a context.
 #define FT_FORWARD(name, ...)                                           \
     do {                                                                \
         FT_CONTEXT();                                                   \

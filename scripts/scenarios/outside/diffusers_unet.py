@@ -1,4 +1,4 @@
-"""Diffusers: a UNet learns to remove noise; the batch changes from step to step."""
+"""Diffusers: a UNet learns to remove noise. The batch size changes from step to step."""
 
 import torch
 from diffusers import DDPMScheduler, UNet2DModel

@@ -1,6 +1,6 @@
-"""What inference servers do (vLLM): a profiling run, a cache of keys and values by the card's size,
-one CUDA graph a batch size in a pool that all share, then prompts of growing length.
---cache-gib N: the cache has this size, whatever the card's is."""
+"""Allocates as inference servers do (vLLM): a profiling run, a cache of keys and values sized by the card, a
+CUDA graph per batch size in a shared pool, then prompts of growing length. --cache-gib N: the cache has this
+size on every card."""
 
 import argparse
 

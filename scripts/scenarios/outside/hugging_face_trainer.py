@@ -1,4 +1,4 @@
-"""Transformers: a GPT-2 without weights, trained by `Trainer` on texts of many lengths."""
+"""Transformers: a randomly initialised GPT-2, trained by `Trainer` on texts of many lengths."""
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
@@ -7,7 +7,7 @@ WORDS = 32000
 
 
 class Texts(torch.utils.data.Dataset):
-    """Eight texts of one length after the other."""
+    """Each group of eight consecutive texts has the same length."""
 
     def __len__(self):
         return 64

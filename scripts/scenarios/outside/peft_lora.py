@@ -1,4 +1,4 @@
-"""PEFT: LoRA on a Llama without weights, texts of many lengths."""
+"""PEFT: LoRA on a randomly initialised Llama, with texts of many lengths."""
 
 import torch
 from peft import LoraConfig, get_peft_model

@@ -1,4 +1,4 @@
-"""timm: a vision transformer under autocast, validated on larger batches after every fourth step."""
+"""timm: a vision transformer under autocast. After every fourth step it is validated on larger batches."""
 
 import timm
 import torch

@@ -1,4 +1,4 @@
-"""torchvision: RetinaNet on pictures of many sizes."""
+"""torchvision: RetinaNet on images of many sizes."""
 
 import torch
 import torchvision

@@ -1,5 +1,5 @@
-// The blocks of a device as columns, ascending start. They arrive in packs of at most 256 Ki, each
-// read by itself (by a worker, if there is one) and copied to its place.
+// The blocks of a device as columns, sorted by start. They arrive in packs of at most 256 Ki
+// blocks. Each pack is decoded separately (by a worker, if there is one) and copied to its place.
 import type { Columns } from "./columns";
 import type { PackDescription } from "./header";
 
@@ -10,17 +10,18 @@ const unknownExcess = 2 ** 48 - 1;
 export interface Blocks {
     count: number;
     start: Uint32Array;
-    freed: Uint32Array; // the program's free
-    end: Uint32Array; // reusable from here on; the same array as `freed` where nothing ever waits
+    freed: Uint32Array; // when the program frees the block
+    // when its memory is reusable; the same array as `freed` if no block ever waits for a stream
+    end: Uint32Array;
     unit: Uint32Array;
-    offset: Float64Array; // on the axis
+    offset: Float64Array; // address on the axis
     size: Uint32Array | Float64Array;
     excess: Int32Array | Float64Array; // size - requested; < 0 = not known
     stack: Uint16Array | Uint32Array;
     stream: Uint8Array | Uint16Array;
 }
 
-/** Which of the columns need their wide form, the same in all packs of a device. */
+/** Whether a column needs its wide form. The answer is the same for all packs of a device. */
 export interface BlockLayout {
     pending: boolean;
     size: boolean;
@@ -63,7 +64,7 @@ export function emptyBlocks(count: number, layout: BlockLayout): Blocks {
 
 const copied = ["start", "unit", "size", "excess", "stack", "stream"] as const;
 
-/** The blocks of one pack. */
+/** Returns the blocks of one pack. */
 export function blocksOf(columns: Columns, unitOffset: Float64Array, layout: BlockLayout): Blocks {
     const count = columns.start.length;
     const blocks = emptyBlocks(count, layout);
@@ -90,7 +91,7 @@ export function blocksOf(columns: Columns, unitOffset: Float64Array, layout: Blo
     return blocks;
 }
 
-/** Copies a pack's blocks to the rows from `at` on. */
+/** Copies a pack's blocks into the rows from `at` on. */
 export function placeBlocks(blocks: Blocks, part: Blocks, at: number): void {
     if (at + part.count > blocks.count) {
         throw new Error("the file has more blocks than it announces");

@@ -1,7 +1,7 @@
-// Reads columns as analyzer/report/page/page_columns.h writes them: base64, gzip, byte planes,
-// optionally differences. A column becomes the smallest array that holds its width; wider than 4
-// bytes is Float64Array (exact up to 2^53). Differences of 1 byte add up in 8 bits, of 2 to 4 bytes
-// in 32.
+// Reads columns in the format of analyzer/report/page/page_columns.h: base64, gzip, byte planes,
+// optionally differences. A column becomes the smallest array type for its width. Columns wider
+// than 4 bytes become a Float64Array (exact up to 2^53). Differences of 1 byte add up in 8 bits,
+// differences of 2 to 4 bytes in 32.
 import type { PackDescription } from "./header";
 
 export type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array;
@@ -18,12 +18,14 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
     return bytes;
 }
 
-/** gunzip into a buffer of the length announced; gzip's own checksum is verified on the way. */
+/**
+ * Decompresses gzip into a buffer of the announced length. The browser verifies gzip's checksum.
+ */
 export async function gunzip(packed: Uint8Array<ArrayBuffer>, length: number): Promise<Uint8Array> {
     const raw = new Uint8Array(length);
     const { readable, writable } = new DecompressionStream("gzip");
     const writer = writable.getWriter();
-    // The reader reports errors in the data.
+    // Errors of the writer are ignored: the reader reports the same errors.
     void writer
         .write(packed)
         .then(() => writer.close())
@@ -108,7 +110,7 @@ export function unpack(raw: Uint8Array, description: PackDescription): Columns {
     return columns;
 }
 
-/** Throws one plain sentence whatever is wrong with the element's text. */
+/** Decodes one element. Throws one plain sentence if anything is wrong with its text. */
 export async function readPack(
     text: string | null | undefined,
     description: PackDescription,

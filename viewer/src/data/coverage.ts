@@ -1,6 +1,6 @@
-// Shares of covered area per pixel, at constant cost per rectangle: only the differences at its
-// corners are stored, and summed up once at the end. Averages by area, so nothing small is hidden
-// and nothing thin is exaggerated. The writer's CoverageGrid does the same.
+// How much of each pixel is covered, at constant cost per rectangle. Only differences at the
+// corners are stored. They are added up once, at the end. Coverage is by area, so small rectangles
+// stay visible and thin ones are not exaggerated. The C++ writer's CoverageGrid works the same way.
 
 export class CoverageGrid {
     private readonly stride: number;
@@ -46,7 +46,7 @@ export class CoverageGrid {
     }
 
     /**
-     * Turns `shares` from those of the row before (zeros before row 0) into the shares of `row`.
+     * Changes `shares` from the shares of the previous row (zeros before row 0) to those of `row`.
      */
     sumRow(row: number, shares: Float64Array): void {
         const { columns, differences } = this;
@@ -58,7 +58,7 @@ export class CoverageGrid {
         }
     }
 
-    /** Shares 0..1 (a little beyond for rounding), row by row. */
+    /** Shares from 0 to 1 (slightly outside because of rounding), row by row. */
     shares(): Float32Array {
         const { columns, rows } = this;
         const result = new Float32Array(columns * rows);
@@ -71,7 +71,7 @@ export class CoverageGrid {
     }
 }
 
-/** The same along a line. */
+/** Like CoverageGrid, along a line. */
 export class LineCoverage {
     private readonly differences: Float64Array;
 
@@ -96,7 +96,7 @@ export class LineCoverage {
         differences[last + 1] -= to - last;
     }
 
-    /** Of each pixel, a little beyond 0..1 for rounding. */
+    /** One share per pixel, slightly outside 0 to 1 because of rounding. */
     shares(): Float64Array {
         const shares = new Float64Array(this.length);
         let sum = 0;

@@ -1,10 +1,10 @@
-// Reserved memory of the replays behind the what-if rows: one curve per row that has one.
+// Reserved memory over time in the replays of the what-if rows: one curve per row that has one.
 import type { Columns } from "./columns";
 import type { DeviceHeader } from "./header";
 
 export interface Curves {
-    times: Uint32Array; // ticks at which the points begin
-    byRow: (Float64Array | null)[]; // bytes, per what-if row
+    times: Uint32Array; // ticks at which the steps of the curves begin
+    byRow: (Float64Array | null)[]; // bytes, one curve per what-if row
 }
 
 export function readCurves(head: DeviceHeader, times: Columns, values: Columns): Curves {

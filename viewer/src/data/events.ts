@@ -1,9 +1,9 @@
-// Stepping from one event to the next: blocks that begin, are freed or can be reused, segments that
-// come and go, and markers. Times are ticks.
+// Finds the next and the previous event: a block is allocated, freed or becomes reusable, a segment
+// is created or released, or a marker. Times are ticks.
 import type { DeviceModel } from "./model";
 import { upperBound } from "./upperbound";
 
-// Calls back with the times of what is not a block, in no order.
+// Calls `visit` with the times of segments and markers, in no order.
 function forOthers(model: DeviceModel, visit: (tick: number) => void): void {
     const { units, head } = model;
     for (let unit = 0; unit < units.count; ++unit) {
@@ -13,7 +13,7 @@ function forOthers(model: DeviceModel, visit: (tick: number) => void): void {
     for (const marker of head.markers) visit(Math.floor(marker.time_ns / head.tick_ns));
 }
 
-/** The tick of the first event after `tick`; the last tick where there is none. */
+/** The tick of the first event after `tick`. Without one, the last tick. */
 export function eventAfter(model: DeviceModel, tick: number): number {
     const { start, freed, end } = model.blocks;
     let next = model.lastTick;
@@ -22,7 +22,7 @@ export function eventAfter(model: DeviceModel, tick: number): number {
     };
     const row = upperBound(start, tick);
     if (row < start.length) offer(start[row]);
-    // What begins later ends later still: before the next beginning only what is live now can end.
+    // Before the next start, only blocks that are live now can end.
     for (const block of model.live.at(tick)) {
         offer(freed[block]);
         offer(end[block]);
@@ -31,7 +31,7 @@ export function eventAfter(model: DeviceModel, tick: number): number {
     return next;
 }
 
-/** The tick of the last event before `tick`; 0 where there is none. */
+/** The tick of the last event before `tick`. Without one, 0. */
 export function eventBefore(model: DeviceModel, tick: number): number {
     const { start, freed, end } = model.blocks;
     let last = 0;
@@ -41,8 +41,8 @@ export function eventBefore(model: DeviceModel, tick: number): number {
     const row = upperBound(start, tick - 1) - 1;
     if (row >= 0) {
         offer(start[row]);
-        // Between that beginning and `tick` nothing begins: what ends there was live at the
-        // beginning.
+        // No block starts between this row's start and `tick`. A block that ends there was
+        // therefore live at this row's start.
         for (const block of model.live.at(start[row])) {
             offer(freed[block]);
             offer(end[block]);

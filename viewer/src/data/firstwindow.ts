@@ -1,12 +1,12 @@
-// The window that a page shows first. Programs start and end slowly: in a picture of the whole run
-// the interesting part would often be a few pixels wide.
+// Chooses the window that a page shows first. Programs start and end slowly, so in a picture of the
+// whole run the interesting part would often be only a few pixels wide.
 import type { DeviceModel } from "./model";
 
-const matters = 0.1; // of the most that was ever reserved
-const margin = 0.08; // of what is shown
-const mostOfIt = 0.75; // of the trace: a larger window becomes the whole run
+const matters = 0.1; // share of the peak of reserved memory
+const margin = 0.08; // share of the window
+const mostOfIt = 0.75; // share of the trace; a larger window becomes the whole run
 
-/** The first time at which more than a tenth of the peak was reserved; Infinity = never. */
+/** The first time with more than a tenth of the peak reserved. Infinity = never. */
 function firstReserved(model: DeviceModel): number {
     const { reserved_max, count } = model.bins;
     let most = 0;
@@ -27,15 +27,16 @@ function firstStep(model: DeviceModel): number {
 }
 
 /**
- * Begins with the first step, or with the first time that a tenth of the peak is reserved,
- * whichever is earlier, and never after the moment of a card; ends with the last segment or block.
+ * The window begins with the first step, or when a tenth of the peak is reserved, whichever is
+ * earlier. It always includes every card. It ends at the last start of a segment or block, or at
+ * the last marker or card if that is later.
  */
 export function activeWindow(model: DeviceModel): [from: number, to: number] {
     const { units, head, lastTick } = model;
     let first = Math.min(lastTick, firstStep(model), firstReserved(model));
     let last = 0;
     const reach = (tick: number): void => {
-        if (tick <= lastTick) last = Math.max(last, tick); // not "never"
+        if (tick <= lastTick) last = Math.max(last, tick); // leaves out "never"
     };
     for (const card of head.cards) {
         first = Math.min(first, card.time_ns / head.tick_ns);

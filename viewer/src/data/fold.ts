@@ -1,10 +1,10 @@
-// The call tree with runs of library frames folded into one node each: what is left is the user's
-// own code and where it enters a library.
+// Folds each run of library frames in the call tree into one node. The folded tree shows the user's
+// own code and where it calls a library.
 import type { StackTables } from "./header";
 
 export interface FoldedStacks {
     tables: StackTables;
-    to: Uint32Array; // node of the folded tree, per node of the whole one
+    to: Uint32Array; // node of the folded tree for each node of the full tree
 }
 
 export function foldStacks(whole: StackTables): FoldedStacks {
@@ -34,7 +34,7 @@ export function foldStacks(whole: StackTables): FoldedStacks {
     };
     const libraryOf = (at: number): string => whole.strings[whole.frames.library[at]];
     const stacks = { parent: [0], frame: [frame[0] ?? 0], telling: [0] };
-    const folded = [false]; // per new node: stands for library frames
+    const folded = [false]; // per new node: whether it stands for library frames
     const known = new Map<string, number>();
     const to = new Uint32Array(parent.length);
     const tellingOf = (node: number): number => {
@@ -42,7 +42,8 @@ export function foldStacks(whole: StackTables): FoldedStacks {
         for (let up = whole.stacks.telling[node] ?? 0; up > 0; --up) at = parent[at];
         return at;
     };
-    // What tells a stack tells its folded one: itself, or one of its callers.
+    // Counts the callers from the new node up to the frame that names the stack. 0 if that frame is
+    // not on the path.
     const upTo = (made: number, node: number): number => {
         let up = 0;
         if (node === 0) return 0;

@@ -1,9 +1,10 @@
-// Sizes and times as people read them: to the letter what the program itself prints
-// (analyzer/support/units.cpp; tests/unit/support/formats.tsv holds both to it).
+// Formats sizes and times exactly as the program prints them (analyzer/support/units.cpp).
+// tests/unit/support/formats.tsv lists the expected texts for both.
 
-// As C++ rounds: what lies in the middle goes to the even digit, where toFixed takes the larger.
+// Rounds as C++ does: a value halfway between two numbers goes to the even digit. toFixed() would
+// take the larger number.
 function rounded(value: number, digits: number): string {
-    // exact: decimals' middles are eighths at most
+    // exact: with few decimals, halfway values are multiples of an eighth
     const middle = (value * 2 ** (digits + 1)) % 2 === 1;
     if (!middle) return value.toFixed(digits);
     const below = Math.floor(value * 10 ** digits);
@@ -26,7 +27,8 @@ export function formatBytes(bytes: number): string {
 }
 
 export function formatCount(count: number): string {
-    // toLocaleString loads the browser's tables of languages, which takes longer than a frame.
+    // toLocaleString() is not used: it loads the browser's language tables, which takes longer than
+    // a frame.
     const [whole, rest] = String(
         Number.isInteger(count) ? count : Math.round(count * 1000) / 1000,
     ).split(".");
@@ -45,7 +47,7 @@ export function formatTime(ns: number): string {
     return `${Math.floor(minutes / 60)} h ${pad(minutes % 60)} min`;
 }
 
-/** A moment, with enough digits to tell it from its neighbours `step` away. */
+/** A time with enough digits to differ from the times `step` before and after it. */
 export function formatMoment(ns: number, stepNs: number): string {
     const scale = stepNs >= 1e8 || ns >= 1e9 ? 1e9 : stepNs >= 1e5 || ns >= 1e6 ? 1e6 : 1e3;
     const unit = scale === 1e9 ? "s" : scale === 1e6 ? "ms" : "us";
@@ -53,7 +55,10 @@ export function formatMoment(ns: number, stepNs: number): string {
     return `${(ns / scale).toFixed(digits)} ${unit}`;
 }
 
-/** About `count` round steps in [from, to]; `powers` are the round numbers within a decade. */
+/**
+ * About `count` round values in [from, to]. They are multiples of 1, 2 or 5 times a power of ten,
+ * or of a power of two if `binary`.
+ */
 export function ticks(from: number, to: number, count: number, binary = false): number[] {
     const rough = (to - from) / Math.max(1, count);
     if (!(rough > 0)) return [from];

@@ -1,5 +1,5 @@
-// The small part of the page, which analyzer/report/page/page_header.cpp writes. Times are in
-// nanoseconds, sizes in bytes; null is unknown.
+// The page's header, written by analyzer/report/page/page_header.cpp. Times are in nanoseconds,
+// sizes in bytes, and null means unknown.
 
 export type ColumnDescription = [name: string, width: number, difference: 0 | 1];
 
@@ -29,7 +29,7 @@ export interface Culprit {
     blocks: number[];
 }
 
-/** A line with live memory at the moment of a card, whether it blocks free memory or not. */
+/** A source line with live memory at the time of a card, whether it blocks free memory or not. */
 export interface Holder {
     stack: number;
     label: string;
@@ -38,7 +38,10 @@ export interface Holder {
     count: number;
 }
 
-/** One size of a card; all are on one scale, parts of a whole begin where the one before ends. */
+/**
+ * One bar of a card. All bars share one scale. A part of a whole starts where the part before it
+ * ends.
+ */
 export interface Bar {
     label: string;
     kind: string;
@@ -78,7 +81,8 @@ export interface WhatIf {
     usable: boolean;
     note: string;
     as_run: boolean;
-    // an out-of-memory of the record does not happen: what comes after it is not known
+    // Whether the run gets past an out-of-memory that the recording has. What follows it is not
+    // known.
     gets_past: boolean;
     curve: boolean;
 }
@@ -94,20 +98,20 @@ export interface DeviceHeader {
     name: string;
     index: number;
     virtual: boolean;
-    capacity: number | null; // what the pool can have
-    total: number | null; // of the card
-    limit: number | null; // that the process set itself
+    capacity: number | null; // memory available to the pool
+    total: number | null; // memory of the card
+    limit: number | null; // limit that the process set itself
     tick_ns: number;
     end_ns: number;
     blocks: number;
     blocks_left_out: number;
-    bytes_left_out: number; // allocated over the run
+    bytes_left_out: number; // bytes allocated by them over the run
     longest_left_out_ns: number;
-    first_start_ns: number | null; // of all blocks
+    first_start_ns: number | null; // over all blocks
     last_start_ns: number | null;
     map: [columns: number, rows: number];
     streams: string[];
-    pools: { name: string; changes_ns: number[] }[]; // the first is the default one
+    pools: { name: string; changes_ns: number[] }[]; // the first one is the default pool
     axis: [address: string, size: number, offset: number][];
     axis_bytes: number;
     markers: Marker[];
@@ -120,7 +124,7 @@ export interface DeviceHeader {
     packs: PackDescription[];
 }
 
-/** A traced process, with a clock of its own. */
+/** A traced process. Each has its own clock. */
 export interface Process {
     title: string;
     process: string;
@@ -128,30 +132,32 @@ export interface Process {
     notes: string[];
 }
 
-/** One device of one process of a job as one line, also if the file has the process completely. */
+/**
+ * One line per device of each process of a job, including processes that are in the file in full.
+ */
 export interface Rank {
     rank: number | null;
     pid: number; // 0 = not known
-    gpu: number | null; // null = the process used none
+    gpu: number | null; // null = the process used no GPU
     capacity: number | null;
     peak_allocated: number;
     peak_reserved: number;
     retries: number;
     ooms: number;
     first_oom_ns: number | null; // on the process's own clock
-    start_after_ns: number | null; // from the start of the job's first process
+    start_after_ns: number | null; // after the start of the job's first process
     ended: string;
     program: string;
     file: string;
-    command: string; // makes a page of this process alone
-    device: number | null; // index into Header.devices; null = only this line
+    command: string; // command that makes a page of this process alone
+    device: number | null; // index into Header.devices; null = only this line is in the file
 }
 
-/** Names, frames and the call tree; the parts of the header that stacks are made of. */
+/** Names, frames and the call tree: the parts of the header that stacks consist of. */
 export interface StackTables {
     strings: string[];
-    // Numbers of strings, but for line and python. `label` is how the report names the frame,
-    // `library` whose code it is ("" = the program's own).
+    // Each value is an index into `strings`, except in `line` and `python`. `label` is the frame's
+    // name in reports. `library` is the library with its code ("" = the program's own code).
     frames: {
         function: number[];
         file: number[];
@@ -160,7 +166,8 @@ export interface StackTables {
         label: number[];
         library: number[];
     };
-    // `telling`: so many callers up is the frame that the report names the stack by.
+    // `telling`: number of callers between the stack's innermost frame and the frame that names it
+    // in reports.
     stacks: { parent: number[]; frame: number[]; telling: number[] };
 }
 
@@ -169,7 +176,7 @@ export interface Header extends StackTables {
     version: number;
     title: string;
     processes: Process[];
-    ranks: Rank[]; // by rank; empty where the page is of one process alone
+    ranks: Rank[]; // sorted by rank; empty on a page of a single process
     unreadable: { file: string; reason: string }[];
     class_words: { word: string; meaning: string }[]; // how certain a figure is
     devices: DeviceHeader[];
@@ -177,7 +184,7 @@ export interface Header extends StackTables {
 
 export const formatVersion = 8;
 
-/** Throws with a plain sentence when the text is not a whole header of this version. */
+/** Throws one plain sentence if the text is not a complete header of this version. */
 export function parseHeader(text: string): Header {
     let header: Header;
     try {

@@ -1,5 +1,6 @@
-// The heap at one time: what every release unit holds, the holes in it and the sums. A hole is held
-// open when its unit cannot be released, because a block is live in it or its pool forbids it.
+// The heap at one time: the blocks in every release unit, the free ranges, and the sums. Free
+// memory is "held" if its unit cannot be released, because a block is live in it or its pool keeps
+// it.
 import { type DeviceModel, forUnits, noUnit, poolsHeld } from "./model";
 
 export interface UnitState {
@@ -22,7 +23,7 @@ export interface HeapState {
     releasable: number;
 }
 
-/** The state before the blocks of a device are read. */
+/** The state before a device's blocks are read. */
 export function emptyHeap(tick: number): HeapState {
     return {
         tick,
@@ -40,7 +41,7 @@ export function emptyHeap(tick: number): HeapState {
 export function heapAt(model: DeviceModel, tick: number): HeapState {
     const { blocks, units } = model;
     const live = model.live.at(tick);
-    const states = new Array<UnitState | undefined>(units.count); // by unit
+    const states = new Array<UnitState | undefined>(units.count); // indexed by unit
     const spans = model.spanBlock.length > 0;
     const poolHeld = poolsHeld(model, tick);
     const heap: HeapState = {
@@ -111,7 +112,7 @@ export function holesOf(model: DeviceModel, state: UnitState): [offset: number, 
     return holes;
 }
 
-/** Bytes of live blocks per stack; of stacks that have any. */
+/** Bytes of live blocks per stack. Stacks without live blocks are left out. */
 export function liveByStack(model: DeviceModel, heap: HeapState): Map<number, number> {
     const { stack, size } = model.blocks;
     const bytes = new Float64Array(mostStack(model, heap) + 1);
@@ -120,7 +121,8 @@ export function liveByStack(model: DeviceModel, heap: HeapState): Map<number, nu
 }
 
 /**
- * The highest stack of a live block: sums by stack fit into an array, which is faster than a map.
+ * The highest stack number of a live block. With it, sums per stack fit into an array, which is
+ * faster than a map.
  */
 export function mostStack(model: DeviceModel, heap: HeapState): number {
     let most = 0;

@@ -1,12 +1,13 @@
-// The lines whose blocks prevent free memory from being released. The free bytes of a segment, or
-// of a page of an expandable one, are divided among its blocks in proportion to their bytes there.
-// This is computed and rounded as held_open_bytes in analyzer/analysis/verdict/culprits.h.
+// Divides free memory that cannot be released among the source lines whose blocks prevent it. The
+// free bytes of a segment, or of a page of an expandable segment, are divided among its blocks in
+// proportion to their bytes there. analyzer/analysis/verdict/culprits.h (held_open_bytes) computes
+// and rounds in the same way.
 import { type HeapState, mostStack, someOf, type UnitState } from "./heap";
 import type { DeviceModel } from "./model";
 
 /**
- * Calls back with whole bytes that add up to `state.free`; of what only its pool keeps, nobody has
- * any.
+ * Calls `give` with whole bytes that add up to `state.free`. A unit without blocks, kept only by
+ * its pool, gives nothing.
  */
 export function shareOut(
     model: DeviceModel,
@@ -19,7 +20,7 @@ export function shareOut(
     const { blocks, used, free } = state;
     if (free <= 0 || used <= 0) return;
     let left = free;
-    // By address; parts are cut to whole bytes and the last block has the rest.
+    // In order of address. Parts are rounded down to whole bytes and the last block gets the rest.
     for (let i = 0; i < blocks.length; ++i) {
         const block = blocks[i];
         const within = Math.max(
@@ -34,8 +35,8 @@ export function shareOut(
 }
 
 /**
- * Bytes of held-open holes per stack. They add up to the heap's `held`: what lies in units without
- * a block, which only their private pool keeps, is stack 0's.
+ * Free bytes that cannot be released, per stack. They add up to the heap's `held`. Stack 0 gets the
+ * units without blocks, which only their private pool keeps.
  */
 export function heldByStack(model: DeviceModel, heap: HeapState): Map<number, number> {
     const { stack } = model.blocks;
@@ -47,7 +48,7 @@ export function heldByStack(model: DeviceModel, heap: HeapState): Map<number, nu
     return someOf(bytes);
 }
 
-/** Of the heap's `held`, what is in units that no block is in: their private pool keeps them. */
+/** The part of the heap's `held` in units without blocks: only their private pool keeps them. */
 export function keptByPools(heap: HeapState): number {
     let bytes = 0;
     for (const { kept, blocks, free } of heap.units) if (kept && blocks.length === 0) bytes += free;

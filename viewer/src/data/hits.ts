@@ -1,6 +1,6 @@
-// Blocks of some stacks: how many the whole trace has, and which lie in a window. A pass over every
-// block takes longer than a frame, so counts per stack are made once, and a window is searched in
-// steps.
+// Blocks of selected stacks: their number in the whole trace, and those in a window. A pass over
+// every block takes longer than a frame. Counts per stack are therefore made once, and a window is
+// searched in steps.
 import type { DeviceModel } from "./model";
 import { upperBound } from "./upperbound";
 import { rowsInStep } from "./steps";
@@ -61,7 +61,10 @@ export interface Area {
     a1: number;
 }
 
-/** Calls back with every such block that lives in the window and reaches into its addresses. */
+/**
+ * Calls `visit` with every block of a wanted stack that is live in the window and overlaps its
+ * addresses.
+ */
 export function* visitHits(
     model: DeviceModel,
     area: Area,

@@ -1,5 +1,5 @@
-// The colours of blocks: each block gets one of a few kinds. For ten million blocks this takes
-// longer than a frame, so it is done in steps.
+// Colours of blocks: each block gets one of a few kinds. For ten million blocks this takes longer
+// than a frame, so it is done in steps.
 import { formatBytes, formatCount } from "./format";
 import { type DeviceModel, never } from "./model";
 import { phasesInSteps } from "./phases";
@@ -9,18 +9,18 @@ import { finish, rowsInStep } from "./steps";
 export type ColourBy = "state" | "age" | "phase" | "stream" | "pool" | "stack";
 export const colourings: readonly ColourBy[] = ["state", "age", "phase", "stream", "pool", "stack"];
 
-export const mostKinds = 8; // colours that a reader can distinguish; the rest is "others"
+export const mostKinds = 8; // a reader can distinguish this many colours; the rest is "others"
 
 export interface Kinds {
     names: string[]; // at most mostKinds, then "others" if there are more
-    of: Uint8Array; // per block
+    of: Uint8Array; // one per block
 }
 
 type Steps<T> = Generator<void, T>;
 
-// A block's kind is told by its value in a column: a table has the key of each value, a place among
-// `keys` names; of values beyond the table it is 0. The keys that hold most (bytes x time) get a
-// name each, the others share one.
+// Computes kinds from a column. `table` maps a block's value to a key below `keys`. Values beyond
+// the table have the key 0. The keys with the most bytes x time get a name each. All other keys
+// share one name.
 function* largest(
     model: DeviceModel,
     column: ArrayLike<number>,
@@ -69,8 +69,8 @@ function* largest(
     return { names, of };
 }
 
-// The keys with the largest weights, largest first, and how many have any. There may be a name for
-// each of many thousand steps: they are not sorted.
+// Returns the keys with the largest weights, largest first, and the number of keys with any weight.
+// Sorting would be slow: there can be many thousand keys, for example one per step.
 function heaviest(weights: Float64Array): [shown: number[], some: number] {
     const shown: number[] = [];
     let some = 0;
@@ -108,7 +108,7 @@ function* byAge(model: DeviceModel): Steps<Kinds> {
     for (let from = 0; from < count; from += rowsInStep) {
         const to = Math.min(count, from + rowsInStep);
         for (let row = from; row < to; ++row) {
-            // some wait beyond the end
+            // a block may wait until after the end of the trace
             const lived = (end[row] < lastTick ? end[row] : lastTick) - start[row];
             of[row] =
                 freed[row] === never
@@ -130,11 +130,11 @@ function* byAge(model: DeviceModel): Steps<Kinds> {
 
 function byPool(model: DeviceModel): Steps<Kinds> {
     const { blocks, units } = model;
-    const [outside, small, large] = [0, 1, 2]; // then private pools
+    const [outside, small, large] = [0, 1, 2]; // private pools follow from 3 on
     const keys = Uint32Array.from(units.pool, (pool, at) =>
         pool > 0 ? pool + 2 : units.small[at] === 1 ? small : large,
     );
-    // Blocks outside of all units have a number beyond them.
+    // Blocks outside all units have a number beyond the table, so they get the key 0.
     return largest(model, blocks.unit, keys, model.pools.length + 2, (key) =>
         key === outside
             ? "outside of segments"
@@ -152,14 +152,15 @@ function* byPhase(model: DeviceModel): Steps<Kinds> {
         head: { phase_lanes, phase_names },
         blocks,
     } = model;
-    // Each of hundreds of steps would be a kind: where the program marked phases, steps are one.
+    // Steps count as one kind if the program marked phases. Otherwise each of hundreds of steps
+    // would be a kind.
     const stepLane = phase_lanes.length > 1 ? phase_lanes.indexOf("steps") : -1;
     const [none, step, names] = [0, 1, 2];
     const keys = Uint32Array.from(phases.name, (name, phase) =>
         phases.lane[phase] === stepLane ? step : names + name,
     );
     const found = yield* phasesInSteps(phases, blocks.start);
-    // No phase, -1, is beyond all of them as a number without a sign.
+    // "No phase" (-1) becomes the largest unsigned number, beyond the table.
     return yield* largest(
         model,
         new Uint32Array(found.buffer),
@@ -175,7 +176,7 @@ function* byPhase(model: DeviceModel): Steps<Kinds> {
 }
 
 function byStack(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
-    // Stacks that lead to the same line are one kind.
+    // Stacks that the report names by the same line are one kind.
     const lines = new Map<string, number>();
     const labels: string[] = [];
     const lineOf = new Uint32Array(stacks.count);
@@ -191,7 +192,10 @@ function byStack(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
     return largest(model, model.blocks.stack, lineOf, labels.length, (key) => labels[key]);
 }
 
-/** Steps of well below 10 ms each. null for "state", which is the pictures' own. */
+/**
+ * Computes kinds in steps well below 10 ms each. Returns null for "state", which the pictures draw
+ * without kinds.
+ */
 export function kindsInSteps(
     model: DeviceModel,
     stacks: Stacks,
@@ -221,7 +225,7 @@ export function kindsInSteps(
     }
 }
 
-/** All at once. */
+/** Computes all kinds at once. */
 export function kindsOf(model: DeviceModel, stacks: Stacks, by: ColourBy): Kinds | null {
     const steps = kindsInSteps(model, stacks, by);
     return steps && finish(steps);

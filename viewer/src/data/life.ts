@@ -1,21 +1,22 @@
-// The life of one block: allocated, freed, reusable; the blocks before and after it in its bytes.
+// The life of one block: when it was allocated, freed and reusable, and which blocks used its bytes
+// before and after.
 import { type DeviceModel, never } from "./model";
 import { upperBound } from "./upperbound";
 
 export interface Life {
     block: number;
     born: number; // ticks
-    freed: number; // never = still held
-    reusable: number; // > freed while other streams may still use it
+    freed: number; // never = still live at the end
+    reusable: number; // later than `freed` if other streams may still use the memory
     before: number[]; // the latest blocks that ended before and shared bytes, latest first
-    after: number[]; // the first blocks that began afterwards on its bytes, earliest first
-    moreBefore: boolean; // there are more than `before` has
+    after: number[]; // the first blocks allocated afterwards on its bytes, earliest first
+    moreBefore: boolean; // there are more than in `before`
     moreAfter: boolean;
-    searched: boolean; // false: stopped before the end of the trace
+    searched: boolean; // false: the search stopped before the end of the trace
 }
 
 const mostNeighbours = 5;
-const mostRows = 3_000_000; // looked at, in each direction
+const mostRows = 3_000_000; // searched in each direction
 
 export function lifeOf(model: DeviceModel, block: number): Life {
     const { blocks } = model;
@@ -55,7 +56,7 @@ export function lifeOf(model: DeviceModel, block: number): Life {
     return life;
 }
 
-/** A window that shows a whole life with room around it. */
+/** A window that shows a block's whole life, with some room around it. */
 export function lifeWindow(
     model: DeviceModel,
     block: number,

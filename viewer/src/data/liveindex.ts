@@ -1,20 +1,20 @@
-// Which blocks are live at a time, or at any time of an interval: checkpoints of the live set every
-// so many blocks, and a scan from the nearest. Blocks are sorted by start; live = start <= t < end.
+// Finds the blocks that are live at a time, or at any time of an interval. Every `stride` blocks
+// there is a checkpoint of the live blocks. A query starts at a checkpoint and scans the rows after
+// it. Blocks are sorted by start; live means start <= t < end.
 //
-// A checkpoint would hold every long-lived block, and with many of them all checkpoints together
-// would be many times the blocks. So checkpoints are the leaves of a binary tree, and a block is in
-// the few nodes that cover the checkpoints in its life: at most twice the depth, mostly one or
-// none.
+// If every checkpoint listed all long-lived blocks, the checkpoints would be many times as large as
+// the blocks. Therefore the checkpoints are the leaves of a binary tree. A block is stored in the
+// few nodes that cover the checkpoints in its life: at most twice the depth, mostly one or none.
 
 import { finish, rowsInStep } from "./steps";
 
 export class LiveIndex {
     private readonly stride: number;
-    // a power of two; node 1 is the root, leaf of point p = leaves + p
+    // A power of two. Node 1 is the root. The leaf of checkpoint p is leaves + p.
     private readonly leaves: number;
-    private readonly firsts: Uint32Array; // of each node into ids
+    private readonly firsts: Uint32Array; // start of each node's rows in `ids`
     private readonly ids: Uint32Array;
-    private readonly sorted = new Map<number, Uint32Array>(); // nodes by offset
+    private readonly sorted = new Map<number, Uint32Array>(); // rows of a node, sorted by offset
 
     constructor(
         private readonly start: Uint32Array,
@@ -28,7 +28,7 @@ export class LiveIndex {
         let leaves = 1;
         while (leaves < points) leaves *= 2;
         this.leaves = leaves;
-        // Blocks that live at a checkpoint behind their own row, with the last one of these.
+        // Blocks that are live at a later checkpoint than their own, with the last such checkpoint.
         let rows = new Uint32Array(1024);
         let lasts = new Uint32Array(1024);
         let found = 0;
@@ -68,19 +68,19 @@ export class LiveIndex {
         this.ids = ids;
     }
 
-    /** Rows live at some time of [from, to], ascending. */
+    /** Rows that are live at some time of [from, to], ascending. */
     between(from: number, to: number): Uint32Array {
         return finish(this.betweenInSteps(from, to));
     }
 
-    /** The same in steps of about a millisecond. */
+    /** Like between(), in steps of about a millisecond. */
     *betweenInSteps(from: number, to: number): Generator<void, Uint32Array> {
         const { end, stride, leaves, firsts, ids } = this;
         const begin = this.firstAfter(from);
         const last = this.firstAfter(to);
-        // Rows before `begin` start at or before `from`: the live ones of them come from the last
-        // checkpoint taken at or before `from` and the rows after it. The checkpoint behind `begin`
-        // would miss what ended between the two.
+        // Rows before `begin` start at or before `from`. Those still live come from the last
+        // checkpoint at or before `from` and from the rows after that checkpoint. A later
+        // checkpoint would miss blocks that ended between `from` and its time.
         const base = Math.floor((begin - 1) / stride);
         let most = last - begin;
         if (base >= 0) {
@@ -90,11 +90,11 @@ export class LiveIndex {
             }
         }
         let rows = new Uint32Array(most);
-        let spare: Uint32Array<ArrayBuffer> | null = null; // for merging
+        let spare: Uint32Array<ArrayBuffer> | null = null; // buffer for merging
         let found = 0;
         if (base >= 0) {
-            // The rows of each node ascend, and the nodes are mostly the larger the higher they
-            // are: merged one by one.
+            // Merge the nodes' rows one by one. The rows of each node are sorted, and higher nodes
+            // are mostly larger.
             for (let node = leaves + base; node > 0; node >>= 1) {
                 const [first, behind] = [firsts[node], firsts[node + 1]];
                 if (first === behind) continue;
@@ -129,9 +129,9 @@ export class LiveIndex {
     }
 
     /**
-     * The row that is live at a time and has `at` in [offset, offset + size); -1 = none. For rows
-     * that do not overlap while both live. Looks at a few rows of each node and at those behind a
-     * checkpoint.
+     * Returns the row that is live at `time` and has `at` in [offset, offset + size); -1 = none.
+     * Rows must not overlap while both are live. Looks at a few rows of each node and at the rows
+     * after a checkpoint.
      */
     find(time: number, at: number, offset: ArrayLike<number>, size: ArrayLike<number>): number {
         const { end, stride, leaves } = this;
@@ -155,8 +155,8 @@ export class LiveIndex {
         return -1;
     }
 
-    // A node's rows all live at its checkpoints, so none overlaps another. Sorted when first asked
-    // for.
+    // All rows of a node are live at its checkpoints, so they do not overlap. They are sorted at
+    // first use.
     private byOffset(node: number, offset: ArrayLike<number>): Uint32Array {
         let rows = this.sorted.get(node);
         if (!rows) {
@@ -172,7 +172,7 @@ export class LiveIndex {
         return this.between(time, time);
     }
 
-    /** How many rows start in (from, to]: a cheap measure of how much an interval holds. */
+    /** Number of rows that start in (from, to]: a cheap estimate of an interval's work. */
     startsIn(from: number, to: number): number {
         return this.firstAfter(to) - this.firstAfter(from);
     }
@@ -188,7 +188,7 @@ export class LiveIndex {
         return low;
     }
 
-    // The last checkpoint whose time is before `end`.
+    // The last checkpoint before the time `end`.
     private lastPoint(end: number, points: number): number {
         let low = 0;
         let high = points;
@@ -207,7 +207,7 @@ function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
     return larger;
 }
 
-// The fewest nodes that cover the leaves first .. last.
+// Calls back with the smallest set of nodes that covers the leaves first to last.
 function forNodes(
     leaves: number,
     first: number,

@@ -9,10 +9,10 @@ export type Measure = "holes" | "live" | "churn" | "growth";
 export const measures: readonly Measure[] = ["holes", "live", "churn", "growth"];
 
 export interface StackSums {
-    sums: Map<number, number>; // > 0 each
+    sums: Map<number, number>; // only values above 0
     total: number;
-    shrunk: Map<number, number>; // growth only: stacks with less memory, by how much
-    blocks: () => Map<number, number>; // the number of blocks, counted on request
+    shrunk: Map<number, number>; // growth only: bytes that a stack lost
+    blocks: () => Map<number, number>; // number of blocks per stack, counted on request
 }
 
 export const noSums: StackSums = {
@@ -29,7 +29,10 @@ export function measuresWindow(measure: Measure, mark: number): boolean {
 
 let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums } | null = null;
 
-/** The bytes of all blocks that were allocated in (from, to]; kept while only the cursor moves. */
+/**
+ * Bytes of all blocks that were allocated in (from, to]. The result is reused while only the cursor
+ * moves.
+ */
 function churn(model: DeviceModel, from: number, to: number): StackSums {
     if (lastChurn?.model === model && lastChurn.from === from && lastChurn.to === to) {
         return lastChurn.result;
@@ -38,7 +41,7 @@ function churn(model: DeviceModel, from: number, to: number): StackSums {
     const [first, last] = [upperBound(start, from), upperBound(start, to)];
     let most = 0;
     for (let row = first; row < last; ++row) if (stack[row] > most) most = stack[row];
-    // There may be millions of blocks: a map would take a second.
+    // Arrays, because there may be millions of blocks: a map would take a second.
     const bytes = new Float64Array(most + 1);
     const counts = new Uint32Array(most + 1);
     for (let row = first; row < last; ++row) {
@@ -78,7 +81,7 @@ let lastMark: { model: DeviceModel; tick: number; live: Uint32Array; bytes: Floa
 
 /**
  * Live bytes at the later of two times minus those at the earlier one. The sums at the mark are
- * kept while only the cursor moves.
+ * reused while only the cursor moves.
  */
 function growth(model: DeviceModel, heap: HeapState, mark: number, cursor: number): StackSums {
     if (lastMark?.model !== model || lastMark.tick !== mark) {

@@ -1,5 +1,5 @@
 // One device in memory: columns of blocks and of release units (segments, or pages of expandable
-// ones), bins and map planes. Times are ticks of header.tick_ns, sizes and offsets bytes.
+// segments), bins and map planes. Times are ticks of header.tick_ns. Sizes and offsets are bytes.
 import { type Blocks, blockLayout, blocksOf, emptyBlocks, noUnit, placeBlocks } from "./blocks";
 import type { Columns } from "./columns";
 import type { Card, DeviceHeader } from "./header";
@@ -16,12 +16,14 @@ export interface Units {
     end: ArrayLike<number>;
     offset: Float64Array;
     size: ArrayLike<number>;
-    pool: ArrayLike<number>; // 0 = the default one
+    pool: ArrayLike<number>; // 0 = the default pool
     stream: ArrayLike<number>;
-    small: ArrayLike<number>; // 1 = of the pool's class for small blocks
+    small: ArrayLike<number>; // 1 = in the pool for small blocks
 }
 
-/** Ticks at which a private pool begins to release its segments and to keep them again, in turn. */
+/**
+ * Ticks at which a private pool allows the release of its segments and forbids it again, in turn.
+ */
 export interface PoolHistory {
     name: string;
     changes: number[];
@@ -51,34 +53,35 @@ export interface MapPlanes {
 export interface DeviceModel {
     head: DeviceHeader;
     lastTick: number;
-    complete: boolean; // false: blocks are still being read, and there is none here
+    complete: boolean; // false: blocks are still being read, so the columns are empty
     bins: Bins;
     map: MapPlanes;
     units: Units;
     blocks: Blocks;
-    spanBlock: Uint32Array; // blocks over several units: ascending, with the further unit each
+    spanBlock: Uint32Array; // blocks that span several units: ascending, one row per further unit
     spanUnit: Uint32Array;
     live: LiveIndex;
     phases: Phases;
     curves: Curves;
-    others: { time: ArrayLike<number>; bytes: ArrayLike<number> }; // from a tick on, up to the next
-    pools: PoolHistory[]; // by units.pool
+    // each value is valid from its tick to the next
+    others: { time: ArrayLike<number>; bytes: ArrayLike<number> };
+    pools: PoolHistory[]; // indexed by units.pool
 }
 
-/** Memory of other holders at a time: the context, libraries beside the pool, other processes. */
+/** Memory used outside the pool at a time: the CUDA context, other libraries, other processes. */
 export function othersAt(model: DeviceModel, tick: number): number {
     const after = upperBound(model.others.time, tick);
     return after > 0 ? model.others.bytes[after - 1] : 0;
 }
 
-/** Per pool whether it keeps its segments at a time, empty or not. */
+/** Per pool: whether it prevents the release of its empty segments at a time. */
 export function poolsHeld(model: DeviceModel, tick: number): Uint8Array {
     return Uint8Array.from(model.pools, ({ changes }, pool) =>
         pool > 0 && upperBound(changes, tick) % 2 === 0 ? 1 : 0,
     );
 }
 
-/** The packs whose names end with these draw a device before its blocks are read. */
+/** Packs whose names end like this are enough to draw a device before its blocks are read. */
 export const overviewPacks = ["bins", "map", "units", "phases", "curve_times", "curves", "others"];
 
 export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): DeviceModel {
@@ -122,7 +125,7 @@ export function withBlocks(overview: DeviceModel, blocks: Blocks, spans: Columns
     };
 }
 
-/** All at once, from all packs of a device. */
+/** Builds the model at once, from all packs of a device. */
 export function makeModel(head: DeviceHeader, packs: Map<string, Columns>): DeviceModel {
     const overview = makeOverview(head, packs);
     const parts = head.packs.filter(({ id }) => id.includes("-blocks-"));
@@ -144,7 +147,7 @@ function packNamed(packs: Map<string, Columns>): (name: string) => Columns {
     };
 }
 
-/** Calls back with every unit that the block touches, in ascending order of address. */
+/** Calls `visit` with every unit that the block overlaps, in ascending order of address. */
 export function forUnits(model: DeviceModel, block: number, visit: (unit: number) => void): void {
     const unit = model.blocks.unit[block];
     if (unit === noUnit) return;
@@ -161,14 +164,14 @@ export function forUnits(model: DeviceModel, block: number, visit: (unit: number
 }
 
 /**
- * The cursor for the state of a card. A retry shows the state before its block, one tick earlier.
- * If several events share a tick, the state is the one after all of them.
+ * The cursor position for a card. A retry shows the state before its block, one tick earlier. If
+ * several events share a tick, the state is the one after all of them.
  */
 export function cardTick(head: DeviceHeader, card: Card): number {
     return Math.max(0, Math.floor(card.time_ns / head.tick_ns) - (card.kind === "retry" ? 1 : 0));
 }
 
-/** The traced process's address at an offset of the axis. */
+/** The address in the traced process at an offset of the axis. */
 export function addressAt(head: DeviceHeader, offset: number): bigint {
     let found = 0;
     for (let i = 0; i < head.axis.length && head.axis[i][2] <= offset; ++i) found = i;

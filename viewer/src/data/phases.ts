@@ -1,4 +1,4 @@
-// Steps and the phases that the program marked, in lanes: columns by ascending start.
+// Steps and program-marked phases, in lanes. The columns are sorted by start.
 import type { Columns } from "./columns";
 import { upperBound } from "./upperbound";
 
@@ -21,7 +21,7 @@ export function readPhases(columns: Columns): Phases {
     };
 }
 
-/** What is true from each of ascending ticks on until the next; -1 = nothing. */
+/** A value that changes at ascending ticks and holds until the next one; -1 = none. */
 interface Course {
     at: Float64Array;
     phase: Int32Array;
@@ -34,7 +34,7 @@ interface PhaseIndex {
 
 const indexes = new WeakMap<Phases, PhaseIndex>();
 
-// Made once: a file may hold a hundred thousand phases, and each of them may be open to the end.
+// Made once per file: there may be a hundred thousand phases, all of them open until the end.
 function indexOf(phases: Phases): PhaseIndex {
     let index = indexes.get(phases);
     if (!index) {
@@ -52,7 +52,8 @@ function indexOf(phases: Phases): PhaseIndex {
     return index;
 }
 
-// Of one lane: the latest start that is still open. Starts ascend, so the open ones are a stack.
+// For one lane: at each tick the open phase with the latest start. Starts ascend, so the open
+// phases form a stack.
 function courseOf(phases: Phases, rows: number[]): Course {
     const at: number[] = [];
     const phase: number[] = [];
@@ -82,7 +83,7 @@ function courseOf(phases: Phases, rows: number[]): Course {
     return { at: Float64Array.from(at), phase: Int32Array.from(phase) };
 }
 
-// `inner` where it has a phase, `outer` elsewhere.
+// Takes `inner` where it has a phase and `outer` elsewhere.
 function over(outer: Course, inner: Course): Course {
     const at = new Float64Array(outer.at.length + inner.at.length);
     const phase = new Int32Array(at.length);
@@ -104,20 +105,20 @@ function atTick({ at, phase }: Course, tick: number): number {
 }
 
 /**
- * The innermost phase open at a tick: the highest lane (steps are the lowest), then the latest
- * start; -1 = none.
+ * The innermost phase open at a tick: in the highest lane (steps are the lowest), the one with the
+ * latest start; -1 = none.
  */
 export function phaseAt(phases: Phases, tick: number): number {
     return atTick(indexOf(phases).innermost, tick);
 }
 
-/** The same in one lane. */
+/** Like phaseAt(), for one lane. */
 export function phaseInLane(phases: Phases, lane: number, tick: number): number {
     const course = indexOf(phases).lanes[lane];
     return course ? atTick(course, tick) : -1;
 }
 
-/** phaseAt() of ascending `ticks`, in one pass and in steps of about a millisecond. */
+/** phaseAt() for ascending `ticks`, in one pass and in steps of about a millisecond. */
 export function* phasesInSteps(phases: Phases, ticks: Uint32Array): Generator<void, Int32Array> {
     const { at, phase } = indexOf(phases).innermost;
     const found = new Int32Array(ticks.length).fill(-1);

@@ -1,4 +1,4 @@
-// The processes of a job: what each is called, and where they lie in the strip that shows them all.
+// The processes of a job: their names, and their places in the strip that shows all of them.
 import { formatBytes, formatCount, formatTime } from "./format";
 import type { DeviceHeader, Header, Rank } from "./header";
 import type { Cell, TableData } from "./rows";
@@ -18,16 +18,19 @@ export function rankLabel(row: Rank): string {
     return parts.filter((part) => part).join(" · ");
 }
 
-/** What runs on a device: the program and the process. */
+/** Names what runs on a device: the program and the process. */
 export function processTitle({ processes }: Header, { process }: DeviceHeader): string {
     return [processes[process].title, processes[process].process]
         .filter((part) => part)
         .join(" · ");
 }
 
-/** How many processes the file has completely, and how many as one line. */
+/**
+ * Says how many processes are in the file in full, how many only as one line, and how many are
+ * unreadable.
+ */
 export function ranksText({ ranks, processes, unreadable }: Header): string {
-    // a process has a row per device
+    // a process has one row per device
     const counted = (rows: Rank[]): number => new Set(rows.map(({ command }) => command)).size;
     const all = counted(ranks);
     const lines = all - processes.length;
@@ -44,8 +47,8 @@ export function ranksText({ ranks, processes, unreadable }: Header): string {
 }
 
 export interface Slots {
-    width: number; // of one row, in pixels
-    first: number; // where the first begins
+    width: number; // width of one row in pixels
+    first: number; // where the first row begins
 }
 
 const widest = 150;
@@ -54,7 +57,10 @@ export function slotsOf(count: number, width: number): Slots {
     return { width: Math.min(widest, width / Math.max(1, count)), first: 0 };
 }
 
-/** What a column of pixels shows: where several rows share it, the one to look at first. */
+/**
+ * The row to show where rows from..to-1 share a column of pixels: OOM first, then retries, then the
+ * highest peak.
+ */
 export function worstOf(ranks: Rank[], from: number, to: number): number {
     const severity = ({ ooms, retries, peak_reserved }: Rank): [number, number] => [
         ooms > 0 ? 2 : retries > 0 ? 1 : 0,
@@ -81,14 +87,14 @@ export function rankAt(ranks: Rank[], width: number, x: number): number {
 }
 
 /**
- * How full the row's device was at most, 0 to 1; where its capacity is not known, against the
- * fullest of all.
+ * How full the row's device was at its peak, 0 to 1. Without a known capacity, relative to `most`,
+ * the highest peak of all rows.
  */
 export function fillOf({ peak_reserved, capacity }: Rank, most: number): number {
     return Math.min(1, peak_reserved / Math.max(1, capacity ?? most));
 }
 
-/** All processes, and what could not be read, as tables. */
+/** All processes, and the files that could not be read, as tables. */
 export function rankTables({ ranks, devices, unreadable }: Header): TableData[] {
     const bytes = (name: string): TableData["columns"][0] => ({ name, show: formatBytes });
     const time = (name: string): TableData["columns"][0] => ({ name, show: formatTime });

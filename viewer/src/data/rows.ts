@@ -1,12 +1,13 @@
-// A table as plain values: sorted by any column, as text to copy, as CSV.
+// A table as plain values: sorted by any column, copied as text, or saved as CSV.
 import { formatCount } from "./format";
 
 export type Cell = string | number | null;
 
 export interface TableColumn {
     name: string;
-    show?: (value: number) => string; // how a number is shown; copied and saved as it is
-    adds?: boolean; // its numbers can be added up
+    // how a number is displayed; copies and files have the plain number
+    show?: (value: number) => string;
+    adds?: boolean; // whether a sum of the numbers makes sense
 }
 
 export interface TableData {
@@ -15,7 +16,7 @@ export interface TableData {
     rows: Cell[][];
 }
 
-/** Rows in order of a column; numbers before text, nothing last, equal ones as they were. */
+/** Rows sorted by a column: numbers before text, empty cells last. Equal rows keep their order. */
 export function sortedRows(rows: Cell[][], column: number, descending: boolean): Cell[][] {
     const rank = (value: Cell): number =>
         value === null || value === "" ? 2 : typeof value === "number" ? 0 : 1;
@@ -39,10 +40,7 @@ export function shownCell(data: TableData, column: number, value: Cell): string 
         : value;
 }
 
-/**
- * How many rows there are, and of those that are not among the first `shown` how much they are in
- * all.
- */
+/** Says how many rows there are, and the sum of the rows that are not among the first `shown`. */
 export function rowsText(data: TableData, rows: Cell[][], shown: number): string {
     const all = `${formatCount(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
     if (rows.length <= shown) return all;
@@ -56,18 +54,19 @@ export function rowsText(data: TableData, rows: Cell[][], shown: number): string
     );
 }
 
-// A name from a trace must stay text in a spreadsheet as well.
+// A name from a trace must not become a formula in a spreadsheet.
 function csvCell(value: Cell): string {
     if (value === null) return "";
     if (typeof value === "number") return String(value);
-    return `"${harmless(value).replace(/"/g, '""')}"`; // quoted, as some spreadsheets separate by semicolons
+    // quoted, because some spreadsheets separate columns by semicolons
+    return `"${harmless(value).replace(/"/g, '""')}"`;
 }
 
 function harmless(text: string): string {
     return /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text;
 }
 
-/** RFC 4180, with exact numbers. */
+/** CSV after RFC 4180, with exact numbers. */
 export function csvText(data: TableData, rows: Cell[][]): string {
     return (
         [data.columns.map((column) => column.name), ...rows]
@@ -76,7 +75,7 @@ export function csvText(data: TableData, rows: Cell[][]): string {
     );
 }
 
-/** Separated by tabs, as spreadsheets take it from the clipboard. */
+/** Text separated by tabs, as spreadsheets expect it in the clipboard. */
 export function copyText(data: TableData, rows: Cell[][]): string {
     const plain = (value: Cell): string =>
         typeof value === "string"

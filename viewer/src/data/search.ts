@@ -1,16 +1,17 @@
-// What a person types to find frames: text, or /a regular expression/. Case does not matter.
+// Search text that a person types to find frames: plain text or /a regular expression/. Case does
+// not matter.
 
 /** `hits` has a 1 for each name that matches. */
 export type SearchAnswer = { hits: Uint8Array } | { problem: string };
 
-/** Looks for regular expressions beside the page. */
+/** Searches with regular expressions outside the page's thread. */
 export interface ExpressionSearch {
-    /** Ends an earlier search, which then has no answer. */
+    /** Starts a search. An earlier search ends without an answer. */
     find(names: readonly string[], source: string, done: (answer: SearchAnswer) => void): void;
     stop(): void;
 }
 
-/** The expression between the slashes; null for text. */
+/** The expression between the slashes, or null for plain text. */
 export function expressionOf(query: string): string | null {
     return /^\/(.+)\/i?$/.exec(query.trim())?.[1] ?? null;
 }
@@ -20,7 +21,7 @@ export function findText(names: readonly string[], text: string): Uint8Array {
     return Uint8Array.from(names, (name) => Number(name.toLowerCase().includes(wanted)));
 }
 
-/** May run for ever: some expressions try a number of ways that doubles with each letter. */
+/** May run for ever: the time of some expressions doubles with each letter. */
 export function findExpression(names: readonly string[], source: string): SearchAnswer {
     try {
         const expression = new RegExp(source, "i");

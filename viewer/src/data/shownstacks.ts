@@ -1,4 +1,4 @@
-// The call tree that is drawn: whole, or with the frames of libraries folded.
+// The call tree as it is drawn: in full, or with library frames folded.
 import { foldStacks, type FoldedStacks } from "./fold";
 import type { StackTables } from "./header";
 import { Stacks } from "./stacks";
@@ -15,17 +15,17 @@ export class ShownStacks {
         return fold ? this.folding().stacks : this.whole;
     }
 
-    /** The names of a tree. Those of the folded one begin with those of the whole one. */
+    /** The names of a tree. The folded tree's names begin with all names of the full tree. */
     names(fold: boolean): readonly string[] {
         return fold ? this.folding().fold.tables.strings : this.tables.strings;
     }
 
-    /** A node of the whole tree in the tree that is drawn. */
+    /** The drawn tree's node for a node of the full tree. */
     node(node: number, fold: boolean): number {
         return fold && node > 0 ? this.folding().fold.to[node] : node;
     }
 
-    /** Values of the whole tree's nodes, added up for the tree that is drawn. */
+    /** Values per node of the full tree, added up per node of the drawn tree. */
     sums(sums: Map<number, number>, fold: boolean): Map<number, number> {
         if (!fold) return sums;
         const { to } = this.folding().fold;
@@ -37,8 +37,8 @@ export class ShownStacks {
     }
 
     /**
-     * Per stack of the blocks, whether it is `node` of the tree that is drawn or called by it; null
-     * for no such node.
+     * Per stack of the full tree: whether it is, or is called by, `node` of the drawn tree. null if
+     * there is no such node.
      */
     andBelow(node: number, fold: boolean): Uint8Array | null {
         const tree = this.tree(fold);
@@ -47,7 +47,9 @@ export class ShownStacks {
         return fold ? Uint8Array.from(this.folding().fold.to, (at) => below[at]) : below;
     }
 
-    /** Per node of the tree that is drawn, whether it matches; `matches` are those of the whole. */
+    /**
+     * Per node of the drawn tree: whether it matches. `matches` has the answers for the full tree.
+     */
     matches(hits: Uint8Array, matches: Uint8Array, fold: boolean): Uint8Array {
         if (!fold) return matches;
         const { stacks, fold: folding } = this.folding();

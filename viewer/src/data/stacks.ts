@@ -1,5 +1,5 @@
 // The call tree of all stacks: labels, search, and sums for the icicle. A parent always has a
-// smaller number than its children, so one backward pass sums up and nothing recurses.
+// smaller number than its children, so one backward pass computes sums without recursion.
 import type { StackTables } from "./header";
 
 export interface StackBox {
@@ -11,8 +11,8 @@ export interface StackBox {
 }
 
 /**
- * Branches of the tree that are too thin for a box; their bytes are part of the boxes of their
- * callers.
+ * Branches of the tree that are too thin for a box. Their bytes are included in their callers'
+ * boxes.
  */
 export interface Thin {
     branches: number;
@@ -48,7 +48,7 @@ export class Stacks {
         return node > 0 && this.header.frames.python[this.header.stacks.frame[node]] === 1;
     }
 
-    /** "samples.py:33 SampleCache.add", in the report's words. */
+    /** "samples.py:33 SampleCache.add", as in reports. */
     label(node: number): string {
         const { frames, strings, stacks } = this.header;
         const known =
@@ -56,7 +56,7 @@ export class Stacks {
         return known || "no stack recorded";
     }
 
-    /** Path and line in full, for the details of a block. */
+    /** Full path and line, for the details of a block. */
     place(node: number): string {
         const { frames, strings, stacks } = this.header;
         const frame = stacks.frame[node];
@@ -64,20 +64,20 @@ export class Stacks {
         return frames.line[frame] > 0 ? `${file}:${frames.line[frame]}` : file;
     }
 
-    /** Innermost first, without the root. */
+    /** Frames from the innermost outwards, without the root. */
     frames(node: number): number[] {
         const list: number[] = [];
         for (let at = node; at > 0; at = this.header.stacks.parent[at]) list.push(at);
         return list;
     }
 
-    /** Python code of the user's own, not of a library. */
+    /** Whether the frame is Python code of the user, not of a library. */
     isOwn(node: number): boolean {
         const { frames, strings, stacks } = this.header;
         return this.isPython(node) && strings[frames.library[stacks.frame[node]]] === "";
     }
 
-    /** The frame a person looks for, as the report chooses it. */
+    /** The frame that names the stack in reports. */
     telling(node: number): number {
         const { parent, telling } = this.header.stacks;
         let at = node;
@@ -85,7 +85,9 @@ export class Stacks {
         return at;
     }
 
-    /** Per node, whether it or a caller matches; `hits` has a 1 for each matching string. */
+    /**
+     * Per node: whether it or one of its callers matches. `hits` has a 1 for each matching string.
+     */
     search(hits: Uint8Array): Uint8Array {
         const { frames, stacks } = this.header;
         const frameHits = Uint8Array.from(
@@ -99,7 +101,7 @@ export class Stacks {
         return matches;
     }
 
-    /** Per node whether it is `top` or called by it. */
+    /** Per node: whether it is `top` or called by it. */
     andBelow(top: number): Uint8Array {
         const below = new Uint8Array(this.count);
         below[top] = 1;
@@ -109,7 +111,7 @@ export class Stacks {
         return below;
     }
 
-    /** Boxes of the icicle, outermost on top; chains without branches become one box. */
+    /** Boxes of the icicle, outermost on top. Chains without branches become one box. */
     layout(sums: Map<number, number>, smallestShare: number): StackLayout {
         const { parent } = this.header.stacks;
         const values = new Float64Array(this.count);

@@ -1,9 +1,9 @@
-// Work on many rows in steps, so that a page can do other things in between.
+// Work on many rows in steps, so that the page stays responsive in between.
 
-/** Of the simplest work on a row; about a millisecond. */
+/** About a millisecond of the simplest work per row. */
 export const rowsInStep = 32_768;
 
-/** All steps at once. */
+/** Runs all steps at once. */
 export function finish<T>(steps: Generator<void, T>): T {
     for (;;) {
         const { done, value } = steps.next();
@@ -11,7 +11,7 @@ export function finish<T>(steps: Generator<void, T>): T {
     }
 }
 
-/** Calls back with 0 .. count - 1. */
+/** Calls `visit` with 0 to count - 1, in steps. */
 export function* each(count: number, visit: (at: number) => void): Generator<void, void> {
     for (let from = 0; from < count; from += rowsInStep) {
         const to = Math.min(count, from + rowsInStep);

@@ -1,5 +1,6 @@
-// Everything that happens between two times, exactly: memory over time in bins, and while which
-// units could not be released. The same rules as the writer's sweep over the whole trace.
+// Computes exactly what happens in a window: memory over time in bins, and the intervals in which a
+// unit could not be released. The rules are the same as in the C++ writer's sweep over the whole
+// trace.
 import { type Bins, type DeviceModel, forUnits, noUnit, poolsHeld } from "./model";
 import { each, finish } from "./steps";
 
@@ -8,7 +9,7 @@ export interface WindowSweep {
     to: number;
     blocks: Uint32Array; // live at some time of the window
     bins: Bins;
-    keptUnit: number[]; // intervals in which a unit was not releasable
+    keptUnit: number[]; // intervals in which a unit could not be released
     keptFrom: number[];
     keptTo: number[];
 }
@@ -29,7 +30,7 @@ export function emptyBins(count: number): Bins {
     };
 }
 
-// Of events at one tick, what gives memory back comes before what takes it.
+// Events of the same tick: those that free memory come before those that take memory.
 const enum Step {
     blockEnd,
     unitEnd,
@@ -39,7 +40,7 @@ const enum Step {
     blockFreed,
 }
 
-/** All at once; null when more than `limit` blocks start in the window. */
+/** Sweeps at once. Returns null if more than `limit` blocks start in the window. */
 export function sweepWindow(
     model: DeviceModel,
     from: number,
@@ -53,7 +54,7 @@ export function sweepWindow(
 
 const eventsInStep = 4096;
 
-/** The same in steps of a few milliseconds at most, however many blocks there are. */
+/** Sweeps in steps of a few milliseconds at most, for any number of blocks. */
 export function* sweepInSteps(
     model: DeviceModel,
     from: number,
@@ -62,7 +63,8 @@ export function* sweepInSteps(
 ): Generator<void, WindowSweep> {
     const { blocks, units } = model;
     const rows = yield* model.live.betweenInSteps(from, to);
-    // In the order of steps; sorted by time below, and events of one time keep this order.
+    // Collect the events in the order of `Step`. The stable sort by time below keeps this order
+    // within a tick.
     const changes = model.pools.reduce((sum, pool) => sum + pool.changes.length, 0);
     const most = rows.length * (blocks.freed === blocks.end ? 2 : 3) + units.count * 2 + changes;
     const steps = new Uint8Array(most);
@@ -108,7 +110,7 @@ export function* sweepInSteps(
     }
     const order = yield* orderByTime(times.subarray(0, count), Math.floor(from), to);
 
-    // The heap at `from`; what is live then comes first in the rows.
+    // Compute the heap at `from`. The rows that are live then come first in `rows`.
     const liveIn = new Int32Array(units.count);
     const keptSince = new Float64Array(units.count).fill(-1);
     let [requested, allocated, pending, reserved, releasable] = [0, 0, 0, 0, 0];
@@ -175,7 +177,7 @@ export function* sweepInSteps(
         keptSince[unit] = -1;
     };
     const releasableUnit = (unit: number): boolean => poolHeld[units.pool[unit]] === 0;
-    // Its last user is gone, or there is one again.
+    // The pool lost its last user, or got one again.
     const changePool = (pool: number, time: number): void => {
         poolHeld[pool] ^= 1;
         for (let unit = 0; unit < units.count; ++unit) {
@@ -262,7 +264,9 @@ export function* sweepInSteps(
     return sweep;
 }
 
-/** Positions of `times`, all in [from, to], ascending by time; equal ones stay in their order. */
+/**
+ * Positions of `times`, sorted by time. All times lie in [from, to]. Equal times keep their order.
+ */
 export function* orderByTime(
     times: Uint32Array,
     from: number,
@@ -274,7 +278,7 @@ export function* orderByTime(
     const bits = 11;
     const mask = 2 ** bits - 1;
     const counts = new Uint32Array(mask + 2);
-    // Least digits first.
+    // Radix sort, lowest digits first.
     for (let shift = 0; shift < 32 && (to - from) / 2 ** shift >= 1; shift += bits) {
         counts.fill(0);
         yield* each(times.length, (i) => ++counts[(((times[i] - from) >>> shift) & mask) + 1]);
@@ -288,7 +292,7 @@ export function* orderByTime(
     return order;
 }
 
-// What others use on the device is known in the bins of the whole trace only.
+// Memory of other processes is only known in the bins of the whole trace.
 function addOthers(model: DeviceModel, sweep: WindowSweep): void {
     const { bins, lastTick } = model;
     for (let i = 0; i < sweep.bins.count; ++i) {
@@ -298,7 +302,7 @@ function addOthers(model: DeviceModel, sweep: WindowSweep): void {
     }
 }
 
-/** The first bin of the whole trace with the most reserved, as the tick in its middle. */
+/** The middle of the first bin with the most reserved memory, in ticks. */
 export function peakTick(model: DeviceModel): number {
     const { reserved_max, count } = model.bins;
     let best = 0;

@@ -1,10 +1,10 @@
-// What is under the pointer, without looking at all that is live.
+// Finds what is under the pointer, without a pass over all live blocks.
 import type { UnitState } from "./heap";
 import type { DeviceModel } from "./model";
 
 let last: { model: DeviceModel; of: Iterable<number>; rows: Uint32Array } | null = null;
 
-/** Blocks by address; the last answer is kept. */
+/** Blocks sorted by address. The last result is cached. */
 export function byAddress(model: DeviceModel, of: Iterable<number>): Uint32Array {
     if (last?.model !== model || last.of !== of) {
         const { offset } = model.blocks;
@@ -14,8 +14,8 @@ export function byAddress(model: DeviceModel, of: Iterable<number>): Uint32Array
 }
 
 /**
- * The block at a point of the map; -1 = none. `pins`, by address, live at one time together and can
- * be hit within `slack` bytes, as they are drawn thicker than they are. Of several the smallest.
+ * The smallest block at a point of the map; -1 = none. `pins` are sorted by address and live at one
+ * common time. They are drawn thicker than they are, so they are hit within `slack` bytes.
  */
 export function blockUnder(
     model: DeviceModel,
@@ -42,7 +42,7 @@ export function blockUnder(
     return best;
 }
 
-/** The block of a unit at an offset of the axis, or the hole there. */
+/** The block of a unit at an offset of the axis, or the free range there. */
 export function partAt(
     model: DeviceModel,
     state: UnitState,

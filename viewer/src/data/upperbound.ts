@@ -1,6 +1,6 @@
 // Binary search in ascending columns.
 
-/** First position in ascending `values` whose value is above `limit`. */
+/** The first position in ascending `values` with a value above `limit`. */
 export function upperBound(values: ArrayLike<number>, limit: number): number {
     let low = 0;
     let high = values.length;

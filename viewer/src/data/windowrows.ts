@@ -1,5 +1,5 @@
-// The blocks of a window of the map as rows of a table: all of them, or of very many those that
-// hold most (bytes x time), with what that leaves out.
+// The blocks of a window of the map as rows of a table. If there are too many, only those with the
+// most bytes x time, and the count and bytes of the others.
 import { type Area, type BlockCount, visitHits } from "./hits";
 import type { DeviceModel } from "./model";
 import { finish } from "./steps";
@@ -10,7 +10,7 @@ export interface WindowRows {
     left: BlockCount;
 }
 
-// Weights that differ by less than a sixteenth are alike here, so that nothing has to be sorted.
+// Weights are grouped in classes that differ by a factor of 2^(1/16). So no sort is needed.
 const classes = 16 * 130;
 const classOf = (weight: number): number =>
     Math.min(classes - 1, Math.floor(16 * Math.log2(weight + 1)));
@@ -24,7 +24,8 @@ export function windowRows(model: DeviceModel, area: Area, most: number): Window
         classOf(size[row] * (Math.min(end[row], model.lastTick) - start[row] + 1));
     const counts = new Uint32Array(classes);
     const all = finish(visitHits(model, area, every, (row) => void ++counts[weightClass(row)]));
-    // From the heaviest class on down to the one that is taken in part.
+    // Take whole classes from the heaviest down. `last` is the class of which only `room` blocks
+    // are taken.
     let last = classes - 1;
     let room = most;
     while (last > 0 && counts[last] <= room) room -= counts[last--];

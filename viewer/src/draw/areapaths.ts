@@ -1,4 +1,4 @@
-// The stacked areas of memory over time as paths: for pictures without pixels.
+// The stacked areas of memory over time as paths, for SVG.
 import type { AreaData, AreaFrame } from "./areas";
 import { type Colours, hatched } from "./colours";
 import type { Layer } from "./surface";

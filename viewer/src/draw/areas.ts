@@ -1,5 +1,5 @@
-// The stacked areas of memory over time, column of pixels by column of pixels: each shows the mean
-// of its time, and edges share a pixel by area. As paths the same takes several times as long.
+// Draws the stacked areas of memory over time pixel by pixel. Each column shows the mean over its
+// time, and edges are anti-aliased by area. Drawing paths takes several times as long.
 import type { Bins } from "../data/model";
 import type { Colours } from "./colours";
 import { blended, pictureOf, pixelOfColour } from "./pixels";
@@ -11,7 +11,7 @@ export interface AreaFrame {
     top: number;
     bottom: number;
     most: number; // bytes at the top
-    capacity: number | null; // what others use hangs from here
+    capacity: number | null; // memory outside the pool is drawn downwards from here
 }
 
 export interface AreaData {
@@ -20,7 +20,7 @@ export interface AreaData {
     to: number;
 }
 
-/** `areas`: from below, each with its colour; an empty colour is the hatching of holes. */
+/** `areas`: from bottom to top, each with its colour. An empty colour means hatched. */
 export function drawAreas(
     layer: Layer,
     data: AreaData,
@@ -100,7 +100,7 @@ export function drawAreas(
                 false,
             );
         }
-        // The highest allocated of the column's time: what a mean alone would hide.
+        // The line shows the column's highest allocated memory, which the mean alone would hide.
         const line = Math.max(0, Math.min(rows - 1, rows - 1 - Math.floor(most * scale)));
         const previous = lastLine < 0 ? line : lastLine;
         for (let y = Math.min(line, previous); y <= Math.max(line, previous); ++y) {

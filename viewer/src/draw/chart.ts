@@ -1,5 +1,5 @@
-// Memory over time: the exact split of reserved memory as stacked areas, the capacity, other
-// holders from above, markers and phases. An area is the mean of a bin, the line is the bin's
+// Draws memory over time: reserved memory as stacked areas, the capacity, memory outside the pool
+// from above, markers and phases. An area shows the mean of a bin. The line shows the bin's
 // maximum.
 import { formatBytes, ticks } from "../data/format";
 import type { HeapState } from "../data/heap";
@@ -24,11 +24,11 @@ const top = markersHeight;
 
 export interface ChartData {
     bins: Bins;
-    from: number; // ticks of the bins' edges
+    from: number; // ticks at the edges of the bins
     to: number;
 }
 
-/** Reserved memory of a replay, laid over the recorded areas. */
+/** Reserved memory of a replay, drawn over the recorded areas. */
 export interface Overlay {
     name: string;
     times: Uint32Array;
@@ -36,7 +36,7 @@ export interface Overlay {
     endTick: number;
 }
 
-/** Where the lanes begin, and which is at a height of the chart; -1 = none. */
+/** The lane at a height of the chart; -1 = none. */
 export function laneAt(layer: Layer, model: DeviceModel, y: number): number {
     const lane = Math.floor((y - lanesTop(layer, model)) / laneHeight);
     return lane >= 0 && lane < model.head.phase_lanes.length ? lane : -1;
@@ -76,7 +76,7 @@ export function chartScale(model: DeviceModel): number {
     return ceiling ? Math.max(ceiling, most) : most * 1.05;
 }
 
-/** Where the areas are, and the pixel of a number of bytes. */
+/** The position of the areas, and the pixel of a number of bytes. */
 function chartFrame(
     layer: Layer,
     model: DeviceModel,
@@ -128,7 +128,7 @@ export function drawChart(
     drawTimes(layer, model.head.tick_ns, window, 0, colours);
 }
 
-// The capacity stands with the sizes at the left, where no curve is.
+// The capacity is labelled with the sizes at the left, where no curve is.
 function drawSizes(
     layer: Layer,
     most: number,
@@ -173,7 +173,7 @@ function drawSizes(
     context.fillText(formatBytes(capacity), plotLeft - 6, ceiling + 5);
 }
 
-// A memory fraction: the pool may have no more of the card than this.
+// Draws the memory fraction: the share of the card that the pool may use.
 function drawLimit(
     layer: Layer,
     limit: number,
@@ -219,7 +219,7 @@ function drawOverlay(
         context.stroke();
     }
     context.lineWidth = 1;
-    // At the left, where memory is low in most runs.
+    // At the left, because memory is low there in most runs.
     context.font = font(11, "bold");
     context.textAlign = "left";
     const text = fitText(
@@ -236,7 +236,7 @@ function drawOverlay(
     context.fillText(text, at, top + 15);
 }
 
-/** At the right, what is reserved at the cursor: the same split, of that one moment. */
+/** At the right: the split of reserved memory at the cursor. */
 export function drawSplit(
     layer: Layer,
     context: CanvasRenderingContext2D,
@@ -285,7 +285,7 @@ export function drawCursor(
     context.lineWidth = 1;
 }
 
-/** The second cursor, that growth is measured from. */
+/** Draws the second cursor: growth is measured from it. */
 export function drawMark(
     context: CanvasRenderingContext2D,
     x: number,

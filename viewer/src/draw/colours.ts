@@ -1,5 +1,5 @@
-// Colours of both themes. Hue is never alone: holes are hatched, pins have a halo, and the three
-// main colours differ in lightness as well.
+// Colours of both themes. Colours never differ in hue alone: free memory is hatched, blocks that
+// prevent its release have a halo, and the three main colours also differ in lightness.
 
 import { hatchName } from "./svg";
 
@@ -20,7 +20,7 @@ export interface Colours {
     pin: string;
     halo: string;
     mark: string; // search and selection
-    onMark: string; // text on it
+    onMark: string; // text on `mark`
     onHole: string;
     oom: string;
     retry: string;
@@ -28,7 +28,7 @@ export interface Colours {
     good: string; // a replayed curve
     kinds: string[]; // blocks by age, phase, stream, pool, stack
     otherKind: string;
-    freeKind: string; // reserved but not in use, where blocks are drawn by kind
+    freeKind: string; // free memory, where blocks are coloured by kind
 }
 
 export const light: Colours = {
@@ -94,7 +94,7 @@ export function rgb(colour: string): [number, number, number] {
 
 const patterns = new Map<string, CanvasPattern>();
 
-/** The hatching of holes, in device pixels. */
+/** The hatching of free memory, in device pixels. */
 export function hatched(
     context: CanvasRenderingContext2D,
     colours: Colours,

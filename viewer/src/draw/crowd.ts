@@ -1,6 +1,6 @@
-// Where more blocks than pixels lie side by side: one pass over them adds up what they cover of
-// each pixel, and the pixels are mixed by these shares. Rectangles would be drawn by the thousand
-// for nothing to be seen.
+// Draws units that have more blocks than pixels. One pass adds up how much of each pixel the blocks
+// cover, and each pixel mixes the colours by these shares. Thousands of rectangles would be slower
+// and look no better.
 import { LineCoverage } from "../data/coverage";
 import type { UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
@@ -37,7 +37,7 @@ function linesOf(length: number): {
     return known;
 }
 
-/** A unit with its blocks from left to right. */
+/** Draws a unit with its blocks from left to right. */
 export function drawCrowd(
     context: CanvasRenderingContext2D,
     ratio: number,

@@ -1,5 +1,5 @@
-// Stacks as an icicle (callers on top) or a flame (callers at the bottom), width = bytes. Draws
-// boxes that the data folder laid out.
+// Draws stacks as an icicle (callers on top) or a flame graph (callers at the bottom). Width is
+// bytes. stacks.ts computes the boxes.
 import { formatBytes } from "../data/format";
 import type { StackBox, Stacks } from "../data/stacks";
 import { type Colours, hatched } from "./colours";
@@ -10,7 +10,8 @@ export const rowHeight = 19;
 export function boxLabel(stacks: Stacks, box: StackBox, total: number, what: string): string {
     const bytes = formatBytes(Math.round(box.to - box.from));
     if (box.node === 0) return total > 0 ? `${what}  ${bytes}` : what;
-    // The innermost Python frames say most: they come first, their callers after, native ones last.
+    // Python frames come first because they say most, from the innermost to its callers. Native
+    // frames come last.
     const python = box.chain.filter((node) => stacks.isPython(node));
     const plain = box.chain.filter((node) => !stacks.isPython(node));
     const telling = stacks.telling(plain[0] ?? 0);
@@ -25,10 +26,10 @@ export function boxLabel(stacks: Stacks, box: StackBox, total: number, what: str
 export interface StackPicture {
     boxes: StackBox[];
     total: number;
-    what: string; // the label of the outermost box
+    what: string; // label of the outermost box
     marked: number; // node; <= 0 = none
     matches: Uint8Array | null;
-    hatch: boolean; // the bytes are holes
+    hatch: boolean; // whether the bytes are blocked free memory
     flame: boolean;
 }
 
@@ -70,8 +71,8 @@ export function drawIcicle(
                     : plain;
         context.fillRect(x, y, Math.max(0.5, size - 1), rowHeight - 1);
         if (box.node !== 0 && own && hatch && !isMarked && !isMatch) {
-            // A hatched edge ties the box to the holes of the other pictures and leaves text
-            // legible.
+            // A hatched edge links the box to the free memory in the other pictures and keeps the
+            // text legible.
             context.fillStyle = hatched(context, colours);
             context.fillRect(x, y, Math.min(5, size), rowHeight - 1);
         }

@@ -1,5 +1,5 @@
-// The map coloured by what blocks are (age, phase, stream, pool, stack) instead of by state. Free
-// memory is drawn pale whoever keeps it.
+// Draws the map coloured by kind of block (age, phase, stream, pool, stack) instead of by state.
+// Free memory is pale, whatever keeps it.
 import { CoverageGrid } from "../data/coverage";
 import { type Kinds, mostKinds } from "../data/kinds";
 import type { DeviceModel } from "../data/model";
@@ -9,7 +9,7 @@ import { drawAxes, mapFrame } from "./map";
 import type { MapWindow } from "./shares";
 import type { Layer } from "./surface";
 
-const mostCells = 400_000; // of each kind's grid
+const mostCells = 400_000; // cells of each kind's grid
 
 export function kindColour(colours: Colours, kind: number): string {
     return kind >= mostKinds ? colours.otherKind : colours.kinds[kind];

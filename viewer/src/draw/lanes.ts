@@ -1,5 +1,6 @@
-// Steps and phases below the chart, one lane per depth, and the phase at the pointer. A phase with
-// room is a box with its name; neighbours that are too thin share a grey band with their number.
+// Draws steps and phases below the chart, one lane per nesting depth, and finds the phase at the
+// pointer. A wide phase is a box with its name. Neighbouring thin phases share a grey band with
+// their number.
 import type { DeviceModel } from "../data/model";
 import { upperBound } from "../data/upperbound";
 import { formatCount } from "../data/format";
@@ -10,13 +11,15 @@ import { plotLeft, plotRight, type Window } from "./timeaxis";
 
 export const laneHeight = 13;
 const thin = 3; // pixels; narrower phases share a band
-const namedFrom = 30; // room for some letters
+const namedFrom = 30; // pixels; room for some letters
 
 export function lanesHeight(model: DeviceModel): number {
     return model.head.phase_lanes.length * laneHeight;
 }
 
-/** What kind a lane is, and which of several alike: "steps", "cells", "NVTX 2". */
+/**
+ * The kind of a lane, with a number if several lanes have that kind: "steps", "cells", "NVTX 2".
+ */
 export function laneKind(model: DeviceModel, lane: number): string {
     const lanes = model.head.phase_lanes;
     const kind = lanes[lane];
@@ -24,10 +27,10 @@ export function laneKind(model: DeviceModel, lane: number): string {
     return `${kind} ${lanes.slice(0, lane + 1).filter((other) => other === kind).length}`;
 }
 
-/** For each lane the name that all its ranges have, else its kind. */
+/** Names each lane: the name that all its ranges have, otherwise its kind. */
 export function laneNames(model: DeviceModel): string[] {
     const { phases, head } = model;
-    const only: number[] = head.phase_lanes.map(() => -1); // -2 = several
+    const only: number[] = head.phase_lanes.map(() => -1); // -1 = none yet, -2 = several
     for (let i = 0; i < phases.count; ++i) {
         const lane = phases.lane[i];
         if (only[lane] !== phases.name[i]) only[lane] = only[lane] === -1 ? phases.name[i] : -2;
@@ -46,8 +49,8 @@ function knownNames(model: DeviceModel): string[] {
 }
 
 /**
- * What a lane shows: boxes of one range each, and bands of several (`first` is the first's
- * position).
+ * What a lane shows: boxes of one range each, and bands of several ranges. `first` is the row of
+ * the first range.
  */
 export interface LanePart {
     from: number;
@@ -57,8 +60,8 @@ export interface LanePart {
 }
 
 /**
- * The parts of every lane between two pixels, ascending. `x` gives the pixel of a tick. One pass
- * over the ranges that begin before the window's end.
+ * The parts of every lane between two pixels, ascending. `x` returns the pixel of a tick. Makes one
+ * pass over the ranges that begin before the window's end.
  */
 export function laneParts(
     model: DeviceModel,
@@ -77,7 +80,7 @@ export function laneParts(
         const to = Math.min(right, x(end));
         const parts = lanes[phases.lane[i]];
         const before = parts[parts.length - 1];
-        // A thin one joins thin ones that it touches, or nearly.
+        // A thin range joins a thin neighbour that it touches or nearly touches.
         if (
             before &&
             to - from < thin &&
@@ -93,7 +96,7 @@ export function laneParts(
     return lanes;
 }
 
-// The text, only the number of a step, or as many letters as fit.
+// The whole text, only the number of a step, or as many letters as fit.
 function lettersInside(
     context: CanvasRenderingContext2D,
     text: string,
@@ -146,8 +149,8 @@ export function drawLanes(
                 count > 1
                     ? `${formatCount(count)} ${steps ? "steps" : "ranges"}`
                     : head.phase_names[name];
-            // Steps follow one another: two shades tell odd from even. Names of phases have their
-            // colour.
+            // Steps follow one another: two shades distinguish odd from even. A phase's colour
+            // depends on its name.
             const shade = steps
                 ? text.charCodeAt(text.length - 1) % 2
                 : name % colours.phases.length;
@@ -163,13 +166,13 @@ export function drawLanes(
                 next - to > namedFrom &&
                 context.measureText(text).width + 6 < next - to
             ) {
-                context.fillText(text, to + 2, y + 9); // beside it, where nothing else is
+                context.fillText(text, to + 2, y + 9); // to the right of it, where nothing else is
             }
         });
     });
 }
 
-/** The phase at a tick of a lane; -1 = none. */
+/** The phase of a lane at a tick; -1 = none. */
 export function hitLane(model: DeviceModel, lane: number, tick: number): number {
     return phaseInLane(model.phases, lane, tick);
 }

@@ -1,5 +1,6 @@
-// Address x time. Few blocks: rectangles with edges. Many: shares of area per pixel from the exact
-// events. While a large window moves: the planes that the file brings along.
+// Draws addresses over time. Few blocks are drawn as rectangles with edges. Many blocks are drawn
+// as shares of area per pixel from the exact events. While a large window moves, the overview
+// stored in the file is drawn.
 import { addressAt, type DeviceModel } from "../data/model";
 import type { WindowSweep } from "../data/sweep";
 import { type Colours, hatched } from "./colours";
@@ -74,7 +75,8 @@ export function drawMap(
     return mode;
 }
 
-// Edges help where blocks are pixels high. Thinner ones would only mix with what lies below them.
+// Edges only help if blocks are several pixels high. Edges of thinner blocks would mix with their
+// neighbours.
 function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowSweep): boolean {
     if (sweep.blocks.length > rectangleLimit) return false;
     const { blocks } = model;
@@ -158,7 +160,7 @@ function drawRectangles(
 
 const stripName = "at cursor";
 
-/** Addresses at the left, times below, and what the column at the right is. */
+/** Draws addresses at the left, times below, and the title of the column at the right. */
 export function drawAxes(
     layer: Layer,
     frame: MapFrame,
@@ -180,7 +182,7 @@ export function drawAxes(
             Math.max(10, Math.min(frame.bottom, frame.y(at) + 4)),
         );
     }
-    // Where the axis leaves out addresses that were never reserved.
+    // Mark where the axis leaves out addresses that were never reserved.
     context.strokeStyle = colours.faint;
     context.globalAlpha = 0.35;
     const gaps = model.head.axis.filter(([, , offset]) => offset > window.a0 && offset < window.a1);
@@ -195,8 +197,10 @@ export function drawAxes(
     context.globalAlpha = 1;
 }
 
-/** "0x7f12…": where a point of the map lies in the process. Memory without an address of its own
- * (physical memory, arrays, graphs) stands at 2^62 and above (analyzer/model/device_layer.h). */
+/**
+ * "0x7f12…": the process's address of a point of the map. Memory without an address (physical
+ * memory, arrays, graphs) is placed at 2^62 and above (analyzer/model/device_layer.h).
+ */
 export function addressText(model: DeviceModel, offset: number): string {
     const address = addressAt(model.head, offset);
     return address < 2n ** 62n ? "0x" + address.toString(16) : "no address";

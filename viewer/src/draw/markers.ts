@@ -1,5 +1,5 @@
-// Above the memory over time: what happened. Out of memory and retries have a sign, a line and,
-// where there is room, a word; below these, small and never over them, what else happened.
+// Draws events above the memory over time. Out of memory and retries have a sign, a line and, if
+// there is room, a word. Other events have small signs in the row below, which never cover these.
 import type { Marker } from "../data/header";
 import type { DeviceModel } from "../data/model";
 import type { Colours } from "./colours";
@@ -7,8 +7,8 @@ import { type Layer, font } from "./surface";
 import { plotLeft, timeX, type Window } from "./timeaxis";
 
 export const signsHeight = 13; // the row of signs and words
-export const markersHeight = 24; // with the row of small ones
-const reach = 6; // half a sign
+export const markersHeight = 24; // with the row of small signs
+const reach = 6; // half the width of a sign
 const near = 13; // signs closer than this share a word
 
 export function markerColour(colours: Colours, marker: Marker): string {
@@ -28,7 +28,7 @@ export interface MarkerGroup {
     retries: number;
 }
 
-/** Neighbours of `signs` (ascending) that are too close for a word of their own. */
+/** Groups neighbours of `signs` (ascending) that are too close for a word each. */
 export function groupMarkers(signs: { x: number; oom: boolean }[]): MarkerGroup[] {
     const groups: MarkerGroup[] = [];
     for (const { x, oom } of signs) {
@@ -40,15 +40,15 @@ export function groupMarkers(signs: { x: number; oom: boolean }[]): MarkerGroup[
     return groups;
 }
 
-/** The word of a group: what matters most in it. */
+/** The word of a group: its most important event. */
 export function groupWord({ ooms, retries }: MarkerGroup): string {
     if (ooms > 0) return ooms > 1 ? `${ooms} OOMs` : "OOM";
     return retries > 1 ? `${retries} retries` : "retry";
 }
 
 /**
- * Where the words of groups go: right of their signs, else left, never over a sign or another word;
- * null = no room.
+ * Where the groups' words go: right of their signs, otherwise left, never over a sign or another
+ * word. null = no room.
  */
 export function placeWords(
     groups: MarkerGroup[],
@@ -61,7 +61,7 @@ export function placeWords(
         from - reach,
         to + reach,
     ]);
-    // Out of memory first, then in the order of time.
+    // Out of memory first, then in order of time.
     const order = groups
         .map((_, i) => i)
         .sort((a, b) => Number(groups[b].ooms > 0) - Number(groups[a].ooms > 0) || a - b);
@@ -114,7 +114,7 @@ export function drawMarkers(
     }
     const main = shown.filter(({ marker }) => isMain(marker));
     for (const oom of [false, true]) {
-        // out of memory above all
+        // drawn last, so that out of memory is on top
         lastX = -Infinity;
         for (const { marker, x } of main) {
             if ((marker.kind === "oom") !== oom || x - lastX < 1) continue;
@@ -166,12 +166,12 @@ function drawSmall(
     context.globalAlpha = 0.8;
     context.beginPath();
     if (marker.kind === "empty_cache") {
-        // an open square: what was emptied
+        // an open square: the cache was emptied
         context.rect(x - 3, signsHeight + 2, 6, 6);
         context.stroke();
     } else {
         if (marker.kind === "burst") {
-            // a small tower: cudaMallocs in a row
+            // a small tower: several cudaMallocs in a row
             context.rect(x - 1, signsHeight + 1, 3, 8);
         } else {
             context.arc(x, signsHeight + 5, 2.5, 0, 7);
@@ -181,7 +181,7 @@ function drawSmall(
     context.globalAlpha = 1;
 }
 
-/** The marker whose sign is at a place of the chart; each row prefers its own. */
+/** The marker with a sign at a place of the chart. Each row prefers its own markers. */
 export function markerAt(
     layer: Layer,
     model: DeviceModel,

@@ -1,5 +1,5 @@
-// Many marked blocks as one picture over the map. Every one is there, at least a cell in size; a
-// cell is as opaque as it is covered, so that what lies below stays to be seen.
+// Draws many marked blocks as one image over the map. Every block covers at least one cell. A cell
+// is as opaque as it is covered, so the map below stays visible.
 import { CoverageGrid } from "../data/coverage";
 import type { Area } from "../data/hits";
 import { rgb } from "./colours";
@@ -59,7 +59,7 @@ export class MarkRaster {
     }
 }
 
-/** Where it lies in the window of `frame`, which may have moved since. */
+/** Draws the image in the window of `frame`, which may have moved since. */
 export function drawRaster(
     context: CanvasRenderingContext2D,
     frame: MapFrame,

@@ -1,5 +1,5 @@
-// What lies above the map: the blocks that pin, search hits, the selected block, and the column of
-// addresses at the cursor.
+// Draws the layer above the map: blocks that prevent the release of free memory, search hits, the
+// selected block, and the column of addresses at the cursor.
 import { LineCoverage } from "../data/coverage";
 import type { HeapState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
@@ -10,7 +10,7 @@ import { isHatch, type MapWindow, mixer } from "./shares";
 import type { Layer } from "./surface";
 import { stripGap, stripWidth } from "./timeaxis";
 
-// The height that the shapes are spread over.
+// The height that the shapes span.
 function extent(shapes: [number, number, number, number][]): number {
     let top = Infinity;
     let bottom = -Infinity;
@@ -51,8 +51,8 @@ export function drawBlocks(
             bottom - top - (bottom - top > 6 ? 0.7 : 0),
         ]);
     }
-    // At least a visible line, centred on the block. Many lines in little room would cover the very
-    // holes that they keep open: there they shrink towards their true height.
+    // A shape is at least a visible line, centred on the block. Many lines in little room would
+    // cover the free memory between them, so there they shrink towards their true height.
     const room = shapes.length > 0 ? extent(shapes) : 1;
     const smallest = Math.min(least, Math.max(0.2, (0.12 * room) / Math.max(1, shapes.length)));
     for (const shape of shapes) {
@@ -100,7 +100,8 @@ export function outlineBlock(
 }
 
 /**
- * Right of the map, what lies at each address at the cursor's time. The same `of` draws the same.
+ * Right of the map: what is at each address at the cursor's time. An unchanged `of` is not drawn
+ * again.
  */
 export function drawAtCursor(
     layer: Layer,

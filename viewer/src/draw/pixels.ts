@@ -1,5 +1,5 @@
-// Pictures made pixel by pixel: one image per canvas, kept while its size stays, so that a frame
-// allocates nothing. Colours are 32-bit pixels as an image's memory holds them.
+// Pictures made pixel by pixel. One image per canvas is reused while its size stays, so a frame
+// allocates nothing. Colours are 32-bit pixels in the image's memory layout.
 import { rgb } from "./colours";
 import type { Layer } from "./surface";
 
@@ -21,7 +21,7 @@ export function pictureOf(layer: Layer, columns: number, rows: number): Picture 
     return picture;
 }
 
-/** Opaque; the lowest byte is red, as in memory. */
+/** An opaque pixel. Red is the lowest byte, as in memory. */
 export function pixelOf(red: number, green: number, blue: number): number {
     return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }
@@ -30,7 +30,7 @@ export function pixelOfColour(colour: string): number {
     return pixelOf(...rgb(colour));
 }
 
-/** `share` of `over` added to a pixel in place of as much of `ground`. */
+/** Adds `share` of the colour `over` to a pixel and removes as much of `ground`. */
 export function blended(pixel: number, over: number, ground: number, share: number): number {
     const channel = (shift: number): number => {
         const value =

@@ -1,5 +1,5 @@
-// All processes of a job side by side: peak reserved memory as a share of the capacity, so that a
-// process that differs can be seen at once. Failed processes have a mark as well as a colour.
+// Draws all processes of a job side by side: peak reserved memory as a share of the capacity, so
+// that a process that differs is visible at once. Failed processes have a mark as well as a colour.
 import { formatBytes } from "../data/format";
 import type { Rank } from "../data/header";
 import { fillOf, rankState, slotsOf, worstOf } from "../data/ranks";
@@ -7,8 +7,8 @@ import type { Colours } from "./colours";
 import { fitText, font, type Layer } from "./surface";
 
 const above = 9; // room for marks
-const below = 3; // a line under the processes that the file has completely
-const text = 12; // names, where there is room
+const below = 3; // a line under the processes that are in the file in full
+const text = 12; // names, if there is room
 
 export function drawRanks(
     layer: Layer,
@@ -25,7 +25,7 @@ export function drawRanks(
     const floor = height - below - (named ? text : 0);
     const most = ranks.reduce((all, { peak_reserved }) => Math.max(all, peak_reserved), 1);
     const someAsLines = ranks.some(({ device }) => device === null);
-    // One bar per row, or per pixel where rows are thinner than that.
+    // One bar per row, or per pixel if rows are thinner than a pixel.
     const columns = slots.width >= 1 ? ranks.length : Math.ceil(width);
     for (let i = 0; i < columns; ++i) {
         const from = slots.width >= 1 ? i : Math.floor(i / slots.width);
@@ -35,7 +35,7 @@ export function drawRanks(
                 ? i + 1
                 : Math.max(from + 1, Math.min(ranks.length, Math.floor((i + 1) / slots.width)));
         const row = ranks[worstOf(ranks, from, to)];
-        // Whole pixels: else the seams between narrow bars draw stripes of their own.
+        // Whole pixels: otherwise the seams between narrow bars look like stripes.
         const left = slots.width >= 1 ? Math.floor(slots.first + i * slots.width) : i;
         const wide =
             slots.width >= 1

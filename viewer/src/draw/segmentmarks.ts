@@ -1,6 +1,6 @@
-// Above the segments: the blocks of a search or of a stack, and the selected one. A layer of its
-// own: a click or a letter typed draws nothing else anew, and a moving cursor draws nothing here
-// unless something is marked.
+// Draws marks above the segments: blocks of a search or a stack, and the selected block. It is a
+// layer of its own, so that a click or a typed letter redraws only the marks. A moving cursor
+// redraws it only if something is marked.
 import { LineCoverage } from "../data/coverage";
 import { type DeviceModel, forUnits } from "../data/model";
 import type { Colours } from "./colours";
@@ -8,7 +8,7 @@ import type { Placed } from "./segments";
 
 type Place = Pick<Placed, "x" | "y" | "width" | "height">;
 
-// A block's part of its unit, from the left edge of the drawn one.
+// A block's place in its unit, in pixels from the drawn unit's left edge.
 function partOf(
     model: DeviceModel,
     block: number,
@@ -79,8 +79,8 @@ export function drawSegmentMarks(
     });
 }
 
-// As many blocks as pixels: each pixel is as strong as what is marked in it, but never too faint to
-// see.
+// Used if there are more blocks than pixels. Each pixel is as strong as its share of marked bytes,
+// but always visible.
 function drawShares(
     context: CanvasRenderingContext2D,
     crowd: LineCoverage,

@@ -1,5 +1,5 @@
-// Segments at the cursor in three bands: partly empty, cached, and in use. Each band has its own
-// scale, and the partly empty segments have most room.
+// Draws segments at the cursor in three bands: partly empty, cached, and in use. Each band has its
+// own scale, and the partly empty segments get the most room.
 import { formatBytes, formatCount } from "../data/format";
 import type { HeapState, UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
@@ -15,7 +15,10 @@ export interface Band {
     free: number;
 }
 
-/** The colours of blocks: those that the verdict names stand out, the others show state or kind. */
+/**
+ * The colours of blocks. Blocks that the verdict names stand out. The others show their state or
+ * kind.
+ */
 export interface BlockLook {
     isPin: (block: number) => boolean;
     colourOf: ((block: number) => string) | null;
@@ -51,7 +54,7 @@ export function bandsOf(model: DeviceModel, heap: HeapState, order: "worst" | "a
 
 const titleHeight = 16;
 
-/** Where each segment of a band goes: rows of one height, the largest scale that fits. */
+/** Where each segment of a band goes: rows of one height, at the largest scale that fits. */
 export function placeBand(
     model: DeviceModel,
     band: Band,
@@ -75,7 +78,8 @@ export function placeBand(
                 break;
             }
         }
-        // One large among many small ones must not make all rows thin: the mean decides.
+        // The mean width decides, so that one large segment among many small ones does not make all
+        // rows thin.
         const mean = best.reduce((sum, place) => sum + place.width, 0) / Math.max(1, best.length);
         if (best.length > 0 && mean >= Math.min(30, rowHeight * 3)) break;
     }
@@ -139,7 +143,7 @@ export function drawSegments(
         const space = Math.floor((room * weights[i]) / sum);
         const placed = placeBand(model, band, width, top + titleHeight, space - 4);
         for (const place of placed) {
-            // As many blocks as pixels are mixed by area; SVG has no pixels.
+            // Units with more blocks than pixels are mixed by area. SVG has no pixels.
             const crowded =
                 place.state.blocks.length > place.width * layer.ratio && "putImageData" in context;
             if (crowded) {

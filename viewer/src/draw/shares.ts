@@ -1,5 +1,5 @@
-// The map where blocks are smaller than pixels: each pixel's colour is the mix of what lies in it,
-// by area. From the planes that the file brings along, or from the exact events of a window.
+// Draws the map where blocks are smaller than pixels: each pixel mixes the colours of its contents
+// by area. The shares come from the overview in the file or from the exact events of a window.
 import { CoverageGrid } from "../data/coverage";
 import type { DeviceModel, MapPlanes } from "../data/model";
 import type { WindowSweep } from "../data/sweep";
@@ -14,7 +14,7 @@ export interface MapWindow {
     a1: number;
 }
 
-/** The mix of shares 0..1; little errors of rounding in them do no harm. */
+/** Mixes colours by shares from 0 to 1. Small rounding errors in the shares do no harm. */
 export function mixer(
     colours: Colours,
 ): (inUse: number, kept: number, reserved: number, onHatch: boolean) => number {
@@ -45,7 +45,7 @@ export function mixer(
 
 const hatchPeriod = 7;
 const hatchWidth = 2;
-const alike = 0.001; // a share that no one sees
+const alike = 0.001; // a difference in shares that nobody sees
 
 export function isHatch(column: number, row: number): boolean {
     return (column + row) % hatchPeriod < hatchWidth;
@@ -77,7 +77,7 @@ function cellPixels(map: MapPlanes, colours: Colours): Cells {
     return cells;
 }
 
-/** The planes of the whole trace: each pixel takes the cell at its middle. */
+/** Draws the overview of the whole trace: each pixel takes the cell at its middle. */
 export function drawOverview(
     layer: Layer,
     left: number,
@@ -151,7 +151,7 @@ function drawGrids(layer: Layer, left: number, top: number, grids: Grids, colour
         grids.reserved.sumRow(row, reserved);
         let at = row * columns;
         let phase = row % hatchPeriod;
-        // Neighbours are mostly alike: mixed once.
+        // Neighbouring cells are mostly alike, so the last mix is reused.
         let [used, held, all, plain, lined] = [-1, -1, -1, 0, 0];
         for (let column = 0; column < columns; ++column) {
             if (
@@ -173,7 +173,7 @@ function drawGrids(layer: Layer, left: number, top: number, grids: Grids, colour
     layer.context.putImageData(image, left, top);
 }
 
-/** The exact events of a window. */
+/** Draws the exact events of a window. */
 export function drawExact(
     layer: Layer,
     left: number,

@@ -1,5 +1,5 @@
-// A canvas that has the size of its box in device pixels, with a second one above it for what moves
-// with the cursor. Drawing is in CSS pixels.
+// A canvas with the size of its box in device pixels, and a second canvas above it for what moves
+// with the cursor. Drawing uses CSS pixels.
 
 export interface Layer {
     canvas: HTMLCanvasElement;
@@ -32,7 +32,10 @@ export class Surface {
     readonly base: Layer;
     readonly over: Layer;
 
-    /** `box` holds one canvas with a name; the second one is added and hidden from readers. */
+    /**
+     * `box` contains one canvas with a name. The second canvas is added here and hidden from screen
+     * readers.
+     */
     constructor(readonly box: HTMLElement) {
         const canvas = box.querySelector("canvas")!;
         const above = document.createElement("canvas");
@@ -43,13 +46,13 @@ export class Surface {
         this.over = makeLayer(above, false);
     }
 
-    /** Whether the box has another size than the last picture. */
+    /** Whether the box's size differs from the last picture's. */
     grew(): boolean {
         const { clientWidth, clientHeight } = this.box;
         return clientWidth !== this.base.width || clientHeight !== this.base.height;
     }
 
-    /** Takes the box's size; true when there is something to draw on. */
+    /** Adopts the box's size. Returns whether there is something to draw on. */
     fit(): boolean {
         const { clientWidth, clientHeight } = this.box;
         resize(this.base, clientWidth, clientHeight);
@@ -68,7 +71,7 @@ export const font = (size: number, weight = ""): string =>
 export const mono = (size: number): string =>
     `${size}px ui-monospace, "DejaVu Sans Mono", monospace`;
 
-/** In place of a picture: why there is none yet. */
+/** Writes a text in place of a picture: why there is none yet. */
 export function drawNotice(
     layer: Layer,
     text: string,
@@ -86,8 +89,8 @@ export function drawNotice(
 const advances = new Map<string, Map<string, number>>();
 
 /**
- * Of a text in a `mono` font: measuring a label takes longer than drawing it, and letters have one
- * width.
+ * Width of a text in a `mono` font, where all letters are equally wide. Measuring each label would
+ * take longer than drawing it.
  */
 function monoWidth(context: CanvasRenderingContext2D, text: string): number {
     let known = advances.get(context.font);
@@ -102,7 +105,7 @@ function monoWidth(context: CanvasRenderingContext2D, text: string): number {
     return width;
 }
 
-/** `text` cut with an ellipsis so that it fits. */
+/** `text` shortened with an ellipsis so that it fits. */
 export function fitText(context: CanvasRenderingContext2D, text: string, width: number): string {
     const widthOf = context.font.includes("monospace")
         ? monoWidth

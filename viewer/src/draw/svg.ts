@@ -1,5 +1,5 @@
-// As much of a canvas's context as the pictures use, writing SVG instead of pixels. Text from a
-// trace is escaped; nothing else of it reaches the file.
+// The part of a canvas context that the pictures use, writing SVG instead of pixels. Text from a
+// trace is escaped. Nothing else from a trace reaches the file.
 
 function escaped(text: string): string {
     return text
@@ -44,7 +44,7 @@ export class SvgContext {
     textAlign = "left";
     private dash: number[] = [];
     private path = "";
-    private clips = 0; // open groups that clip
+    private clips = 0; // open groups with a clip path
     private made = 0;
     private readonly saved: State[] = [];
     private readonly parts: string[] = [];
@@ -91,7 +91,7 @@ export class SvgContext {
         this.path += `M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}z`;
     }
 
-    /** Whole circles only: the pictures draw no other arcs. */
+    /** Draws whole circles only: the pictures use no other arcs. */
     arc(x: number, y: number, radius: number): void {
         const r = short(radius);
         this.path += `M${short(x - radius)} ${short(y)}a${r} ${r} 0 1 0 ${short(2 * radius)} 0a${r} ${r} 0 1 0 ${short(-2 * radius)} 0z`;
@@ -165,7 +165,10 @@ export class SvgContext {
     }
 }
 
-/** The hatching of holes, to be put into the file once; contexts refer to it by this name. */
+/**
+ * The pattern for free memory. It is defined once in the file, and contexts refer to it by this
+ * name.
+ */
 export const hatchName = "url(#fragtrace-hatch)";
 
 export function hatchPattern(hole: string, hatch: string): string {

@@ -1,10 +1,10 @@
-// The one time axis: chart, lanes and map lie one above the other with the same margins, so that a
-// moment has the same x in all of them and the cursor is one line.
+// The common time axis. Chart, lanes and map have the same margins, so a time has the same x in all
+// of them and the cursor is one line.
 import { formatMoment, ticks } from "../data/format";
 import type { Colours } from "./colours";
 import { type Layer, font } from "./surface";
 
-export const plotLeft = 64; // names and sizes
+export const plotLeft = 64; // room for names and sizes
 export const stripWidth = 26; // at the right: the state at the cursor
 export const stripGap = 8;
 export const axisHeight = 16;
@@ -29,8 +29,8 @@ export function tickAt(layer: Layer, window: Window, x: number): number {
 }
 
 /**
- * The times in the lowest `axisHeight` pixels; none closer to the right edge of the layer than
- * `keep`.
+ * Draws the times in the lowest `axisHeight` pixels, none closer than `keep` to the layer's right
+ * edge.
  */
 export function drawTimes(
     layer: Layer,

@@ -1,4 +1,4 @@
-// One device out of the file: first what draws it without a block, then its blocks.
+// Reads one device from the file: first what is needed to draw it without blocks, then its blocks.
 import { blockLayout, emptyBlocks, placeBlocks } from "../data/blocks";
 import { type Columns, readPack } from "../data/columns";
 import type { DeviceHeader, PackDescription } from "../data/header";
@@ -49,7 +49,7 @@ export async function readBlocks(
                 placeBlocks(blocks, read, at);
                 progress((placed += read.count));
             });
-            part.catch(() => undefined); // the await below reports it
+            part.catch(() => undefined); // the await below reports errors
             parts.push(part);
         }
         await Promise.all(parts);

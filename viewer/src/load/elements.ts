@@ -1,5 +1,5 @@
-// The elements that carry the data, while the browser is still reading the file: each can be taken
-// as soon as it is whole, and is removed then, because its text is not needed again.
+// The HTML elements that contain the data. They are read while the browser is still loading the
+// file: each as soon as it is complete. It is then removed because its text is not needed again.
 
 export class FileElements {
     private whole = document.readyState !== "loading";
@@ -21,7 +21,7 @@ export class FileElements {
         });
     }
 
-    /** The element's text; null when the file ended without it. */
+    /** The element's text, or null if the file ended without it. */
     async take(id: string): Promise<string | null> {
         for (;;) {
             const element = document.getElementById(id);

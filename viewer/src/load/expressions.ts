@@ -1,5 +1,5 @@
-// Looks for regular expressions in a worker, for a limited time. Some expressions would run for
-// ever, and a link can carry one: the worker is ended then, and the page stays usable.
+// Runs regular expressions in a worker with a time limit. Some expressions would run for ever, and
+// a link can contain one. The worker is then terminated, so the page stays usable.
 import type { ExpressionSearch, SearchAnswer } from "../data/search";
 import type { SearchReply } from "./worker";
 
@@ -7,12 +7,12 @@ const limitMs = 2000;
 
 export class WorkerSearch implements ExpressionSearch {
     private worker: Worker | null = null;
-    private names: readonly string[] | null = null; // that the worker has
+    private names: readonly string[] | null = null; // names that the worker already has
     private busy = false;
     private timer: ReturnType<typeof setTimeout> | undefined;
     private address = "";
 
-    /** `script` is the page's own, which is also the worker's. */
+    /** `script` is the page's own script, which the worker runs too. */
     constructor(private readonly script: string) {}
 
     find(names: readonly string[], source: string, done: (answer: SearchAnswer) => void): void {
@@ -66,7 +66,7 @@ export class WorkerSearch implements ExpressionSearch {
     private end(): void {
         clearTimeout(this.timer);
         if (this.worker) {
-            this.worker.onmessage = this.worker.onerror = null; // an answer may be on its way
+            this.worker.onmessage = this.worker.onerror = null; // an answer may still arrive
             this.worker.terminate();
         }
         this.worker = null;

@@ -1,12 +1,12 @@
-// Reads packs of blocks beside the page, on as many processors as are worth it; on the page itself
-// where workers are refused.
+// Decodes packs of blocks in workers, on as many processors as useful. If the browser refuses
+// workers, the page decodes them itself.
 import { type Blocks, blocksOf } from "../data/blocks";
 import { readPack } from "../data/columns";
 import type { PackDescription } from "../data/header";
 import type { Answer, Setting } from "./worker";
 
 const mostReaders = 4;
-const ownLimit = 40_000; // blocks that are read sooner than a worker starts
+const ownLimit = 40_000; // this many blocks are read faster than a worker starts
 
 interface Job {
     number: number;
@@ -66,7 +66,7 @@ export class BlockReaders {
             };
             this.readers.push(reader);
         } catch {
-            // Refused: what is left of the readers, or the page, does it.
+            // The worker was refused: the remaining readers, or the page, do its work.
         }
     }
 

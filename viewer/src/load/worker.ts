@@ -1,5 +1,5 @@
-// The worker's side: reads packs of blocks, or looks for expressions. It runs the same script as
-// the page, which is the only text that the page's policy lets run.
+// The worker: decodes packs of blocks or runs regular expressions. It runs the same script as the
+// page, because the page's security policy allows no other script.
 import { type BlockLayout, type Blocks, blocksOf } from "../data/blocks";
 import { readPack } from "../data/columns";
 import type { PackDescription } from "../data/header";
@@ -18,7 +18,7 @@ export interface BlockOrder {
 export type Answer = { number: number; blocks: Blocks } | { number: number; problem: string };
 
 export interface SearchOrder {
-    names?: readonly string[]; // if others than before
+    names?: readonly string[]; // only if they changed
     source: string;
 }
 export type SearchReply = "begun" | SearchAnswer;
@@ -34,7 +34,7 @@ export function serve(scope: WorkerScope): void {
     scope.onmessage = ({ data }) => {
         if ("source" in data) {
             names = data.names ?? names;
-            scope.postMessage("begun"); // the limit of time counts from here
+            scope.postMessage("begun"); // the time limit starts here
             scope.postMessage(findExpression(names, data.source));
             return;
         }

@@ -1,5 +1,5 @@
-// The view as the part of the address after "#", so that a link shows what its sender saw. Unknown
-// or broken values are ignored.
+// Stores the view in the part of the address after "#", so that a link shows what its sender saw.
+// Unknown or broken values are ignored.
 import type { View } from "./store";
 
 const numbers = [
@@ -17,7 +17,7 @@ const numbers = [
     "whatif",
 ] as const;
 
-// Choices and their values; the first is not written.
+// Choices and their values. The first one is the default and is not written.
 const choices = {
     theme: ["auto", "light", "dark"],
     stacks: ["holes", "live", "churn", "growth"],
@@ -26,7 +26,7 @@ const choices = {
     order: ["worst", "address"],
 } as const satisfies { [Key in keyof View]?: readonly View[Key][] };
 
-/** What a link means by not saying it, where that does not depend on the device. */
+/** Defaults for values that a link leaves out, if they do not depend on the device. */
 export const unsaid = {
     query: "",
     theme: "auto",
@@ -56,14 +56,13 @@ export function readHash(hash: string): Partial<View> {
         const key = part.slice(0, cut);
         const value = part.slice(cut + 1);
         const known = numbers.find((name) => name === key);
-        // As they are written: whole and not negative. Every other number would be some index that
-        // is not there.
+        // Only whole numbers >= 0 are written. Any other number would be an invalid index.
         if (known && /^\d{1,15}$/.test(value)) view[known] = Number(value);
         if (key === "q") {
             try {
                 view.query = decodeURIComponent(value);
             } catch {
-                // A link cut in the middle of an escape: shown without its search.
+                // The link was cut in the middle of an escape: it is shown without its search.
             }
         }
         for (const name of Object.keys(choices) as (keyof typeof choices)[]) {

@@ -1,4 +1,4 @@
-// The page's state: one plain object, changed in one place, listeners called once per frame.
+// The page's state: one plain object, changed in one place. Listeners are called once per frame.
 
 import type { ColourBy } from "../data/kinds";
 import type { Measure } from "../data/measures";
@@ -12,7 +12,7 @@ export interface View {
     a0: number; // bytes on the axis
     a1: number;
     cursor: number; // tick
-    mark: number; // second cursor, of growth; -1 = none
+    mark: number; // second cursor, for growth; -1 = none
     card: number;
     culprit: number; // row of the card whose blocks are marked; -1 = all rows
     selected: number; // block; -1 = none
@@ -21,7 +21,7 @@ export interface View {
     theme: Theme;
     stacks: Measure;
     shape: "icicle" | "flame";
-    fold: boolean; // library frames drawn as one
+    fold: boolean; // library frames are drawn as one
     colour: ColourBy;
     whatif: number; // row whose replayed curve is drawn; -1 = none
     order: "worst" | "address";
@@ -53,21 +53,21 @@ export const viewParts = Object.keys(initialView) as (keyof View)[];
 
 /**
  * What a panel can depend on: a part of the view, the size of the pictures, whether the blocks are
- * read, or something that is computed from these.
+ * read, or a value computed from these.
  */
 export type Part =
     | keyof View
     | "size"
     | "blocks"
     | "heap" // the state at the cursor
-    | "kinds" // what blocks are coloured by
+    | "kinds" // the kinds that colour the blocks
     | "pins" // the blocks that the verdict names
-    | "matches" // what the search found
+    | "matches" // the results of the search
     | "marked" // the stacks whose blocks are marked
-    | "measuredWindow" // the window, while the bytes of the stacks depend on it
+    | "measuredWindow" // the window, while the bytes per stack depend on it
     | "sums" // the bytes of each stack
     | "sweep" // the exact events of the window
-    | "chart" // the pictures without what moves with the cursor
+    | "chart" // the pictures without the layer that moves with the cursor
     | "map"
     | "segments";
 export type Listener = (changed: ReadonlySet<Part>) => void;
@@ -93,7 +93,7 @@ export class Store {
         requestAnimationFrame(() => this.flush());
     }
 
-    /** Calls the listeners now; `keys` count as changed whether they are or not. */
+    /** Calls the listeners now. `keys` count as changed even if they are not. */
     flush(keys: Part[] = []): void {
         this.scheduled = false;
         const changed = new Set([...this.changed, ...keys]);
@@ -102,7 +102,7 @@ export class Store {
     }
 }
 
-/** `view` with its window inside the data: zooms stop at a few ticks and at the whole. */
+/** `view` with its window inside the data. A zoom stops at a few ticks and at the whole trace. */
 export function clampView(view: View, lastTick: number, axisBytes: number): View {
     const fit = (low: number, high: number, most: number, least: number): [number, number] => {
         const width = Math.min(most, Math.max(least, high - low));

@@ -3,13 +3,13 @@ import { eventAfter, eventBefore } from "../data/events";
 import { lifeWindow } from "../data/life";
 import type { PageView } from "./view";
 
-/** To the next event before or after the cursor. */
+/** Moves the cursor to the next or previous event. */
 export function stepEvent(page: PageView, direction: number): void {
     const { cursor } = page.view;
     moveTo(page, (direction > 0 ? eventAfter : eventBefore)(page.model, cursor));
 }
 
-/** By a share of the window; `far` = ten times as much. */
+/** Moves the cursor by a share of the window. `far` = ten times as much. */
 export function moveCursor(page: PageView, direction: number, far: boolean): void {
     const { cursor, t0, t1 } = page.view;
     moveTo(page, cursor + direction * Math.max(1, ((t1 - t0) / 400) * (far ? 10 : 1)));
@@ -62,7 +62,7 @@ export function toggleShape(page: PageView): void {
     page.change({ shape: page.view.shape === "icicle" ? "flame" : "icicle" });
 }
 
-// A node of one tree is another one in the other.
+// Node numbers differ between the two trees, so the marked node is cleared.
 export function toggleFold(page: PageView): void {
     page.change({ fold: !page.view.fold, stack: -1, culprit: -1 });
 }
@@ -72,7 +72,9 @@ export function toggleMark(page: PageView): void {
     page.change({ mark: mark === cursor ? -1 : cursor });
 }
 
-/** Blocks at the cursor by address, so that all can be reached without a pointer. */
+/**
+ * Selects blocks at the cursor in order of address, so that all can be reached without a pointer.
+ */
 export function stepBlock(page: PageView, by: number): void {
     const { blocks } = page.model;
     const live = Array.from(page.heap.live).sort((a, b) => blocks.offset[a] - blocks.offset[b]);

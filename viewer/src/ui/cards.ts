@@ -1,4 +1,4 @@
-// The verdict and the table of the lines that block free memory, in the words of the analysis.
+// The verdict and the table of the lines that block free memory, with the texts of the analysis.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import type { Card, Culprit, Header, Holder } from "../data/header";
 import { byId, el } from "./dom";
@@ -62,7 +62,7 @@ export function showCard(
     );
 }
 
-// The cause, the culprit and the remedy, as far as the analysis knows them.
+// The cause, the responsible line and the remedy, as far as the analysis knows them.
 function answers(card: Card): HTMLElement[] {
     const rows: [string, string][] = [
         ["why", card.details[0] ?? ""],
@@ -86,7 +86,7 @@ function button(name: string, text: string, click: () => void): HTMLElement {
     return element;
 }
 
-// Sizes on one scale: they show whether the request fits, and what adds up to the capacity.
+// Bars on one scale. They show whether the request fits and what adds up to the capacity.
 function bars(card: Card): HTMLElement {
     const most = Math.max(1, ...card.bars.map((bar) => bar.from + bar.bytes));
     const grid = el("div", { class: "bars" });
@@ -145,8 +145,8 @@ function more(card: Card, words: Header["class_words"]): HTMLElement {
 }
 
 /**
- * A row that is clicked, or chosen by Enter or space; of a table with the role "grid", where
- * readers hear whether a row is chosen.
+ * A row that is chosen by a click, Enter or space. The table needs the role "grid", so that screen
+ * readers say whether a row is chosen.
  */
 export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
     row.addEventListener("click", choose);
@@ -159,7 +159,7 @@ export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
     return row;
 }
 
-/** A row of headers, each with what it means. */
+/** A row of headers, each with an explanation. */
 export function heads(columns: [name: string, title: string][]): HTMLElement {
     return el(
         "thead",
@@ -168,7 +168,7 @@ export function heads(columns: [name: string, title: string][]): HTMLElement {
     );
 }
 
-// Draws the panel anew; the row that had the keyboard keeps it.
+// Redraws the panel. The row with the keyboard focus keeps it.
 function fill(title: string, hint: string, ...content: HTMLElement[]): void {
     const panel = byId("culprits-list");
     const focused = [...panel.querySelectorAll("tbody tr")].indexOf(
@@ -262,7 +262,7 @@ function holderTable(page: PageView, holders: Holder[]): HTMLElement {
     );
 }
 
-/** The lines that block free memory, and the lines with most live memory. */
+/** The lines that block free memory, and the lines with the most live memory. */
 export function showCulprits(page: PageView, card: Card | undefined): void {
     const culprits = card?.culprits ?? [];
     const holders = card?.holders ?? [];

@@ -18,7 +18,7 @@ export class ChartPanel implements Picture {
         return chartLegend(this.page);
     }
 
-    /** Whether there is room for it. */
+    /** Returns whether there is room for it. */
     draw(): boolean {
         if (!this.surface.fit()) return false;
         this.paintBase(this.surface.base);

@@ -1,5 +1,5 @@
-// Tables in the dialog: they can be sorted, copied and saved as CSV. A long table shows its first
-// rows and says how many there are; copying and saving take all rows.
+// Tables in the dialog. They can be sorted, copied and saved as CSV. A long table shows its first
+// rows and says how many there are. Copies and files contain all rows.
 import {
     type Cell,
     copyText,
@@ -25,7 +25,7 @@ export function dataTable(data: TableData): HTMLElement {
         const button = el("button", { type: "button", class: "sort" }, column.name);
         const head = el("th", { scope: "col" }, button);
         button.addEventListener("click", () => {
-            // The first click sorts numbers from the largest, names from A.
+            // The first click sorts numbers with the largest first, names from A.
             descending =
                 sorted === at
                     ? !descending
@@ -95,7 +95,8 @@ async function copyRows(text: string): Promise<boolean> {
         await navigator.clipboard.writeText(text);
         return true;
     } catch {
-        // Without the permission: copy from a field, which every browser allows after a click.
+        // Without clipboard permission: copy from a text field, which every browser allows after a
+        // click.
         const field = document.createElement("textarea");
         field.value = text;
         document.getElementById("dialog-body")!.append(field);

@@ -1,4 +1,4 @@
-// The selected block: its life, the blocks before and after it in its bytes, and its stack.
+// The selected block: its life, the blocks that used its bytes before and after, and its stack.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import { type Life, lifeOf } from "../data/life";
 import { never } from "../data/model";

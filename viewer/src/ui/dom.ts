@@ -1,4 +1,4 @@
-// Elements from plain values. Text is always set as text: nothing from a trace becomes markup.
+// Elements from plain values. Text is always set as text, so nothing from a trace becomes markup.
 
 type Child = Node | string | null | false;
 

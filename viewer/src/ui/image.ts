@@ -1,6 +1,5 @@
-// Saves the pictures as they are on the page, each with its title, under the sentence of the
-// verdict: as a PNG, or as an SVG. In the SVG the map is an image, because it can have a million
-// rectangles.
+// Saves the pictures as on the page, each with its title, below the verdict's sentence, as PNG or
+// SVG. The map is an image even in the SVG, because it can have a million rectangles.
 import { hatched } from "../draw/colours";
 import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
 import { fitText, font, type Surface } from "../draw/surface";
@@ -48,7 +47,7 @@ function sheetOf({ pictures }: PageView): Sheet {
     return { width: right + border, height: Math.max(down, lower) + border, places };
 }
 
-/** Everything except the pictures: the verdict, titles, and legends. */
+/** Draws everything except the pictures: the verdict, titles, and legends. */
 function drawTexts(context: CanvasRenderingContext2D, page: PageView, sheet: Sheet): void {
     const { colours, header, model, view } = page;
     const room = sheet.width - 2 * border;

@@ -1,4 +1,4 @@
-// The pointer and the wheel on the pictures, and the controls of the header and the panels.
+// The pointer and the wheel on the pictures, and the controls in the header and the panels.
 import { addressText, mapFrame } from "../draw/map";
 import { laneAt } from "../draw/chart";
 import { hitLane, laneKind } from "../draw/lanes";
@@ -11,7 +11,7 @@ import { toggleFold, toggleShape, zoomAddress, zoomTime } from "./actions";
 import { byId, showTip } from "./dom";
 import type { PageView } from "./view";
 
-/** A block in the tip: its size, its time, its line. */
+/** The tooltip of a block: its size, its time, its line. */
 export function blockText(page: PageView, block: number): string {
     const { blocks, head } = page.model;
     return (
@@ -20,7 +20,7 @@ export function blockText(page: PageView, block: number): string {
     );
 }
 
-// A marker's text, a phase's name, or the memory at a time.
+// The tooltip in the chart: a marker's text, a phase's name, or the memory at a time.
 function chartText(page: PageView, layer: Layer, x: number, y: number): string {
     const { model, view } = page;
     const { head, phases, bins } = model;
@@ -52,7 +52,7 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
     );
 }
 
-/** From a place of a picture to a time, and in the map to an address. */
+/** Maps a place in a picture to a time, and in the map also to an address. */
 interface Mapping {
     tick: (x: number) => number;
     offset: ((y: number) => number) | null;
@@ -79,11 +79,11 @@ function connectPicture(
 ): void {
     const { canvas } = layer;
     const mapping = (): Mapping => mappingOf(page, layer);
-    // The column at the right shows the cursor's moment: a click there leaves the cursor alone.
+    // The column at the right shows the cursor's time, so a click there does not move the cursor.
     const inStrip = (x: number): boolean => x > plotRight(layer);
     const blockAt = (tick: number, offset: number): number => {
         const { model, view, pins } = page;
-        // Marked blocks are drawn at least 3 px high and can be hit there.
+        // Marked blocks are drawn at least 3 px high and can be hit anywhere in these.
         const slack = (1.5 / Math.max(1, layer.height)) * (view.a1 - view.a0);
         return blockUnder(model, tick, offset, byAddress(model, pins), slack);
     };

@@ -1,4 +1,4 @@
-// The keys; the help lists exactly this table.
+// The keys. The help lists exactly this table.
 import { byId, el, showDialog } from "./dom";
 import { colourings } from "../data/kinds";
 import { measures } from "../data/measures";
@@ -233,7 +233,7 @@ export function connectKeys(page: PageView, player: Player): void {
             }
             return;
         }
-        // A letter chooses the entry that begins with it; arrows and the like move in the list.
+        // A list needs its keys itself: a letter chooses an entry, arrows move in it.
         if (target.matches("select") && event.key !== "Escape") return;
         if (target.matches("button, summary") && event.key === " ") return;
         const found = table.find((key) => key.keys.includes(event.key));

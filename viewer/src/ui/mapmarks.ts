@@ -1,6 +1,6 @@
-// Above the map: what stands still while the cursor moves is drawn once and kept. The blocks of a
-// search or of a stack are all marked: few as shapes, many as one picture, which is made once the
-// window rests, a little at a time, and moves along until then.
+// The layer above the map. What stands still while the cursor moves is drawn once and kept. All
+// blocks of a search or a stack are marked: few as shapes, many as one image. The image is computed
+// in steps once the window rests. Until then the old one moves along.
 import { drawCursor } from "../draw/chart";
 import { type Area, visitHits } from "../data/hits";
 import { finish } from "../data/steps";
@@ -12,7 +12,7 @@ import { Slices } from "./slices";
 import type { PageView } from "./view";
 
 const mostShapes = 4000; // drawn one by one
-const lookedAtAtOnce = 100_000; // blocks; of more the marks come once the window rests
+const lookedAtAtOnce = 100_000; // blocks; with more, the marks are computed once the window rests
 const restMs = 160;
 
 interface Marked {

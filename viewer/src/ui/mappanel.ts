@@ -1,4 +1,4 @@
-// The panel of addresses over time, and above it what is marked.
+// The panel of addresses over time, and the marks above it.
 import { drawKinds } from "../draw/kinds";
 import { drawMap } from "../draw/map";
 import { Surface } from "../draw/surface";
@@ -21,7 +21,7 @@ export class MapPanel implements Picture {
         return mapLegend(this.page);
     }
 
-    /** Whether there is room for it. */
+    /** Returns whether there is room for it. */
     draw(): boolean {
         if (!this.surface.fit()) return false;
         const began = performance.now();

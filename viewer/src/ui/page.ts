@@ -1,6 +1,6 @@
-// The page as a whole: holds what is shown, computes what the panels need of it, and knows which
-// panel depends on what. It draws once per frame. While a large window moves, the overview stands
-// in; the exact pictures follow at rest.
+// The whole page: it holds the state, computes what the panels need, and knows which panel depends
+// on what. It draws at most once per frame. While a large window moves, it shows the overview. The
+// exact pictures follow when the window rests.
 import { activeWindow } from "../data/firstwindow";
 import type { Header } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
@@ -38,10 +38,10 @@ import { connectTables } from "./tables";
 import type { Found, PageView, Picture } from "./view";
 
 const noHits = new Uint8Array(0);
-const immediateEvents = 10_000; // swept in the frame itself
-const immediateKinds = 300_000; // blocks that are sorted into kinds in the frame itself
+const immediateEvents = 10_000; // at most this many are swept within the frame
+const immediateKinds = 300_000; // at most this many blocks are sorted into kinds within the frame
 
-/** Where devices come from: first without their blocks, then whole. */
+/** Loads devices: first without their blocks, then in full. */
 export interface DeviceSource {
     overview(index: number): Promise<DeviceModel>;
     blocks(index: number, progress: (blocks: number) => void): Promise<DeviceModel>;
@@ -51,7 +51,8 @@ export class Page implements PageView {
     readonly stacks: Stacks;
     readonly shownStacks: ShownStacks;
     model!: DeviceModel;
-    complete: Promise<void> = Promise.resolve(); // all blocks of the device shown are drawn
+    // resolves when all blocks of the shown device are drawn
+    complete: Promise<void> = Promise.resolve();
     heap: HeapState = emptyHeap(0);
     kinds: Kinds | null = null;
     pins: ReadonlySet<number> = new Set();
@@ -65,7 +66,7 @@ export class Page implements PageView {
         this.store.flush(["sweep"]);
     });
     private readonly sorting = new Slices();
-    private asked = 0; // how often a device was asked for
+    private asked = 0; // how often a device was requested
     private hashTimer = 0;
     private readonly chart = new ChartPanel(this);
     private readonly map = new MapPanel(this);
@@ -73,8 +74,8 @@ export class Page implements PageView {
     private readonly segments = new SegmentsPanel(this);
     private ranks: RankStrip | null = null; // null: not a job
 
-    // What depends on what: first what is computed, then what is drawn. What every frame writes
-    // into the document comes last, because a picture that asks for its size would wait for a new
+    // Dependencies: first the rows that compute, then the rows that draw. Rows that change the
+    // document in every frame come last: a picture that reads its size after them would force a new
     // layout.
     private readonly updates: Update[] = [
         { on: ["theme"], draw: () => this.showTheme() },
@@ -181,7 +182,7 @@ export class Page implements PageView {
         matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
             this.store.flush(["theme"]),
         );
-        // A link pasted where the page is open already.
+        // Handles a link pasted while the page is open.
         addEventListener("hashchange", () => {
             clearTimeout(this.hashTimer);
             const linked = readHash(location.hash);
@@ -189,22 +190,23 @@ export class Page implements PageView {
         });
     }
 
-    /** Another device, or another view of this one, with all pictures. */
+    /** Shows another device, or another view of this one, with all pictures. */
     goTo(index: number, wanted: Partial<View> = {}): void {
         void this.openDevice(index, wanted)
             .then(() => this.store.flush(["device", "theme"]))
             .catch(this.fail);
     }
 
-    /** Parts of `wanted` that this device does not have are ignored. */
+    /** Ignores parts of `wanted` that this device does not have. */
     private async openDevice(number: number, wanted: Partial<View>): Promise<void> {
         const index = number < this.header.devices.length ? number : 0;
         const asked = ++this.asked;
         const model = await this.source.overview(index);
-        if (asked !== this.asked) return; // another one has been asked for since
+        if (asked !== this.asked) return; // another device was requested since
         this.model = model;
         const { head, lastTick } = this.model;
-        const firstOom = head.cards.findIndex((card) => card.kind !== "retry"); // or the run without one, as a whole
+        // in a run without OOM: the card of the whole run
+        const firstOom = head.cards.findIndex((card) => card.kind !== "retry");
         const card =
             wanted.card !== undefined && wanted.card < head.cards.length
                 ? wanted.card
@@ -224,7 +226,7 @@ export class Page implements PageView {
             selected: -1,
             stack: -1,
             whatif: -1,
-            // Without blocked memory, the live memory is of interest.
+            // Without blocked free memory, live memory is more interesting.
             stacks: card >= 0 && head.cards[card].culprits.length > 0 ? "holes" : "live",
             ...wanted,
             device: index,
@@ -285,7 +287,7 @@ export class Page implements PageView {
         document.documentElement.dataset.theme = darkWanted ? "dark" : "light";
     }
 
-    // Of few blocks at once; of many a little at a time, and until then the colours are those of
+    // Few blocks are sorted at once. Many are sorted in steps. Until then the colours show the
     // state.
     private sortKinds(): void {
         this.kinds = null;
@@ -315,7 +317,8 @@ export class Page implements PageView {
         this.pins = new Set(named.flatMap(({ blocks }) => blocks));
     }
 
-    // Text is found at once, an expression beside the page: until then the marks stay as they were.
+    // Text is searched at once, a regular expression in a worker. Until its answer arrives the
+    // marks do not change.
     private search(changed: ReadonlySet<Part>): boolean {
         const { query, fold } = this.view;
         if (!query && !this.found) return false;
@@ -342,7 +345,7 @@ export class Page implements PageView {
         return { hits, matches, shown, problem };
     }
 
-    // Found by the search, or of the marked stack.
+    // Marks the stacks that the search found, or the marked stack.
     private findMarked(): void {
         const { view, found } = this;
         const below = view.culprit >= 0 ? null : this.shownStacks.andBelow(view.stack, view.fold);
@@ -357,12 +360,12 @@ export class Page implements PageView {
         this.sums = model.complete ? stackSums(model, heap, view.stacks, view) : noSums;
     }
 
-    // The exact events of the window, at once when they are few and at rest when they are many.
+    // Sweeps the window at once if it has few events, otherwise when it rests.
     private findSweep(changed: ReadonlySet<Part>): boolean {
         const before = this.sweep;
         const { model, view } = this;
         if (model.complete) {
-            // what lives through the window is swept, too
+            // blocks that live through the whole window are swept, too
             const crowded = this.heap.live.length > immediateEvents * 3;
             const now = changed.has("device") || changed.has("blocks");
             const most = crowded ? -1 : now ? immediateEvents * 2 : immediateEvents;
@@ -400,7 +403,7 @@ export class Page implements PageView {
         try {
             history.replaceState(null, "", writeHash(this.view));
         } catch {
-            // Some browsers refuse this for local files; the page works without it.
+            // Some browsers refuse this for local files. The page works without it.
         }
     }
 }

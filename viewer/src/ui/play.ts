@@ -1,5 +1,5 @@
 // Plays the window: the cursor moves from its place to the right edge. With reduced motion there is
-// no animation: each call moves it one step.
+// no animation, and each call moves the cursor by one step.
 import { byId } from "./dom";
 import type { PageView } from "./view";
 

@@ -1,5 +1,5 @@
-// Chooses the device, and in a job the process. The selector in the header names all processes, the
-// strip below it shows them side by side, and the table has all figures of each.
+// Chooses the device and, in a job, the process. The selector in the header lists all processes,
+// the strip below it shows them side by side, and the table has all their figures.
 import { formatBytes, formatCount } from "../data/format";
 import type { Rank } from "../data/header";
 import { rankAt, rankLabel, ranksText, rankTables } from "../data/ranks";
@@ -9,7 +9,7 @@ import { dataTable, showTables } from "./datatable";
 import { byId, el, showDialog, showTip } from "./dom";
 import type { LegendEntry, PageView, Picture } from "./view";
 
-/** The selector in the header; of a job also the strip, which is returned. */
+/** Fills the selector in the header. For a job it also creates and returns the strip. */
 export function connectRanks(page: PageView): RankStrip | null {
     const { header } = page;
     const select = byId<HTMLSelectElement>("device");

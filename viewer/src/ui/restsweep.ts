@@ -1,19 +1,19 @@
-// The exact events of a window: at once where they are few, otherwise a little at a time once the
-// window rests. What was begun for another window or another device is dropped.
+// The exact events of a window: computed at once if they are few, otherwise in steps once the
+// window rests. Unfinished work for another window or device is dropped.
 import type { DeviceModel } from "../data/model";
 import { sweepInSteps, sweepWindow, type WindowSweep } from "../data/sweep";
 import { Slices } from "./slices";
 
 const binCount = 2048;
-const exactEvents = 1_500_000; // of more the overview stays
+const exactEvents = 1_500_000; // with more, the overview stays
 const restMs = 160;
 
 export class RestSweep {
-    sweep: WindowSweep | null = null; // of the window last asked for, as soon as there is one
+    sweep: WindowSweep | null = null; // for the window requested last, as soon as it is computed
     private model: DeviceModel | null = null;
     private readonly slices = new Slices();
 
-    /** `done` is called when a sweep that had to wait is there. */
+    /** `done` is called when a deferred sweep is finished. */
     constructor(private readonly done: () => void) {}
 
     drop(): void {
@@ -22,8 +22,8 @@ export class RestSweep {
     }
 
     /**
-     * The window's events if they are there or at most `atOnce` blocks start in it; null = later,
-     * or never.
+     * The window's events if they are already computed or at most `atOnce` blocks start in it. null
+     * = later, or never.
      */
     of(model: DeviceModel, from: number, to: number, atOnce: number): WindowSweep | null {
         this.slices.stop();

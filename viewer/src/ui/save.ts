@@ -1,4 +1,4 @@
-// Offers what the page made as a file to be saved.
+// Offers data that the page made as a file to save.
 
 export function saveBlob(blob: Blob, name: string): void {
     const link = document.createElement("a");

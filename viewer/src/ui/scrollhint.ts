@@ -1,8 +1,8 @@
-// Marks every panel that can scroll further down, so that a row cut in half does not look like the
-// last one. The style sheet shows the attribute `data-more`.
+// Marks every panel that can scroll further down. Otherwise a row that is cut in half would look
+// like the last one. The style sheet shows the attribute `data-more`.
 import { byId } from "./dom";
 
-const slack = 3; // pixels that hide no letter
+const slack = 3; // pixels; too few to hide a letter
 
 function watch(place: HTMLElement): void {
     const look = (): void => {

@@ -1,4 +1,4 @@
-// The panel of segments at the cursor, and above it what is marked in them.
+// The panel of segments at the cursor, and the marks above it.
 import { formatBytes } from "../data/format";
 import { kindColour } from "../draw/kinds";
 import { addressText } from "../draw/map";

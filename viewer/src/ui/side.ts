@@ -1,16 +1,16 @@
-// What-if table and totals.
+// The what-if table and the totals.
 import { formatBytes, formatCount } from "../data/format";
 import type { DeviceModel } from "../data/model";
 import { choosable, heads } from "./cards";
 import { byId, el, table } from "./dom";
 import type { PageView } from "./view";
 
-// Settings are long and without spaces: they may break after their own separators.
+// Settings are long and have no spaces: they may break after their separators.
 function breakable(name: string): string {
     return name.replace(/([,:])/g, "$1\u200b");
 }
 
-/** A row with a replayed curve can be chosen: the chart then draws its curve. */
+/** Fills the what-if table. The chart draws the curve of the chosen row. */
 export function showWhatIf(page: PageView): void {
     const { model, view } = page;
     const rows = model.head.whatif;

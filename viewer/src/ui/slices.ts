@@ -1,5 +1,4 @@
-// Long work a little at a time, so that the page answers in between. New work replaces work that
-// was not finished.
+// Runs long work in slices, so that the page stays responsive. New work replaces unfinished work.
 
 const sliceMs = 8;
 
@@ -7,8 +6,7 @@ export class Slices {
     private timer: ReturnType<typeof setTimeout> | undefined;
 
     /**
-     * Begins after `restMs`; `done` has the result unless something else was begun or it was
-     * stopped.
+     * Starts after `restMs`. Calls `done` with the result unless the work was replaced or stopped.
      */
     run<T>(steps: Generator<void, T>, restMs: number, done: (result: T) => void): void {
         this.stop();

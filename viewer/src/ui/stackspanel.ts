@@ -1,5 +1,5 @@
-// The panel of stacks: its measure of bytes, icicle or flame, all frames or libraries folded; the
-// box at the pointer or the keyboard.
+// The panel of stacks: the measure of bytes, icicle or flame graph, all frames or folded libraries,
+// and the box at the pointer or the keyboard focus.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import { keptByPools } from "../data/held";
 import type { Measure } from "../data/measures";
@@ -17,7 +17,7 @@ export const measureNames: Record<Measure, string> = {
 };
 
 const smallestShare = 0.001;
-const mostFrames = 14; // in the tip
+const mostFrames = 14; // in the tooltip
 
 export class StacksPanel implements Picture {
     readonly surface = new Surface(byId("icicle").parentElement!);
@@ -26,7 +26,7 @@ export class StacksPanel implements Picture {
     private boxes: StackBox[] = [];
     private total = 0;
     private thin: Thin = { branches: 0, bytes: 0 };
-    private focused = -1; // box that the keyboard is on
+    private focused = -1; // box with the keyboard focus
 
     constructor(private readonly page: PageView) {
         this.connect();
@@ -36,7 +36,7 @@ export class StacksPanel implements Picture {
         return `Stacks by ${measureNames[this.page.view.stacks]}`;
     }
 
-    /** The tree that is drawn; view.stack is a node of it. */
+    /** The drawn tree. view.stack is one of its nodes. */
     private get tree(): Stacks {
         return this.page.shownStacks.tree(this.page.view.fold);
     }
@@ -117,7 +117,7 @@ export class StacksPanel implements Picture {
         }
     }
 
-    // Said in the outermost box.
+    // The text about thin branches in the outermost box.
     private leftOut(): string {
         const { branches, bytes } = this.thin;
         return branches === 0
@@ -189,7 +189,7 @@ export class StacksPanel implements Picture {
         canvas.addEventListener("keydown", (event) => this.onKey(event));
     }
 
-    // Arrows walk the boxes: to a caller, a callee, a neighbour; Enter marks its blocks.
+    // Arrows move to a caller, a callee or a neighbour. Enter marks the blocks of the box.
     private onKey(event: KeyboardEvent): void {
         const flame = this.page.view.shape === "flame";
         const current = this.boxes[this.focused] ?? this.boxes[0];

@@ -1,4 +1,4 @@
-// The texts about the state at the cursor, the window, the run, and the notes on the run.
+// Texts about the state at the cursor, the window and the run, and the notes on the run.
 import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
@@ -48,7 +48,7 @@ export function windowText(page: PageView): string {
 
 const mostUnreadable = 8;
 
-/** The run in the header, how many blocks there are, and the notes. */
+/** Shows the run in the header, the number of blocks, and the notes. */
 export function describe(page: PageView): void {
     const { header } = page;
     const { head } = page.model;
@@ -56,7 +56,8 @@ export function describe(page: PageView): void {
     const run = byId("run");
     run.replaceChildren(
         process.title,
-        process.process && header.ranks.length === 0 ? ` · ${process.process}` : "", // a job's selector says it
+        // in a job the selector says it
+        process.process && header.ranks.length === 0 ? ` · ${process.process}` : "",
         ` · ${head.name || "device"} (GPU ${head.index})`,
         ...(head.virtual ? [" ", el("span", { class: "badge" }, "virtual GPU")] : []),
     );
@@ -117,8 +118,8 @@ const speakAfterMs = 600;
 let speech: ReturnType<typeof setTimeout> | undefined;
 
 /**
- * Shows a text at once. A screen reader gets it when the text has not changed for a while:
- * otherwise it would start again in every frame of a moving cursor.
+ * Shows a text at once. A screen reader gets it only after it has not changed for a while.
+ * Otherwise it would start again in every frame while the cursor moves.
  */
 export function say(text: string): void {
     byId("status").textContent = text;

@@ -15,7 +15,7 @@ const bytes = (name: string): TableColumn => ({
     name,
     show: (value) => formatBytes(Math.round(value)),
 });
-// of things that do not overlap
+// for things that do not overlap
 const sizes = (name: string): TableColumn => ({ ...bytes(name), adds: true });
 const count = (name: string): TableColumn => ({ name, show: formatCount });
 const text = (name: string): TableColumn => ({ name });
@@ -23,7 +23,7 @@ const time = (name: string): TableColumn => ({ name, show: formatTime });
 
 const lines = new WeakMap<Stacks, Map<number, string>>();
 
-// Tables name the lines of many blocks that have few stacks.
+// Caches the names: tables name the lines of many blocks that share a few stacks.
 function line(page: PageView, stack: number): string {
     const { stacks } = page;
     let known = lines.get(stacks);
@@ -96,10 +96,7 @@ export function memoryTables(page: PageView): TableData[] {
 
 const mostRows = 20_000;
 
-/**
- * The blocks at the cursor, which the column at the right of the map shows, and those of the
- * window.
- */
+/** The blocks at the cursor, as in the column right of the map, and the blocks of the window. */
 export function blockTables(page: PageView): TableData[] {
     const { heap, model, view } = page;
     const { blocks, head } = model;

@@ -1,4 +1,4 @@
-// What a panel sees of the page. Panels know this interface, and never the page itself.
+// The page as panels see it. Panels use this interface, never the page itself.
 import type { Header } from "../data/header";
 import type { HeapState } from "../data/heap";
 import type { Kinds } from "../data/kinds";
@@ -11,27 +11,27 @@ import type { Colours } from "../draw/colours";
 import type { Layer, Surface } from "../draw/surface";
 import type { View } from "../state/store";
 
-/** `colour` may be "hatch" (holes), "line", or "burst" or "emptied" (markers). */
+/** `colour` may also be "hatch" (free memory), "line", "burst" or "emptied" (markers). */
 export interface LegendEntry {
     colour: string;
     text: string;
 }
 
-/** A picture as it is saved with the others. */
+/** A picture that can be saved with the others. */
 export interface Picture {
     readonly surface: Surface;
     readonly title: string;
     readonly place: "top" | "left" | "right";
     readonly legend: LegendEntry[];
-    /** The whole picture, with what lies above it; absent: too much for vectors. */
+    /** Draws the whole picture with its upper layer. Absent if it is too much for vectors. */
     paint?(layer: Layer): void;
 }
 
-/** What the search found. */
+/** Results of the search. */
 export interface Found {
-    hits: Uint8Array; // per name; none beyond its end
+    hits: Uint8Array; // per name; missing entries are 0
     matches: Uint8Array; // per stack
-    shown: Uint8Array; // per node of the tree that is drawn
+    shown: Uint8Array; // per node of the drawn tree
     problem: string | null; // why there is no answer, or none yet
 }
 
@@ -45,18 +45,18 @@ export interface PageView {
     readonly pictures: readonly Picture[];
 
     readonly heap: HeapState; // at the cursor
-    readonly kinds: Kinds | null; // what blocks are coloured by; null = their state
+    readonly kinds: Kinds | null; // the kinds that colour the blocks; null = coloured by state
     readonly pins: ReadonlySet<number>; // blocks that the verdict names
     readonly found: Found | null; // null without a search
-    readonly marked: Uint8Array | null; // per stack, whether its blocks are marked; null = none
+    readonly marked: Uint8Array | null; // per stack: whether its blocks are marked; null = none
     readonly sums: StackSums;
-    readonly sweep: WindowSweep | null; // null: the overview stands in
+    readonly sweep: WindowSweep | null; // null: the overview is shown instead
 
     /** Changes the view within its bounds. */
     change(change: Partial<View>): void;
     /** Shows another device. */
     goTo(device: number): void;
     stepCard(by: number): void;
-    /** Stands in the status line until the view changes again. */
+    /** Shows a text in the status line until the view changes again. */
     say(text: string): void;
 }
