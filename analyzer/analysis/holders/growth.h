@@ -25,8 +25,9 @@ struct GrowingPlace {
 struct Growth {
     std::size_t first = 0;  // iterations whose starts were compared; 0 = too few iterations
     std::size_t last = 0;
-    // At least a fifth of the blocks requested in iterations are freed within their iteration. This
-    // is true of a run that repeats itself, and false of one that loads its data piece by piece.
+    // At least a fifth of the blocks whose fate is known were freed in the iteration that requested
+    // them. This is true of a run that repeats itself, and false of one that loads its data piece
+    // by piece.
     bool repeats = false;
     // Change of the pool's allocated bytes from the first compared start to the last.
     std::int64_t bytes = 0;
