@@ -1,4 +1,4 @@
-// What an analysis computes, and under which assumptions.
+// Options that choose what an analysis computes, and under which assumptions.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"

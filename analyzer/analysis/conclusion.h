@@ -63,9 +63,9 @@ Conclusion conclusion_at(const Analysis& analysis,
 const WhatIfRow* smallest_fitting(const DeviceAnalysis& device);
 const WhatIfRow* largest_failing(const DeviceAnalysis& device);
 
-// True if the replay with the recorded settings runs out of memory exactly if the recorded run did,
-// or if these settings were not replayed. If false, the assumed capacity is wrong and no replay can
-// say what would help.
+// True if the replay with the recorded settings runs out of memory exactly if the recorded run did.
+// Also true if these settings were not replayed. If false, the assumed capacity is wrong and no
+// replay can say what would help.
 bool replay_ends_as_recorded(const DeviceAnalysis& device);
 
 // The class of statements about one moment of the recorded run.

@@ -1,4 +1,4 @@
-// What a running process has allocated, as far as its trace file and its ring buffer say.
+// The live memory of a running process, as far as its trace file and its ring buffer show it.
 #pragma once
 
 #include "analyzer/model/recorded_state.h"

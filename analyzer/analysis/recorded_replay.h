@@ -1,5 +1,5 @@
-// What a replay with the recorded settings shows about a device: how well it agrees with the
-// recording, why requests failed, and the address maps at the peaks.
+// Replays a device with the recorded settings. Finds how well the replay agrees with the recording,
+// why requests failed, and the address maps at the peaks.
 #pragma once
 
 #include "analyzer/analysis/analyze_options.h"

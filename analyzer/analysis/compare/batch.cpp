@@ -188,8 +188,8 @@ class FittedRun {
     std::vector<bool> fitted_;
 };
 
-// Matches the n-th request of a stack in one run with the n-th request of that stack in the other,
-// if both runs have equally many. Other requests keep their size.
+// Matches the n-th request of a stack in one run with the n-th in the other. Both runs must have
+// equally many requests from that stack. Other requests keep their size.
 void fit(FittedRun* a, FittedRun* b) {
     const RequestsByStack of_a(a->run());
     const RequestsByStack of_b(b->run());

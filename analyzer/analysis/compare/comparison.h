@@ -59,7 +59,7 @@ struct IterationComparison {
     std::uint64_t b_count = 0;
     // Both runs mark iterations by phases; else they were found from requests, an estimate.
     bool from_phases = false;
-    double match_rate = 0;  // the lower of the two
+    double match_rate = 0;  // the lower rate of the two runs
     // First iteration (0 = the first) whose figures differ.
     std::optional<std::uint64_t> parts_at = {};
     StretchFigures a_there = {};

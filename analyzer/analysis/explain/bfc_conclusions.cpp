@@ -94,7 +94,7 @@ void find_contradictions(const BfcDump& dump, Explanation* result) {
     }
 }
 
-// What to do if the log has no figures. JAX hides the dump because it is logged at level INFO.
+// Advice for a log without figures. JAX hides the dump because it is logged at level INFO.
 std::string how_to_get_figures(const BfcDump& dump) {
     std::string text =
         "The message has no statistics. JAX hides them by default: set TF_CPP_MIN_LOG_LEVEL=0 "

@@ -1,4 +1,4 @@
-// What an out-of-memory message proves, what it leaves open, and which of its numbers are
+// Explains an out-of-memory message: what it proves, what it leaves open, and which numbers are
 // impossible.
 #pragma once
 

@@ -26,7 +26,7 @@ struct PytorchMessage {
     // above.
     PrintedSize tried;
     std::optional<PrintedSize> capacity;
-    // Of the whole device, after the pool returned all it could.
+    // Free on the whole device, after the pool returned all it could.
     std::optional<PrintedSize> device_free;
     std::optional<PrintedSize> allowed;    // the process's own limit
     std::optional<PrintedSize> allocated;  // since 2.2 this includes memory cached in private pools

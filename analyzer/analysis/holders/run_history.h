@@ -1,4 +1,4 @@
-// What the whole recording says about each stack of a device: how long its blocks live, and how
+// Facts from the whole recording about each stack of a device. How long its blocks live, and how
 // many of its bytes are live when an iteration begins.
 #pragma once
 
@@ -18,7 +18,8 @@ struct BoundaryChange {
     std::int64_t bytes = 0;
 };
 
-// A sequence of requests of one kind: a backward pass, an optimizer's step, or what lies between.
+// A sequence of requests of one kind: a backward pass, an optimizer's step, or the requests in
+// between.
 struct Pass {
     EventIndex begin = 0;
     std::uint16_t marks = 0;  // kMarkOptimizer, kMarkBackward; 0 = neither

@@ -109,8 +109,7 @@ class Finder {
         std::swap(all, found_);
         std::size_t budget = 8 * history_.requests.size();  // limits how many requests are examined
         for (const auto& [key, runs] : recurring) {
-            // The phase of the iterations is skipped: memory that it leaves behind is reported as
-            // growth.
+            // The phase of the iterations is skipped: memory that it leaves is reported as growth.
             if (runs.before != PhaseIndex::kNone && key.second != history_.iterations.phase) {
                 earlier_run(key.second, runs.before, runs.last, &budget);
             }

@@ -16,8 +16,8 @@ constexpr std::size_t kCounts = 12;
 constexpr std::size_t kStacksOfCount = 4;
 constexpr double kLeastRate = 0.75;
 constexpr double kLeastRateOfTwo = 0.9;  // required rate if there is only one repetition
-// Of anchors that reach this part of the best one's matches, the one with the shortest iterations
-// is chosen.
+// An anchor must reach this part of the best one's matches. The one with the shortest iterations is
+// chosen.
 constexpr double kAsGood = 0.8;
 constexpr std::size_t kLeastRequests = 2;  // median number of requests in an iteration, at least
 
@@ -124,8 +124,8 @@ std::size_t median_length(const std::vector<std::uint32_t>& starts) {
 }
 
 // Considers anchors that repeat nearly as well as the best and have support. Chooses those with the
-// most, and so shortest, iterations; a few fewer are accepted, since iterations may fail. Of these
-// the one that repeats best. nullptr if there is none.
+// most, and so shortest, iterations; a few fewer are accepted, since iterations may fail. Among
+// these, the one that repeats best is returned. nullptr if there is none.
 const Anchor* best_anchor(const std::vector<Anchor>& anchors) {
     std::uint64_t matched = 0;
     std::size_t support = 0;
@@ -227,7 +227,7 @@ std::optional<std::uint32_t> find_anchor(const Timeline& timeline, const Request
     if (best == nullptr) {
         return std::nullopt;
     }
-    // By definition an iteration begins with its first request in the recording. So an earlier
+    // An iteration begins, by definition, with its first request in the recording. So an earlier
     // stack that alternates with the best anchor replaces it.
     const std::vector<std::uint32_t> starts = occurrences.of(best->stack);
     std::uint32_t first = best->stack;

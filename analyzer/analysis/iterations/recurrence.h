@@ -16,12 +16,12 @@ struct MatchRate {
     std::uint64_t requests = 0;  // all requests within stretches
     std::uint64_t matched = 0;   // how many of them also occur in the stretch before or after
     std::size_t stretches = 0;
-    // Of the last stretch, which the end of the recording may cut short.
+    // Requests of the last stretch, which the end of the recording may cut short.
     std::uint64_t last_requests = 0;
     std::uint64_t last_matched = 0;  // how many of them also occur in the stretch before
 
-    // With two stretches, only the second one counts. If it is cut short, the first stretch has
-    // requests that the second never reached.
+    // If there are two stretches, only the second one counts. If it is cut short, the first stretch
+    // has requests that the second never reached.
     [[nodiscard]] double rate() const {
         const std::uint64_t all = stretches == 2 ? last_requests : requests;
         const std::uint64_t same = stretches == 2 ? last_matched : matched;

@@ -1,5 +1,5 @@
 // The processes of a job: peaks of each device, which process failed, and in which order they
-// matter. Only one trace at a time is in memory; only these figures are kept of it.
+// matter. Only one trace at a time is in memory; only these figures are kept.
 #pragma once
 
 #include "analyzer/analysis/metrics/trace_summary.h"
@@ -66,7 +66,7 @@ Job read_job(const std::vector<std::string>& paths,
 // out-of-memories, those whose process then failed count first, since a program may catch one.
 // Processes ended by SIGTERM, SIGINT or SIGHUP count last, since others send these signals.
 struct FirstFailure {
-    std::size_t process = 0;  // in Job::processes
+    std::size_t process = 0;  // index into Job::processes
     bool out_of_memory = false;
     // Number of processes; if the failed one has a rank, of processes with a rank.
     std::size_t of = 0;

@@ -1,5 +1,5 @@
-// What a recorded run did with the memory of one device: peaks, waste, driver calls and failed
-// requests. docs/metrics.md has the definitions.
+// Metrics of a recorded run on one device: peaks, waste, driver calls and failed requests.
+// docs/metrics.md has the definitions.
 #pragma once
 
 #include "analyzer/analysis/metrics/run_figures.h"

@@ -1,6 +1,5 @@
-// What the driver's management library (NVML) reported about a card: the context's own memory, and
-// what other processes held when memory ran out. Read from facts of the trace, which are untrusted
-// text.
+// Reports of the driver's management library (NVML) about a card: memory of the context, and of
+// other processes when memory ran out. Read from facts of the trace, which are untrusted text.
 #pragma once
 
 #include "analyzer/model/timeline.h"

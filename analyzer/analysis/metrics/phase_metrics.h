@@ -1,5 +1,5 @@
-// What happened while phases were open, and calls that failed because of too little memory. These
-// parts of a run's metrics need the recorded state.
+// Metrics of phases, and calls that failed because of too little memory. These parts of a run's
+// metrics need the recorded state.
 #pragma once
 
 #include "analyzer/analysis/metrics/run_metrics.h"

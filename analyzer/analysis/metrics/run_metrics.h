@@ -1,6 +1,5 @@
-// What a run did outside the memory of its devices' pools: time in driver calls, phases, host and
-// managed memory, calls that failed because of too little memory. docs/metrics.md has the
-// definitions.
+// Metrics of a run outside its devices' pools: time in driver calls, phases, host and managed
+// memory, calls that failed because of too little memory. docs/metrics.md has the definitions.
 #pragma once
 
 #include "analyzer/analysis/metrics/run_figures.h"

@@ -20,11 +20,10 @@ struct Hole {
     StreamId stream = kNoStream;
     std::uint32_t private_pool = 0;
     SizeClass size_class = SizeClass::kNone;
-    // Nothing else is in its segment, which can be returned to the driver.
-    bool whole_segment = false;
+    bool whole_segment = false;  // it fills its segment, which can thus be returned to the driver
 };
 
-// Largest requests first, then by address.
+// Holes that serve the largest requests come first, then by address.
 std::vector<Hole> holes_of(const HeapSnapshot& heap,
                            const PytorchConfig& config,
                            const PytorchRules& rules);

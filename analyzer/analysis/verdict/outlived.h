@@ -1,4 +1,4 @@
-// What happened to the phase in which a block was allocated, while the block stayed live.
+// Tells whether a block outlived the phase in which it was allocated, and by how many phases.
 #pragma once
 
 #include "analyzer/model/phase_index.h"

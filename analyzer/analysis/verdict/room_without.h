@@ -13,9 +13,9 @@ namespace fragtrace::analyzer {
 // The line of free blocks, and of blocks that no line of interest allocated.
 inline constexpr std::uint32_t kNoLine = ~std::uint32_t{0};
 
-// What a request needs.
+// The place and the sizes that a request needs.
 struct RoomWanted {
-    WindowPlace place;               // where in the pool it may lie
+    WindowPlace place;               // part of the pool that may serve it
     std::uint64_t window_bytes = 0;  // size of a free block that serves it; kNoWindow: no block can
     std::uint64_t driver_bytes = 0;  // size that the driver would be asked for
 };

@@ -1,4 +1,4 @@
-// Verdicts in words for people.
+// Puts verdicts into words.
 #pragma once
 
 #include "analyzer/analysis/verdict/verdict.h"

@@ -10,7 +10,7 @@
 
 namespace fragtrace::analyzer {
 
-// What a finished replay says about other cards and split limits.
+// Facts from a finished replay that are true for other cards and split limits too.
 struct ReplayLimits {
     std::uint64_t enough_bytes = ~std::uint64_t{0};  // FixedDevice::enough_bytes()
     std::uint64_t largest_segment_bytes = 0;         // FixedDevice::largest_bytes()

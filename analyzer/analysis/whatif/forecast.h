@@ -1,5 +1,6 @@
-// What the step that ran out of memory would have needed to its end. An estimate: the last complete
-// step of the same shape is replayed after it (rest_of_iteration.h). docs/metrics.md, Forecast.
+// Estimates what the step that ran out of memory would have needed to its end. The step is
+// completed from the last complete step of the same shape, and replayed (rest_of_iteration.h).
+// docs/metrics.md, Forecast.
 #pragma once
 
 #include "analyzer/analysis/iterations/iterations.h"
@@ -22,7 +23,7 @@ struct Forecast {
     // Size of this step's requests relative to the basis, over requests whose size differs.
     double scale = 1;
     std::uint64_t requests = 0;  // added to complete the step
-    // Peaks to the end of the step, on a card with room for all of it.
+    // Peaks to the end of the step, on a card with enough memory.
     std::uint64_t peak_allocated_bytes = 0;
     std::uint64_t peak_reserved_bytes = 0;
     // The smallest tried capacity from which on all tried ones fit the step. Not less than the

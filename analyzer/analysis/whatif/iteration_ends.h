@@ -1,4 +1,4 @@
-// Where the iterations of a run end, for remedies that act once in each.
+// Finds where the iterations of a run end, for remedies that act once in each.
 #pragma once
 
 #include "analyzer/analysis/iterations/iterations.h"

@@ -17,8 +17,8 @@ namespace fragtrace::analyzer {
 enum class Change : std::uint8_t { kHelps, kHelpsALittle, kNothing, kHurtsALittle, kHurts };
 
 // How the row changes memory against the recorded run, whatever it costs. "A little" is less than 2
-// % of the recorded run's peak reserved. "Nothing" is less than a driver page with as many retries,
-// or a lower peak of a run that still runs out of memory as often.
+// % of the recorded run's peak reserved. "Nothing" is less than a driver page with as many retries.
+// It is also a lower peak of a run that still runs out of memory as often.
 Change change_of(const WhatIfRow& row, const WhatIfRow& recorded);
 
 // The price of a row: 0 is free; a row with price 1 must save twice as much. Counts driver requests
@@ -34,7 +34,7 @@ bool is_worth_its_price(const WhatIfRow& row, const WhatIfRow& recorded);
 // True if the row is better. If both run out of memory equally often, it must be better by 0.5 %.
 bool is_better(const WhatIfRow& row, const WhatIfRow& other, const WhatIfRow& recorded);
 
-// Of equal rows, the one with fewer settings comes first, then the one with fewer driver calls.
+// If rows are equal, the one with fewer settings comes first, then the one with fewer driver calls.
 bool ranks_before(const WhatIfRow& a, const WhatIfRow& b, const WhatIfRow& recorded);
 // Sorts the best row first. The recorded row is ranked like all others.
 void rank(std::vector<WhatIfRow>* rows, const WhatIfRow& recorded);
