@@ -1,4 +1,4 @@
-// Tells a loop of the program from a loop inside a single operation.
+// Distinguishes a loop of the program from a loop inside a single operation.
 #pragma once
 
 #include "analyzer/analysis/iterations/requests.h"
@@ -19,10 +19,10 @@ bool is_optimizer_file(std::string_view file);
 bool is_optimizer_frame(const Timeline& timeline, const StackNode& node);
 
 // Layers of a model recur as well as training steps do. The common caller of all requests of one
-// stretch tells them apart: layers share a module's call, an optimizer's step or the backward pass.
-// Examines the stretch of median length among [starts[i], starts[i + 1]). These are positions of
-// requests, counted from `offset`. If this stretch has no Python stacks, the result is true exactly
-// if other requests have some.
+// stretch distinguishes them: layers share a module's call, an optimizer's step or the backward
+// pass. Examines the stretch of median length among [starts[i], starts[i + 1]). These are positions
+// of requests, counted from `offset`. If this stretch has no Python stacks, the result is true
+// exactly if other requests have some.
 bool lies_inside_an_operation(const Timeline& timeline,
                               const Requests& requests,
                               std::size_t offset,

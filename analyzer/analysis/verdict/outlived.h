@@ -1,4 +1,4 @@
-// Tells whether a block outlived the phase in which it was allocated, and by how many phases.
+// Finds whether a block outlived the phase in which it was allocated, and by how many phases.
 #pragma once
 
 #include "analyzer/model/phase_index.h"
