@@ -71,8 +71,9 @@ bool replay_ends_as_recorded(const DeviceAnalysis& device);
 // The class of statements about one moment of the recorded run.
 RowClass class_of_moment(const DeviceAnalysis& device);
 
-// The row that the device's conclusion recommends: the first usable row worth its price, among all
-// settings and remedies in the one order (whatif/ranking.h). nullptr: none.
+// The row that the device's conclusion recommends; nullptr = none. If the run had retries but no
+// failure, a row with fewer retries. Otherwise the first usable row worth its price, among all
+// settings and remedies in the one order (whatif/ranking.h).
 const WhatIfRow* best_remedy(const DeviceAnalysis& device);
 
 }  // namespace fragtrace::analyzer

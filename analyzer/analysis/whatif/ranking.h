@@ -27,8 +27,8 @@ Change change_of(const WhatIfRow& row, const WhatIfRow& recorded);
 // caching off.
 double price_of(const WhatIfRow& row, const WhatIfRow& recorded);
 
-// True if a report may recommend the row. It avoids an out-of-memory, or it helps and saves 2 % of
-// peak reserved even when divided by its price.
+// True if a report may recommend the row. It avoids an out-of-memory, or it saves 2 % of peak
+// reserved even when the saved bytes are divided by one plus its price.
 bool is_worth_its_price(const WhatIfRow& row, const WhatIfRow& recorded);
 
 // True if the row is better. If both run out of memory equally often, it must be better by 0.5 %.
