@@ -1,4 +1,5 @@
-// What a failed request, or a retry, would have found if a line of the program held nothing.
+// How much memory a failed request, or a retry, would have found if the blocks of one program line
+// did not exist.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -10,8 +11,8 @@
 
 namespace fragtrace::analyzer {
 
-// By label of a line, numbers below the size of what is returned. Lines of one number are absent
-// together.
+// The key is the label of a line. The value is the line's index in the result. Lines with the same
+// index are removed together.
 using LineNumbers = std::map<std::string, std::uint32_t>;
 
 std::vector<Room> rooms_without_lines(const Analysis& analysis,

@@ -46,7 +46,8 @@ DriverTimes driver_times(const RunMetrics& run) {
     return times;
 }
 
-// Who holds most open at the first out-of-memory, else at the peak: the live blocks there.
+// Finds the line that blocks most free memory at the first out-of-memory, else at the peak, and its
+// live blocks there.
 void find_culprit(Analysis* analysis, const DeviceAnalysis& device, RemedyPlan* plan) {
     const Diagnosis* diagnosis = device.peak ? &*device.peak : nullptr;
     for (const Diagnosis& one : device.diagnoses) {
@@ -70,7 +71,7 @@ void find_culprit(Analysis* analysis, const DeviceAnalysis& device, RemedyPlan* 
         }
     }
     if (plan->culprit.empty()) {
-        return;  // what is pending was freed
+        return;  // the line has only pending blocks, which are already freed
     }
     plan->culprit_label = most->held.label;
     std::sort(plan->culprit.begin(), plan->culprit.end());
@@ -96,7 +97,7 @@ std::optional<HeldAtPeak> held_at_peak(const DeviceAnalysis& device) {
     return held;
 }
 
-// At the first out-of-memory, else at the peak.
+// Activations at the first out-of-memory, else at the peak of allocated memory.
 ActivationsHeld activations_held(const DeviceAnalysis& device) {
     ActivationsHeld held;
     if (!device.held.holders.empty()) {
@@ -123,7 +124,7 @@ Status add_rows(const AnalyzeOptions& options,
     Progress progress("replaying remedies");
     const auto show = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
     std::vector<WhatIfRow> all = device->settings;
-    // Of combinations only those that are better than what was there before become rows.
+    // A combination becomes a row only if it is better than all rows before it.
     const auto replay_all = [&](const std::vector<Candidate>& candidates,
                                 bool combinations) -> Result<bool> {
         if (candidates.empty()) {
@@ -170,7 +171,7 @@ Status add_rows(const AnalyzeOptions& options,
 }
 
 Status add_scans(const WhatIfRow& recorded, DeviceAnalysis* device) {
-    // The recorded settings and the best rows that the program could use, one per outcome.
+    // Scan the recorded settings and the best usable rows. Rows with equal peaks are scanned once.
     std::vector<Candidate> settings;
     std::vector<std::uint64_t> peaks;
     const auto add = [&](const WhatIfRow& row) {
@@ -204,7 +205,7 @@ Status add_scans(const WhatIfRow& recorded, DeviceAnalysis* device) {
     return Ok{};
 }
 
-// What the step that failed first would have needed to its end.
+// Forecasts what the first failed step would have needed to its end.
 Status add_forecast(const Analysis& analysis, DeviceAnalysis* device) {
     const auto failed =
         std::find_if(device->diagnoses.begin(), device->diagnoses.end(), [](const Diagnosis& one) {
@@ -241,7 +242,7 @@ Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAna
         return Ok{};
     }
     const WhatIfRow recorded = *found;
-    // The virtual GPU's driver takes no time that a real one would.
+    // The virtual GPU's driver calls take other times than those of a real driver.
     const DriverTimes times = device->virtual_gpu ? DriverTimes{} : driver_times(analysis->run);
     const auto judge = [&](WhatIfRow* row) {
         judge_use(obstacles, device->config, row);

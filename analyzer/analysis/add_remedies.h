@@ -1,4 +1,4 @@
-// Puts what-if rows of remedies, advice, capacity scans and near misses together for one device.
+// Adds the rows of remedies, the advice, the capacity scans and the near miss of one device.
 #pragma once
 
 #include "analyzer/analysis/analyze_options.h"

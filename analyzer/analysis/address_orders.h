@@ -1,4 +1,5 @@
-// What a replay of a release before 2.13 owes to the addresses that a driver happens to give.
+// How much a replay depends on the addresses that the driver returns. Only releases before 2.13
+// depend on them.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -9,9 +10,9 @@
 namespace fragtrace::analyzer {
 
 struct AddressOrders {
-    unsigned orders = 0;  // tried
+    unsigned orders = 0;  // number of address orders tried
     std::uint64_t least_reserved_bytes = 0;
-    std::uint64_t most_reserved_bytes = 0;  // peaks
+    std::uint64_t most_reserved_bytes = 0;  // peak over the tried orders
     std::uint64_t least_ooms = 0;
     std::uint64_t most_ooms = 0;
 
@@ -20,8 +21,8 @@ struct AddressOrders {
     }
 };
 
-// The recorded settings on the recorded card under ascending, descending and scattered addresses.
-// Nothing where addresses decide nothing.
+// Replays the recorded settings on the recorded card with ascending, descending and scattered
+// addresses. nullopt if the pool does not choose blocks by address.
 std::optional<AddressOrders> try_address_orders(const DeviceAnalysis& device);
 
 }  // namespace fragtrace::analyzer

@@ -13,8 +13,8 @@ namespace fragtrace::analyzer {
 
 namespace {
 
-// A card whose size is not known had room for what the run reserved. After a retry not even that
-// tells what another replay would find.
+// If the card's size is not known, it had room at least for what the run reserved. After a retry or
+// an out-of-memory even that is no proof, since another replay may call the driver at other times.
 std::uint64_t known_capacity_bytes(const DeviceAnalysis& device) {
     return device.capacity_known ? ~std::uint64_t{0}
            : device.recorded.retries != 0 || device.recorded.ooms != 0
@@ -40,7 +40,7 @@ SweepContext sweep_context(const DeviceAnalysis& device) {
 
 namespace {
 
-constexpr std::size_t kMostLines = 64;  // whose absence is looked at
+constexpr std::size_t kMostLines = 64;  // lines whose absence is examined
 constexpr std::size_t kMostSideHolders = 8;
 
 }  // namespace
@@ -72,7 +72,7 @@ std::vector<const WhatIfRow*> ranked_rows(const DeviceAnalysis& device) {
 
 namespace {
 
-// By powers of ten of the time since birth.
+// Names the age by powers of ten.
 std::string age_class(std::uint64_t age_ns) {
     std::uint64_t from = 1'000'000;
     if (age_ns < from) {
@@ -121,7 +121,7 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
             wanted[block] = true;
         }
     }
-    // Threads and native details differ, the place in the user's code does not.
+    // Group by label: stacks of one line differ in threads and native frames.
     std::map<std::string, CulpritGroup> groups;
     for (std::size_t i = 0; i < diagnosis.heap.blocks.size(); ++i) {
         const HeapBlock& block = diagnosis.heap.blocks[i];
@@ -148,7 +148,8 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
             group.oldest_ns = born.time_ns;
             group.oldest = block.allocated_by;
         }
-        // Holds open at least as much as it uses: its segment is at least half empty.
+        // The block keeps at least its own size from being released, so its segment is at least
+        // half empty.
         if (only_cheapest || diagnosis.held_open[i] >= block.size_bytes) {
             group.pinning.push_back(block.allocated_by);
         }
@@ -183,7 +184,7 @@ std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnos
         return std::nullopt;
     }
     if (diagnosis.wanted.driver_bytes == 0) {
-        return std::move(groups.front());  // a peak: nothing was asked for
+        return std::move(groups.front());  // a peak: no request failed there
     }
     groups.resize(std::min(groups.size(), kMostLines));
     LineNumbers lines;

@@ -1,5 +1,5 @@
-// Everything that a report, the JSON and the page show of one trace: plain data, computed
-// by analyze.h; a report computes nothing.
+// All facts about one trace that a report, the JSON and the page show. Plain data, computed by
+// analyze.h; a report computes nothing.
 #pragma once
 
 #include "analyzer/analysis/holders/device_holders.h"
@@ -33,12 +33,12 @@
 namespace fragtrace::analyzer {
 
 struct DeviceAnalysis;
-// What limits the class of any what-if row of this device.
+// The facts that limit the class of every what-if row of this device.
 SweepContext sweep_context(const DeviceAnalysis& device);
 
 // An address map right after a request.
 struct MapAtEvent {
-    EventIndex event = kNoEvent;  // kNoEvent = none
+    EventIndex event = kNoEvent;  // kNoEvent = no map
     HeapSnapshot heap;
 };
 
@@ -48,45 +48,51 @@ struct DeviceAnalysis {
     bool virtual_gpu = false;
     std::uint64_t total_bytes = 0;     // as the card reports
     std::uint64_t others_bytes = 0;    // context, libraries, other processes
-    BesidePool beside_pool;            // how this process's part of them changed
-    std::uint64_t capacity_bytes = 0;  // budget of the pool: total - others
-    // Of the least memory fraction that was in force; 0 = none, or as much as the card has.
+    BesidePool beside_pool;            // how this process's part of others_bytes changed
+    std::uint64_t capacity_bytes = 0;  // bytes for the pool: total - others
+    // PyTorch's own memory limit, from the smallest memory fraction that was in force. 0 = no
+    // limit, or a limit as large as the card.
     std::uint64_t limit_bytes = 0;
-    bool capacity_known = false;  // false: nothing in the trace says how large the card is
-    std::string pool;             // simulated pool the record is compared with
+    bool capacity_known = false;  // false: the trace does not say how large the card is
+    std::string pool;             // simulated pool that the recording is compared with
     std::string config;           // recorded settings, as the allocator prints them
 
     ReplayScript script;
-    ReplayAssumptions assumptions;  // of replays other than the one that fidelity measures
+    ReplayAssumptions assumptions;  // of what-if replays, not of the replay that measures fidelity
     RunFigures recorded;
-    std::uint64_t violations = 0;  // of the invariants of docs/metrics.md, in the record
-    std::uint64_t after_gap = 0;   // what would be, but follows from gaps in recording
+    std::uint64_t violations = 0;  // recorded events that break the invariants of docs/metrics.md
+    std::uint64_t after_gap = 0;   // such events that follow from gaps in the recording
     ContextMemory context;
     MemorySample last_sample;                     // the driver's last report
-    std::vector<OtherProcesses> other_processes;  // when memory ran out
-    std::optional<Fidelity> fidelity;             // none: there is no caching pool to compare with
-    // What a checkpoint tells is all that is known: no request was recorded, and none is replayed.
+    std::vector<OtherProcesses> other_processes;  // asked for when memory ran out
+    std::optional<Fidelity> fidelity;             // nullopt: no caching pool was recorded
+    // Only the state of one moment is known, from a checkpoint. No request was recorded, so none is
+    // replayed.
     bool state_only = false;
-    std::vector<Hole> holes;  // where `state_only`
-    bool plan_left_out = false;  // of the bound `offline`: the trace is too long for it
-    std::string no_whatif;    // why other settings were not replayed; empty where they could be
+    std::vector<Hole> holes;           // filled if state_only
+    bool plan_left_out = false;        // the trace is too long for the plan of the bound `offline`
+    std::string no_whatif;             // why other settings were not replayed; empty = they can be
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
-    std::uint64_t troubles = 0;        // OOMs and retries in all; diagnoses may be fewer
-    std::vector<RecordedTrouble> recorded_troubles;  // the first ones; `recorded` counts all
+    std::uint64_t troubles = 0;        // all OOMs and retries; `diagnoses` may have fewer
+    // The first ones; `recorded` counts all of them.
+    std::vector<RecordedTrouble> recorded_troubles;
     std::optional<Diagnosis> peak;  // the address map at peak reserved; its verdict is empty
-    MapAtEvent most_allocated;      // the same at the peak of allocated memory
-    DeviceHolders held;             // at each diagnosed OOM, else at the peak of allocated memory
-    std::optional<GrowthForecast> growth_forecast;  // none: nothing grows, or memory ran out
-    std::vector<WhatIfRow> settings;                // ranked
+    MapAtEvent most_allocated;      // the address map at the peak of allocated memory
+    // At each diagnosed OOM, else at the peak of allocated memory; and at each diagnosed retry.
+    DeviceHolders held;
+    // Nullopt: nothing grows steadily, or memory ran out.
+    std::optional<GrowthForecast> growth_forecast;
+    std::vector<WhatIfRow> settings;  // ranked, best first
     std::vector<WhatIfRow> capacities;
-    std::vector<WhatIfRow> pools;   // other pools
-    std::vector<WhatIfRow> bounds;  // as known_pools() lists them
-    // Of the first out-of-memory, where that was a request of the pool.
+    std::vector<WhatIfRow> pools;   // pools other than PyTorch's
+    std::vector<WhatIfRow> bounds;  // lower bounds and plans, as known_pools() lists them
+    // For the first out-of-memory, if the failed request went to the pool.
     std::optional<Forecast> forecast;
 
-    // Where remedies were asked for.
+    // The remaining fields are filled only if remedies were requested.
     IterationEnds iteration_ends;
-    // Other than single settings, ranked; among them combinations that beat all that was known.
+    // Changes other than a single setting, ranked. Combinations are listed only if they beat every
+    // row before them.
     std::vector<WhatIfRow> remedies;
     std::uint64_t combinations_tried = 0;
     std::vector<Advice> advice;
@@ -97,58 +103,62 @@ struct DeviceAnalysis {
 
 struct Analysis {
     Timeline timeline;
-    std::unique_ptr<Symbolizer> symbols;  // over `timeline`
-    std::optional<PhaseIndex> phases;     // over `timeline`
+    std::unique_ptr<Symbolizer> symbols;  // reads `timeline`
+    std::optional<PhaseIndex> phases;     // reads `timeline`
     RunMetrics run;
     std::vector<DeviceAnalysis> devices;
     std::vector<std::string> assumptions;
     std::vector<std::string> warnings;
 };
 
-// The first of the diagnoses that is an out-of-memory; nullptr = none.
+// The first diagnosis that is an out-of-memory; nullptr = none.
 const Diagnosis* first_oom(const DeviceAnalysis& device);
 
-// Settings and remedies in one order (whatif/ranking.h), best first; as listed where the recorded
-// settings were not replayed.
+// Settings and remedies in one order, best first (whatif/ranking.h). If the recorded settings were
+// not replayed, the rows stay in their listed order.
 std::vector<const WhatIfRow*> ranked_rows(const DeviceAnalysis& device);
 
-// The warnings, and what became known of stacks while the report named them: to be asked last.
+// The warnings, and what was learned about stacks while the report named them. Call it after the
+// rest of the report is written.
 std::vector<std::string> warnings_with_stacks(const Analysis& analysis);
 
-// The blocks in use that came from the same line: one row of "who pins the holes".
+// Blocks in use that the same line allocated: one row of "which allocations block free memory".
 struct CulpritGroup {
     HeldBy held;
     std::uint64_t held_open_bytes = 0;
-    std::uint64_t oldest_ns = 0;   // birth of the oldest block
-    EventIndex oldest = kNoEvent;  // its allocation
-    // Allocating events of the blocks that keep a mostly empty segment.
+    std::uint64_t oldest_ns = 0;   // time at which the oldest block was allocated
+    EventIndex oldest = kNoEvent;  // the event that allocated the oldest block
+    // Allocation events of blocks that keep a segment which is at least half empty; with
+    // `only_cheapest`, of all blocks.
     std::vector<EventIndex> pinning;
-    bool too_little = false;  // most_pinning(): without these blocks the request would not fit
+    // Set by most_pinning(): without these blocks the request still would not fit.
+    bool too_little = false;
 };
 
-// Of the group's oldest block, up to the diagnosis.
+// Describes the phase of the group's oldest block, as of the diagnosis.
 Outlived outlived_of(const Analysis& analysis,
                      const CulpritGroup& group,
                      const Diagnosis& diagnosis);
 
-// What the rows join: the line, the phase in which a block was born, its age.
+// How blocks are joined into rows: by line, by the phase in which they were allocated, or by age.
 enum class CulpritKey : std::uint8_t { kLine, kPhase, kAge };
 
-// Blocks in use, pending ones included, in segments with free memory, grouped; most bytes held open
-// first. With `only_cheapest` just the blocks of the diagnosis's cheapest set, with `stream` those
-// of one.
+// Groups the blocks in use (pending ones included) that lie in segments with free memory. The group
+// that blocks most bytes comes first. `only_cheapest` takes just the blocks of the diagnosis's
+// cheapest set; `stream` takes just the blocks of one stream.
 std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
                                          const Diagnosis& diagnosis,
                                          bool only_cheapest,
                                          CulpritKey key = CulpritKey::kLine,
                                          StreamId stream = kNoStream);
 
-// The line whom reports name and remedies try to move: of those without whose blocks the request
-// fits the one that holds most open; else the one that leaves most room (absent_lines.h); at a peak
-// the one that holds most open. nullopt: nobody holds anything open.
+// The line that reports name and that remedies try to move. For a request: the first line, by
+// blocked bytes, without whose blocks the request fits. If no single line is enough: the line whose
+// absence leaves the most room (absent_lines.h). At a peak: the line that blocks the most bytes.
+// nullopt: no live block keeps free memory from being released.
 std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnosis& diagnosis);
 
-// Who held pinned or managed memory at its peak: by line, most bytes first, the first few.
+// The lines that held pinned or managed memory at its peak: most bytes first, the first few.
 std::vector<std::pair<std::string, std::uint64_t>> side_holders(const Analysis& analysis,
                                                                 const SideMemory& memory);
 

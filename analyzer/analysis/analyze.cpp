@@ -50,13 +50,15 @@ void name_device(const Timeline& timeline, DeviceAnalysis* device) {
     device->virtual_gpu = timeline.fact("virtual") == "1";
 }
 
-// Settings in force when the allocator began. What cannot be replayed is said, not fatal.
+// Takes the settings in force when the allocator started. Settings that cannot be replayed cause a
+// warning, not an error.
 void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis* device) {
     std::string config = timeline.fact("allocator_conf");
     if (device->script.first_settings) {
         config = *device->script.first_settings;
     } else if (!device->script.settings.empty()) {
-        // The fact is rewritten at every change: what was in force before is the environment's.
+        // The fact is rewritten at every change, so the first settings are those of the
+        // environment.
         config = timeline.fact("environment.PYTORCH_CUDA_ALLOC_CONF",
                                timeline.fact("environment.PYTORCH_ALLOC_CONF"));
     }
@@ -70,7 +72,8 @@ void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis*
                     parsed.error().message));
 }
 
-// The tightest that was ever in force. PyTorch takes its memory fraction of what the card has.
+// Takes the tightest limit that was ever in force. PyTorch applies its memory fraction to the
+// card's total memory.
 void take_limit(DeviceAnalysis* device) {
     const auto parsed = parse_pytorch_config(device->config, device->script.rules);
     const double fraction = std::min(least_memory_fraction(device->script),
@@ -81,7 +84,7 @@ void take_limit(DeviceAnalysis* device) {
     }
 }
 
-// What is known of a device before anything is replayed.
+// The facts about a device that need no replay.
 DeviceAnalysis recorded_device(const AnalyzeOptions& options,
                                DeviceId id,
                                const DeviceMetrics& metrics,
@@ -112,7 +115,8 @@ DeviceAnalysis recorded_device(const AnalyzeOptions& options,
 
 // ---- who holds the memory -----------------------------------------------------------------------
 
-// Beside the what-if rows. `timeline`, `peaks` and the device's maps must stay until it is done.
+// Runs in parallel to the what-if replays. `timeline`, `peaks` and the device's maps must stay
+// valid until it is done.
 std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
                                             const ReplayResult& result,
                                             const DeviceAnalysis& device,
@@ -153,8 +157,9 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
                       });
 }
 
-// What growth leaves room for: the peak since the first iteration with the holes of that time, or
-// the peak of reserved memory where that is less. What is cached goes back to the driver first.
+// Forecasts when growth fills the card. The run needs its peak since the first iteration plus
+// pending memory and holes, but at most the peak of reserved memory. Cached memory counts as room,
+// since the pool returns it to the driver first.
 std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
     if (first_oom(device) != nullptr) {
         return std::nullopt;
@@ -181,7 +186,7 @@ std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
 
 // ---- what is assumed ---------------------------------------------------------------------------
 
-// From here on: what was measured against the record is measured.
+// Assumptions apply only from here on. Fidelity and diagnoses have used the recorded values.
 Status take_assumptions(const AnalyzeOptions& options, DeviceAnalysis* device) {
     device->assumptions = options.assumptions;
     assume_pending(options.assumptions.pending, &device->script);
@@ -204,8 +209,8 @@ Status take_assumptions(const AnalyzeOptions& options, DeviceAnalysis* device) {
 
 // ---- what-if ----------------------------------------------------------------------------------
 
-// Where no request reached the driver while recording, every row would come out as it was recorded,
-// whatever its settings do.
+// If no request reached the driver while recording, every row would equal the recorded run,
+// whatever its settings.
 std::string why_no_whatif(const DeviceAnalysis& device) {
     const std::uint64_t held = adopted_bytes(device.script);
     if (device.state_only) {
@@ -221,7 +226,7 @@ std::string why_no_whatif(const DeviceAnalysis& device) {
     return "";
 }
 
-// What a state alone still tells: its holes.
+// Lists the holes, which a state at one moment still shows.
 void add_holes(DeviceAnalysis* device) {
     const auto config = parse_pytorch_config(device->config, device->script.rules);
     if (device->state_only && device->peak && config) {
@@ -294,7 +299,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     analysis->symbols = std::make_unique<Symbolizer>(analysis->timeline);
     analysis->phases.emplace(analysis->timeline);
     const std::vector<DeviceId> devices = replayable_devices(analysis->timeline);
-    // Beside the walk.
+    // Scripts are made in parallel to the measuring walk.
     std::future<std::vector<ReplayScript>> scripts =
         std::async(std::launch::async, [&read = analysis->timeline, &devices] {
             std::vector<ReplayScript> made;
@@ -313,7 +318,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     if (options.when_recorded) {
         options.when_recorded(*analysis);
     }
-    CoverBudget budget;  // of all devices
+    CoverBudget budget;  // shared by all devices
     for (std::size_t i = 0; i < analysis->devices.size(); ++i) {
         DeviceAnalysis& device = analysis->devices[i];
         ReplayResult result;

@@ -1,4 +1,4 @@
-// From a trace file to an Analysis: reading, recorded state, fidelity, verdicts, what-if.
+// Turns a trace file into an Analysis: reading, recorded state, fidelity, verdicts, what-if.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"

@@ -25,7 +25,7 @@ std::uint64_t held_at(const HeapSnapshot& heap) {
     return sum;
 }
 
-// From when to when nothing was seen, and what that led to.
+// When nothing was recorded, and what followed from that.
 void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
     constexpr std::size_t kMostGaps = 5;
     const auto time_of = [&timeline](EventIndex event) {
@@ -182,7 +182,8 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                 "(--context)",
                 device.device,
                 format_bytes(device.others_bytes)));
-            // PyTorch asks for the properties of all cards, and keeps them for the program.
+            // PyTorch reads the properties of all cards itself and caches them, so a program's
+            // query shows no call.
             lines.push_back(fmt::format(
                 "device {}: rows of other cards replay the recorded requests; a program that reads "
                 "the size of the card (no recorded call shows this) may request other sizes there",
@@ -205,7 +206,7 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     }
 }
 
-// Facts that count what the recorder had to leave out, beside events.
+// Facts that count what the recorder had to omit, other than events.
 constexpr std::pair<const char*, const char*> kLosses[] = {
     {"stacks.without_room", "stacks are missing: the table of stacks was full"},
     {"stacks.native_failures", "native stacks are missing: unwinding failed"},

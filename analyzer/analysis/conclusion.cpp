@@ -24,14 +24,14 @@ std::optional<ProgramChange> change_of_program(const Verdict& verdict) {
         return ProgramChange::kOneStream;
     }
     if (place->private_pool == verdict.places->own.private_pool) {
-        return std::nullopt;  // the size classes: no program chooses them
+        return std::nullopt;  // the pools differ only in size class, which no program can choose
     }
     return ProgramChange::kOnePool;
 }
 
-// Of ranked rows the first is the best. Rows of which the forecast says that the step fails later
-// come after those that reach its end. Where the replay of the recorded settings does not end as
-// the record did, no row says what would have.
+// Picks the first of the ranked rows. Rows whose step is forecast to fail later come after those
+// that reach its end. If the replay of the recorded settings does not end as the recorded run did,
+// no row can say what would help.
 const WhatIfRow* first_worth_its_price(const DeviceAnalysis& device) {
     const WhatIfRow* recorded = recorded_row(device.settings);
     if (recorded == nullptr || !replay_ends_as_recorded(device)) {
@@ -84,8 +84,8 @@ Recommendation remedy_of_failure(const DeviceAnalysis& device,
     return remedy;
 }
 
-// The first row that has fewer of them, and does not take more synchronisations for that or is
-// worth its price anyway. Caching off is measured by its price alone: it makes every request one.
+// Picks the first row with fewer retries that needs no more synchronisations, or is worth its price
+// anyway. Caching off is judged by its price alone, since it makes every request a synchronisation.
 Recommendation remedy_of_retry(const DeviceAnalysis& device) {
     const WhatIfRow* recorded = recorded_row(device.settings);
     if (recorded == nullptr) {
@@ -151,7 +151,7 @@ Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device)
         return conclusion_at(analysis, device, *oom);
     }
     if (!device.fidelity || device.recorded.peak_reserved == 0) {
-        return {};  // no pool whose settings could be changed
+        return {};  // no pool whose settings could change
     }
     return {culprit_without_failure(analysis, device), remedy_without_failure(device)};
 }
@@ -159,7 +159,7 @@ Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device)
 Conclusion conclusion_at(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          const Diagnosis& diagnosis) {
-    if (!device.fidelity) {  // no pool whose settings could be changed
+    if (!device.fidelity) {  // no pool whose settings could change
         return {culprit_of_failure(analysis, device, diagnosis), {}};
     }
     if (diagnosis.trouble.outcome == Outcome::kRetryOk) {

@@ -14,8 +14,8 @@ Culprit who_blocks(std::optional<CulpritGroup> most) {
     return most ? Culprit(BlocksFreeMemory{std::move(*most)}) : Culprit();
 }
 
-// The place whose absence makes room; of those that do the one that holds most. Places are by line
-// and kind.
+// The place with most memory among those whose absence makes room; else the place with most memory.
+// Places are by line and kind.
 const HoldingPlace& holds_most(const Analysis& analysis,
                                const Diagnosis& oom,
                                const std::vector<HoldingPlace>& places) {
@@ -39,8 +39,8 @@ std::optional<HoldsMost> who_holds(const Analysis& analysis,
     return HoldsMost{holds_most(analysis, oom, holders->places), holders->allocated_bytes};
 }
 
-// Not the context: the program cannot do without it. Where its size is not known, it is part of
-// what nobody is known to hold.
+// The context does not count, since the program needs it. If its size is not known, it is part of
+// the memory with unknown owner.
 std::optional<HeldOutside> who_is_outside(const Holders* holders) {
     if (holders == nullptr) {
         return std::nullopt;
@@ -61,9 +61,11 @@ std::optional<HeldOutside> who_is_outside(const Holders* holders) {
     return HeldOutside{.by = most->first, .bytes = most->second, .inside = {}};
 }
 
-// Where the cache is not of use any more, it is the line whose sizes change.
+// The line whose requests caused most segments. If the cache cannot be reused, this is the line
+// whose sizes change.
 Culprit who_made_it_grow(const Analysis& analysis, const DeviceAnalysis& device) {
-    std::map<OriginId, std::pair<std::uint64_t, std::uint64_t>> origins;  // bytes, segments
+    // Per origin: bytes, segments.
+    std::map<OriginId, std::pair<std::uint64_t, std::uint64_t>> origins;
     std::uint64_t all = 0;
     for (const ObtainedSegment& segment : device.script.obtained) {
         if (segment.request < analysis.timeline.events.size()) {
@@ -93,7 +95,8 @@ Culprit who_made_it_grow(const Analysis& analysis, const DeviceAnalysis& device)
                         .some_freed = all > device.recorded.peak_reserved};
 }
 
-// Who owns the free blocks that the request could not take, and who keeps them where they are.
+// Finds the stream or pool with free blocks that the request could not use, and the line that keeps
+// them there.
 Culprit who_has_it_free(const Analysis& analysis, const Diagnosis& oom) {
     const FreePlace* place = serving_place(oom.verdict);
     if (place == nullptr) {
@@ -125,8 +128,8 @@ bool is_known(const Culprit& culprit) {
     return !std::holds_alternative<std::monostate>(culprit);
 }
 
-// Where one tenth more of the same growth would have taken all that is free, it is growth that
-// filled the card, however the free memory lies.
+// Growth filled the card if a tenth more growth would have taken all free memory. Where that free
+// memory lies does not matter then.
 constexpr std::uint64_t kMoreOfThat = 10;
 
 }  // namespace
@@ -176,8 +179,7 @@ Culprit culprit_of_failure(const Analysis& analysis,
     return inside ? Culprit(std::move(*inside)) : Culprit();
 }
 
-// What an earlier model still holds, where that matters: one that was trained, as two models that
-// are only asked may well take turns.
+// Considers only models that were trained. Two models used for inference may be kept on purpose.
 const Survivors* kept_model(const DeviceAnalysis& device) {
     for (const Survivors& survivors : device.held.survivors) {
         const bool trained = std::any_of(
@@ -202,8 +204,9 @@ const Holders* holders_at(const DeviceAnalysis& device, EventIndex event) {
     return nullptr;
 }
 
-// Where what was released would have been free without any live block's absence, and no line's
-// absence makes room, the cache is of sizes that nobody asks for any more.
+// The pool released cached memory, no line's absence would make room, and no line blocks as much as
+// was released. Then the cached sizes are no longer requested, and the line whose sizes change is
+// the culprit.
 Culprit culprit_of_retry(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          const Diagnosis& retry) {

@@ -1,5 +1,6 @@
 // The part of the program to look at first: the culprit of a failed request, of a retry, or of a
-// run without any. Chosen from what was measured; report/text/conclusion_text.h has the words.
+// run without either. It follows from measured figures; report/text/conclusion_text.h puts it into
+// words.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -11,7 +12,8 @@
 
 namespace fragtrace::analyzer {
 
-// A share of the reserved bytes below which waste is not worth a sentence: one in so many.
+// Waste, and memory of an earlier model, is reported only if it is at least 1 / kSmallPart of peak
+// reserved memory.
 inline constexpr std::uint64_t kSmallPart = 50;
 
 // Live blocks of one line prevent free memory from being reused.
@@ -25,49 +27,52 @@ struct HoldsMost {
     std::uint64_t in_use_bytes = 0;
 };
 
-// Memory of the card outside the pool: most of it.
+// The kind of holder with most memory of the card outside the pool. The CUDA context does not
+// count.
 struct HeldOutside {
     enum class By : std::uint8_t { kProcesses, kLibraries, kPastPool, kOther, kNotKnown };
 
     By by = By::kProcesses;
     std::uint64_t bytes = 0;
-    std::optional<HoldsMost> inside;  // beside it
+    std::optional<HoldsMost> inside;  // the line that holds most memory inside the pool
 };
 
-// One line holds more with each iteration from `first` to `last`.
+// One line holds more memory with each iteration from `first` to `last`.
 struct GrowsEachIteration {
     HoldingPlace place;
     std::size_t first = 0;
     std::size_t last = 0;
 };
 
-// The line whose requests caused most of the pool's own requests to the driver.
+// The line whose requests caused most of the pool's cudaMallocs or maps.
 struct MadePoolGrow {
     std::string line;
     std::uint64_t bytes = 0;
     std::uint64_t segments = 0;
     std::uint64_t all_bytes = 0;
-    bool some_freed = false;  // all_bytes is more than was ever reserved at once
+    // all_bytes is more than peak reserved memory, so some segments were returned.
+    bool some_freed = false;
 };
 
-// Free memory that the request could not take: of another stream or another pool.
+// Free memory that the request could not use: it belongs to another stream or another pool.
 struct FreeElsewhere {
     FreePlace place;
-    bool of_stream = false;              // else of a pool
-    std::optional<CulpritGroup> keeper;  // whose blocks keep it from the driver
+    bool of_stream = false;  // true: another stream; false: another pool
+    // Blocks that keep this memory from being returned to the driver.
+    std::optional<CulpritGroup> keeper;
 };
 
-// The pool's own cache, in wholly free segments.
+// Memory cached by the pool in wholly free segments.
 struct CachedByPool {
     std::uint64_t bytes = 0;
 };
 
-// What is still allocated of a model that another one replaced.
+// Memory that is still allocated for a model which another model replaced.
 struct EarlierModel {
     HoldingPlace place;
 };
 
-using Culprit = std::variant<std::monostate,  // nobody in particular
+using Culprit = std::variant<std::monostate,  // nothing stands out
                              BlocksFreeMemory,
                              HoldsMost,
                              HeldOutside,
@@ -83,17 +88,18 @@ Culprit culprit_of_failure(const Analysis& analysis,
 Culprit culprit_of_retry(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          const Diagnosis& retry);
-// Of the growth that fills the card soon, else of the first retry, else of the peaks.
+// The culprit of growth that fills the card soon; else an earlier model; else the first retry; else
+// the peaks.
 Culprit culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device);
 
-// Growth is why the request failed (docs/metrics.md, Culprits).
+// True if growth is why the request failed (docs/metrics.md, Culprits).
 bool failed_by_growth(const Analysis& analysis, const DeviceAnalysis& device, const Diagnosis& oom);
 
-// Known at each failed request that was looked into, and at the peak of runs without any; else
-// nullptr.
+// Known at each diagnosed failed request and retry, and at the peak of runs without an
+// out-of-memory; else nullptr.
 const Holders* holders_at(const DeviceAnalysis& device, EventIndex event);
 
-// What an earlier model still holds, where that matters; nullptr: nothing.
+// The memory that an earlier model still holds, if it is large enough to report; nullptr: none.
 const Survivors* kept_model(const DeviceAnalysis& device);
 
 }  // namespace fragtrace::analyzer

@@ -1,4 +1,4 @@
-// What a running process holds, as far as its trace and its ring tell.
+// The live memory of a running process, as far as its trace file and its ring buffer show it.
 #pragma once
 
 #include "analyzer/model/recorded_state.h"
@@ -21,7 +21,8 @@ class LiveView {
 
     explicit LiveView(LiveTrace trace) : trace_(std::move(trace)) {}
 
-    // Reads what is new. False once the process records no more; all that it left is read then.
+    // Reads new events. False once the process has stopped recording; by then everything it left is
+    // read.
     bool update() { return trace_.update(&state_); }
 
     [[nodiscard]] std::vector<Device> devices() const {

@@ -10,7 +10,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// How often a private pool may be taken up again and be let go before nobody looks any more.
+// Limits how often a private pool's change between kept and released is noted.
 constexpr std::size_t kMostPoolChanges = 256;
 
 class MemoryBuilder : public RecordedWatch {
@@ -26,7 +26,7 @@ class MemoryBuilder : public RecordedWatch {
         for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
             const Event& event = timeline_.events[i];
             now_ns_ = event.time_ns;
-            if (event.kind == EventKind::kEmptyCache) {  // of all devices
+            if (event.kind == EventKind::kEmptyCache) {  // on any device
                 lives_.emptied_ns.push_back(now_ns_);
             }
             state_.advance();
@@ -44,7 +44,8 @@ class MemoryBuilder : public RecordedWatch {
         lives_.index.add(block.allocated_by, row);
         live_blocks_[block.address] = row;
         const Event& born = timeline_.events[block.allocated_by];
-        // What a checkpoint lists has the times of its allocations, in any order.
+        // A checkpoint lists its blocks with the times of their allocations, in any order. Clamp
+        // them, so that start times ascend.
         blocks.start_ns.push_back(
             blocks.start_ns.empty() ? now_ns_ : std::max(now_ns_, blocks.start_ns.back()));
         blocks.freed_ns.push_back(kNeverNs);
@@ -56,7 +57,7 @@ class MemoryBuilder : public RecordedWatch {
         blocks.stream.push_back(block.stream == kNoStream ? std::uint16_t{0} : block.stream);
     }
 
-    // Until its events are seen complete a freed block cannot be reused.
+    // A freed block cannot be reused until its CUDA events have completed.
     void block_waits(const RecordedBlock& block) override {
         lives_.blocks.freed_ns[live_blocks_.at(block.address)] = now_ns_;
     }
@@ -104,7 +105,8 @@ class MemoryBuilder : public RecordedWatch {
 
     void pool_changes(std::uint32_t private_pool, bool released) override {
         std::vector<std::uint64_t>& changes = lives_.pools[pool_of(private_pool)].changes_ns;
-        // Held, released, held and so on; after too many changes it stays held.
+        // Changes alternate: kept, released, kept, ... Too many changes are dropped, which leaves
+        // the pool kept.
         const bool next_releases = changes.size() % 2 == 0;
         if (released == next_releases && changes.size() < kMostPoolChanges) {
             changes.push_back(now_ns_);
@@ -130,7 +132,8 @@ class MemoryBuilder : public RecordedWatch {
         return lives_.segments[segment].address + lives_.segments[segment].size_bytes;
     }
 
-    // What a record that is out of order leaves of a segment goes on as another.
+    // If a recording out of order ends only part of a segment, the rest continues as another
+    // segment.
     void keep_rest(std::uint32_t ended, DeviceAddress begin, DeviceAddress end) {
         const SegmentLife whole = lives_.segments[ended];
         const auto keep = [&](DeviceAddress from, DeviceAddress to) {
@@ -153,7 +156,7 @@ class MemoryBuilder : public RecordedWatch {
         return state_.segment_before(device_, address);
     }
 
-    // Whose a segment is shows with its first block, at the latest.
+    // A segment's stream and pool are known at the latest once its first block is allocated.
     void tell_owner(std::uint32_t segment, const RecordedSegment* owner) {
         if (owner != nullptr) {
             lives_.segments[segment].stream =
@@ -174,8 +177,8 @@ class MemoryBuilder : public RecordedWatch {
         return found->second;
     }
 
-    // This process's memory outside the pool, and what the driver's last report leaves to nobody in
-    // it: the context, libraries that were not seen, other processes.
+    // Notes memory outside the pool: this process's own, plus memory without a known owner in the
+    // driver's last report (context, unseen libraries, other processes).
     void take_others() {
         const MemoryTotals& totals = state_.totals(device_);
         const MemorySample& sample = state_.sample(device_);
@@ -197,9 +200,11 @@ class MemoryBuilder : public RecordedWatch {
     RecordedState state_;
     MemoryLives lives_;
     std::uint64_t now_ns_ = 0;
-    std::unordered_map<DeviceAddress, std::uint32_t> live_blocks_;  // rows
-    std::map<DeviceAddress, std::uint32_t> live_segments_;          // into MemoryLives::segments
-    std::unordered_map<std::uint32_t, std::uint32_t> pools_;  // by number, into MemoryLives::pools
+    std::unordered_map<DeviceAddress, std::uint32_t> live_blocks_;  // address: row
+    // Address: index into MemoryLives::segments.
+    std::map<DeviceAddress, std::uint32_t> live_segments_;
+    // Number: index into MemoryLives::pools.
+    std::unordered_map<std::uint32_t, std::uint32_t> pools_;
 };
 
 }  // namespace

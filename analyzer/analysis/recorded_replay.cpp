@@ -8,11 +8,11 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Beyond these a library's refused requests are not looked at: every replay tries each again.
+// Further refused requests of libraries are ignored, since every replay tries each of them again.
 constexpr std::size_t kMostLibraryRequests = 4096;
 
-// The address maps right after the requests, or checkpoints, at which reserved, and allocated, were
-// first at their maximum.
+// Takes the address maps right after the requests (or checkpoints) at which reserved and allocated
+// first reached their maximum.
 Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
     auto setup = recorded_setup(*device);
     if (!setup) {
@@ -59,12 +59,12 @@ Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
     return Ok{};
 }
 
-// Of a damaged trace: no card has as much.
+// Limits sizes of a damaged trace: no card has this much memory.
 std::int64_t within_card(std::uint64_t bytes) {
     return static_cast<std::int64_t>(std::min(bytes, std::uint64_t{1} << 60));
 }
 
-// A library that asks the driver itself, beside a pool.
+// Adds requests to the driver that libraries made outside a pool.
 Status add_libraries(const Timeline& timeline,
                      DeviceAnalysis* device,
                      std::size_t limit,
@@ -89,7 +89,8 @@ Status add_libraries(const Timeline& timeline,
         }
     }
     device->troubles += requests.size();
-    requests.resize(std::min(requests.size(), limit));  // all are tried, so many diagnosed
+    // All are tried in replays, but only these are diagnosed.
+    requests.resize(std::min(requests.size(), limit));
     for (Diagnosis& diagnosis : diagnose_libraries(
              device->script, requests, std::move(setup).value(), others_to_go(*device), budget)) {
         device->diagnoses.push_back(std::move(diagnosis));

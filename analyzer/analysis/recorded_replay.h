@@ -1,5 +1,5 @@
-// What replaying the record under its own settings tells of a device: how well it agrees, why
-// requests failed, and how the addresses lay at the peaks.
+// Replays a device with the recorded settings. Finds how well the replay agrees with the recording,
+// why requests failed, and the address maps at the peaks.
 #pragma once
 
 #include "analyzer/analysis/analyze_options.h"
@@ -7,15 +7,16 @@
 
 namespace fragtrace::analyzer {
 
-// What others hold of the card and somebody could give back: other processes, further contexts,
-// libraries. Without the context that the program cannot do without; where its size was not
-// measured, only what is known to be another's.
+// The part of others_bytes that could be freed: other processes, further contexts, libraries. The
+// program's own context does not count, as the program needs it. If the context's size was not
+// measured, only memory with a known owner counts.
 std::uint64_t others_to_go(const DeviceAnalysis& device);
 
-// Fills in `fidelity` where a caching pool was recorded; `result` in any case.
+// Fills `fidelity` if a caching pool was recorded. Fills `result` in any case.
 Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult* result);
 
-// Fills in diagnoses, the requests of libraries beside the pool, and the maps at the peaks.
+// Fills the diagnoses, the failed requests of libraries outside the pool, and the maps at the
+// peaks.
 Status add_diagnoses(const Timeline& timeline,
                      DeviceAnalysis* device,
                      const ReplayResult& result,

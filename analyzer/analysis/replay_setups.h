@@ -1,4 +1,4 @@
-// Pools and devices for replays of an analysed device.
+// Makes pools and devices for replays of an analysed device.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -6,10 +6,10 @@
 
 namespace fragtrace::analyzer {
 
-// The pool and device that stand for the recorded run: refusals are taken from the record.
+// The pool and device of the recorded run. The device refuses what the recording says was refused.
 Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device);
 
-// A pool on a card of `candidate`'s size, for a replay under other settings.
+// A pool on a card of `candidate`'s size, for a replay with other settings.
 Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate);
 
 }  // namespace fragtrace::analyzer

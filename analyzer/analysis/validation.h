@@ -1,4 +1,4 @@
-// Whether every placement of a replay, or of a planned placement, is right.
+// Checks that every placement of a replay or of a plan is valid.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -10,10 +10,11 @@ namespace fragtrace::analyzer {
 
 struct ReplayValidation {
     ReplayCheck check;
-    bool streams_apart = false;  // the pool keeps the blocks of streams apart, which was checked
+    // The pool keeps blocks of different streams apart, and this was checked.
+    bool streams_apart = false;
 };
 
-// Errors: kUsage where the pool has no placements to check; as of make_pool().
+// Errors: kUsage if the pool has no placements to check; otherwise those of make_pool().
 Result<ReplayValidation> validate_replay(const DeviceAnalysis& device, const Candidate& candidate);
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,5 @@
-// Figures of an earlier run to hold a new one against, from the JSON that summarize or report
-// wrote.
+// Figures of an earlier run that a new run is compared with. They come from the JSON that summarize
+// or report wrote.
 #pragma once
 
 #include "analyzer/analysis/metrics/run_figures.h"
@@ -11,12 +11,12 @@
 
 namespace fragtrace::analyzer {
 
-// By the device's index. Only what a run is held against is read: peaks of reserved and allocated
-// memory, retries, out-of-memories, allocated segments.
+// The key is the device's index. Only the compared figures are read: peaks of reserved and
+// allocated memory, retries, out-of-memories, allocated segments.
 using Baseline = std::map<std::uint64_t, RunFigures>;
 
-// Errors (kInput): no such file, no JSON (with the byte), no JSON of summarize or report, another
-// schema.
+// Errors (kInput): the file does not exist, is no JSON (the error names the byte), is no JSON of
+// summarize or report, or has another schema.
 Result<Baseline> read_baseline(const std::string& path);
 
 }  // namespace fragtrace::analyzer

@@ -133,7 +133,7 @@ std::vector<CheckRow> check_limits(const TraceSummary& summary, const Limits& li
     if (!limits.losses_allowed) {
         rows.at_most("no-losses", "events lost", summary.tables.damage.events_lost, 0);
     }
-    std::size_t known = 0;  // devices of the baseline that are here
+    std::size_t known = 0;  // devices that the baseline has too
     for (const DeviceSummary& device : summary.devices) {
         const RunFigures& run = device.metrics.summary;
         rows.set_device(device.device);

@@ -1,4 +1,4 @@
-// JSON that summarize or report wrote, read back.
+// Reads JSON that summarize or report wrote.
 #pragma once
 
 #include "analyzer/support/result.h"
@@ -11,14 +11,14 @@
 
 namespace fragtrace::analyzer {
 
-// An object with this program's schema and an array "devices". Errors (kInput): no such file, no
-// JSON (with the byte), no report, another schema.
+// Returns an object with this program's schema and an array "devices". Errors (kInput): the file
+// does not exist, is no JSON (the error names the byte), is no report, or has another schema.
 Result<nlohmann::json> read_report_file(const std::string& path);
 
-// What the reader of such a file says of it, and what to do.
+// The error for such a file: what is wrong, and what to do.
 Error bad_report_file(const std::string& path, std::string_view what);
 
-// False where `object` has no such count.
+// False if `object` has no non-negative integer under `key`.
 bool read_count(const nlohmann::json& object, const char* key, std::uint64_t* value);
 
 }  // namespace fragtrace::analyzer

@@ -14,18 +14,19 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kMostItems = 1 << 20;  // in a batch
+constexpr std::uint64_t kMostItems = 1 << 20;  // largest batch
 constexpr std::uint64_t kMostReplays = 96;
-constexpr std::uint64_t kMostSteps = 200'000'000;  // replayed in all, by the search
+constexpr std::uint64_t kMostSteps = 200'000'000;  // steps that the search replays in all
 
 bool asks(const Step& step) {
     return step.kind == Step::Kind::kAllocate;
 }
 
-// The requests of a run by the text of their stacks: addresses differ between processes.
+// The requests of a run, keyed by the text of their stacks. Addresses would differ between
+// processes.
 class RequestsByStack {
   public:
-    using Sequence = std::vector<std::uint32_t>;  // steps, in their order
+    using Sequence = std::vector<std::uint32_t>;  // indices of steps, ascending
 
     explicit RequestsByStack(const BatchRun& run) {
         std::unordered_map<OriginId, Sequence*> by_origin;
@@ -59,7 +60,7 @@ class RequestsByStack {
     std::map<std::string, Sequence> by_text_;
 };
 
-// A run whose sizes follow the batch. At its own batch it is the recorded run.
+// A run whose request sizes change with the batch. At its own batch it equals the recorded run.
 class FittedRun {
   public:
     explicit FittedRun(const BatchRun& run)
@@ -88,7 +89,7 @@ class FittedRun {
         return script;
     }
 
-    // Most bytes asked for and live at once, and the step at which they are.
+    // The peak of requested live bytes, and the step that reaches it.
     [[nodiscard]] std::pair<std::uint64_t, std::size_t> peak_requested(std::uint64_t batch) const {
         std::pair<std::uint64_t, std::size_t> peak = {0, 0};
         std::uint64_t live = 0;
@@ -102,7 +103,7 @@ class FittedRun {
         return peak;
     }
 
-    // By line, what is live after a step.
+    // The blocks that are live after step `last`, by line.
     [[nodiscard]] std::vector<BatchLine> lines_at(std::size_t last) const {
         std::map<std::string, BatchLine> by_label;
         for (const std::size_t at : live_at(last)) {
@@ -142,10 +143,10 @@ class FittedRun {
     }
 
   private:
-    // Tells of each step what it adds to and removes from what is live.
+    // Calls `visit` for each step with the live bytes that it adds and removes.
     template <typename Visit>
     void walk(std::uint64_t batch, const Visit& visit) const {
-        std::vector<std::uint64_t> live(run_.timeline->events.size(), 0);  // by block
+        std::vector<std::uint64_t> live(run_.timeline->events.size(), 0);  // live bytes per block
         for (std::size_t i = 0; i < per_item_.size(); ++i) {
             const Step step = run_.script->steps[i];
             std::uint64_t added = 0;
@@ -163,7 +164,7 @@ class FittedRun {
         }
     }
 
-    // Steps whose blocks are live after a step.
+    // The steps that allocated the blocks which are live after step `last`.
     [[nodiscard]] std::vector<std::size_t> live_at(std::size_t last) const {
         std::unordered_map<BlockId, std::size_t> live;
         for (std::size_t i = 0; i <= last && i < per_item_.size(); ++i) {
@@ -183,12 +184,12 @@ class FittedRun {
     }
 
     BatchRun run_;
-    std::vector<float> per_item_;  // bytes, by step
+    std::vector<float> per_item_;  // bytes per item of the batch, by step
     std::vector<bool> fitted_;
 };
 
-// The n-th request of a stack in one run is the n-th of that stack in the other, where both runs
-// come by it equally often. Other requests keep their size.
+// Matches the n-th request of a stack in one run with the n-th in the other. Both runs must have
+// equally many requests from that stack. Other requests keep their size.
 void fit(FittedRun* a, FittedRun* b) {
     const RequestsByStack of_a(a->run());
     const RequestsByStack of_b(b->run());
@@ -221,7 +222,7 @@ class Predictor {
         fit(&small_, &large_);
     }
 
-    // The run whose batch is nearer.
+    // The run whose batch is closer.
     [[nodiscard]] const FittedRun& nearer(std::uint64_t batch) const {
         return 2 * batch > small_.run().batch + large_.run().batch ? large_ : small_;
     }
@@ -257,12 +258,13 @@ class Predictor {
         return row;
     }
 
-    // Between the largest batch that is known to fit and the least above it that is known to fail,
-    // from above in ever smaller steps until the two are neighbours. Fitting is not monotone in the
-    // batch, so nothing is bisected: where there are more batches than may be replayed, every k-th
-    // is, and then those between the first that fits and the one above it.
+    // Searches downwards from the first batch that cannot fit, to the largest batch known to fit.
+    // Fitting is not monotone in the batch, so bisection is not possible. If there are more batches
+    // than replays allowed, every k-th is tried first, then the batches between the first fit and
+    // the failure above it.
     Status find_largest(BatchPrediction* prediction) const {
-        std::uint64_t above = small_.run().batch;  // the first that cannot fit, or the limit
+        // The first batch whose live bytes exceed the card, or kMostItems.
+        std::uint64_t above = small_.run().batch;
         std::uint64_t step = 1;
         while (above < kMostItems && live_fits(above)) {
             above += step;
@@ -275,7 +277,7 @@ class Predictor {
         }
         const std::uint64_t steps = std::max<std::uint64_t>(1, large_.run().script->steps.size());
         const std::uint64_t most = std::clamp<std::uint64_t>(kMostSteps / steps, 8, kMostReplays);
-        std::map<std::uint64_t, bool> tried;  // whether it fits
+        std::map<std::uint64_t, bool> tried;  // batch: true if it fits
         for (const BatchRow& row : prediction->rows) {
             tried[row.batch] = row.on_card.ooms == 0;
         }
@@ -290,7 +292,7 @@ class Predictor {
             ++prediction->replays;
             return tried[batch] = result->ooms() == 0;
         };
-        std::uint64_t largest = 0;  // none
+        std::uint64_t largest = 0;  // 0 = none
         for (const auto& [batch, fit] : tried) {
             largest = fit ? batch : largest;
         }
@@ -314,7 +316,7 @@ class Predictor {
             return Ok{};
         }
         prediction->largest = largest;
-        // A look at the next smaller one: where it fails, others may.
+        // Also try the next smaller batch. If it fails, smaller ones may fail too.
         if (largest > 1) {
             if (const auto result = fits(largest - 1); !result) {
                 return result.error();

@@ -1,5 +1,5 @@
-// What another batch would need, from the traces of two: an estimate. docs/metrics.md, "Another
-// batch", says what is assumed.
+// Estimates the memory of another batch size from the traces of two runs. docs/metrics.md, "Another
+// batch", lists the assumptions.
 #pragma once
 
 #include "analyzer/analysis/metrics/run_figures.h"
@@ -25,7 +25,7 @@ struct BatchRun {
     std::uint64_t peak_reserved = 0;  // as recorded
 };
 
-// The recorded pool on a card with so much for it; 0 = as much as it likes.
+// Makes the recorded pool on a card with this many bytes for the pool; 0 = no limit.
 using MakePool = std::function<Result<std::unique_ptr<Pool>>(std::uint64_t capacity_bytes)>;
 
 // Live blocks of one line at the peak: fixed + per_item * batch bytes.
@@ -39,25 +39,26 @@ struct BatchRow {
     std::uint64_t batch = 0;
     RunFigures unlimited;  // on a card without limit
     RunFigures on_card;
-    std::optional<std::uint64_t> recorded_reserved;  // where it was recorded
+    std::optional<std::uint64_t> recorded_reserved;  // set if this batch was recorded
 };
 
 struct BatchPrediction {
     DeviceId device = 0;
     std::uint64_t capacity_bytes = 0;
-    std::uint64_t requests = 0;            // of the run with the larger batch
-    std::uint64_t fitted_requests = 0;     // of these, matched with one of the other run
-    BatchLine sum;                         // of all lines
-    std::vector<BatchLine> lines;          // most bytes per item first
-    std::vector<BatchRow> rows;            // the two recorded ones, those asked for; ascending
-    std::optional<std::uint64_t> largest;  // batch that fits, of those tried
-    std::uint64_t least_failing = 0;       // of those tried that are larger
-    // Set where fitting is not monotone: a batch below `largest` that was tried and does not fit.
+    std::uint64_t requests = 0;         // of the run with the larger batch
+    std::uint64_t fitted_requests = 0;  // how many of these have a match in the other run
+    BatchLine sum;                      // all lines together
+    std::vector<BatchLine> lines;       // most bytes per item first
+    std::vector<BatchRow> rows;  // the two recorded batches and the requested ones, ascending
+    std::optional<std::uint64_t> largest;  // largest tried batch that fits
+    std::uint64_t least_failing = 0;       // smallest tried batch above `largest` that fails
+    // Set if a tried batch below `largest` does not fit. A larger batch may fit where a smaller one
+    // does not.
     std::optional<std::uint64_t> fails_below;
-    std::uint64_t replays = 0;  // that the search took
+    std::uint64_t replays = 0;  // replays that the search needed
 };
 
-// Errors (kUsage): batches that are equal or 0, or so many that no size could be told.
+// Errors (kUsage): the two batches are equal, or a batch is 0 or too large.
 Result<BatchPrediction> predict_batches(const BatchRun& a,
                                         const BatchRun& b,
                                         const std::vector<std::uint64_t>& asked,

@@ -18,8 +18,8 @@ std::uint64_t distance(std::uint64_t a, std::uint64_t b) {
 
 // ---- holders ------------------------------------------------------------------------------------
 
-// A label without its line number: "train.py:12 step" is the same place of an edited file as
-// "train.py:15 step" where no other line of that function holds anything.
+// A label without its line number: "train.py:12 step" becomes "train.py step". Two versions of a
+// file match by it, if only one line of that function holds memory in each run.
 std::string place_of(const std::string& label) {
     const std::size_t blank = label.find(' ');
     const std::size_t colon = label.rfind(':', blank);
@@ -30,7 +30,7 @@ std::string place_of(const std::string& label) {
     return label.substr(0, colon) + label.substr(blank);
 }
 
-// A stack without line numbers: calls that an edit has moved are the same calls.
+// A stack without line numbers, so that calls match although an edit moved them.
 std::vector<std::string> places_of(const std::vector<std::string>& frames) {
     std::vector<std::string> places;
     places.reserve(frames.size());
@@ -78,7 +78,7 @@ LinesByLabel by_label(const DeviceProfile* device) {
     return lines;
 }
 
-// Places at which exactly one of these lines stands.
+// Places that exactly one of these lines has.
 LinesByLabel by_single_place(const LinesByLabel& lines) {
     LinesByLabel places;
     for (const auto& [label, line] : lines) {
@@ -267,8 +267,8 @@ std::vector<IterationComparison> compare_iterations(const RunProfile& a, const R
 
 // ---- settings -----------------------------------------------------------------------------------
 
-// What changes how much memory a run takes, or says what ran. Everything else in the facts (hosts,
-// addresses, counters of the recorder) differs between any two runs.
+// True for facts that change how much memory a run needs, or that say what ran. All other facts
+// (hosts, addresses, counters of the recorder) differ between any two runs.
 bool is_setting(std::string_view key) {
     constexpr std::array kKeys = {std::string_view("command_line"),
                                   std::string_view("allocator_conf"),

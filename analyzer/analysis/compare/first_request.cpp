@@ -9,7 +9,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The requests of a device, in their order: those of its pool where it has one.
+// Iterates over the requests of a device: those of its pool, or its device allocations if it has
+// none.
 class Requests {
   public:
     Requests(const Timeline& timeline, DeviceId device, Symbolizer* symbols)
@@ -18,7 +19,7 @@ class Requests {
           symbols_(*symbols),
           pool_(RecordedState(timeline).has_block_layer(device)) {}
 
-    // Goes on to the next one; false at the end.
+    // Moves to the next request; false at the end.
     bool next() {
         for (; position_ < timeline_.events.size(); ++position_) {
             if (timeline_.events.device(position_) == device_ &&

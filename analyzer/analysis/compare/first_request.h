@@ -1,4 +1,4 @@
-// Where the requests of two runs first differ.
+// Finds where the requests of two runs first differ.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -14,14 +14,14 @@ namespace fragtrace::analyzer {
 // The first request at which the two sequences of requests of a device differ.
 struct FirstRequest {
     DeviceId device = 0;
-    std::uint64_t number = 0;              // 0 = the first; as many before it are equal
-    std::optional<std::uint64_t> a_bytes;  // none: the run made no further request
+    std::uint64_t number = 0;              // 0 = the first; all earlier requests are equal
+    std::optional<std::uint64_t> a_bytes;  // nullopt: the run made no further request
     std::optional<std::uint64_t> b_bytes;
     std::string a_label;
     std::string b_label;
 };
 
-// Of two traces: nothing for a device whose requests are the same in both.
+// Compares two traces. Devices whose requests are the same in both have no entry.
 std::vector<FirstRequest> first_requests(const Timeline& a,
                                          Symbolizer* a_symbols,
                                          const Timeline& b,

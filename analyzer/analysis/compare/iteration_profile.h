@@ -1,4 +1,4 @@
-// The iterations of a run, as stretches that can be held against another run's.
+// The iterations of a run, as stretches that can be compared with another run's.
 #pragma once
 
 #include "analyzer/analysis/metrics/run_figures.h"
@@ -9,16 +9,16 @@
 
 namespace fragtrace::analyzer {
 
-// The iterations that were found (docs/metrics.md, Iterations); the last goes on to the end of the
-// trace. Bytes of the device.
+// The iterations that were found (docs/metrics.md, Iterations). The last one lasts to the end of
+// the trace. Bytes are those of the device.
 struct IterationProfile {
     DeviceId device = 0;
     bool from_phases = false;
     double match_rate = 0;
-    std::vector<StretchFigures> stretches;  // empty = none found
+    std::vector<StretchFigures> stretches;  // empty = no iterations found
 };
 
-// Costs two passes over the events.
+// Linear in the number of events.
 IterationProfile iteration_profile(const Timeline& timeline, DeviceId device);
 
 }  // namespace fragtrace::analyzer

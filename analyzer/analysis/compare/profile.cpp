@@ -12,7 +12,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// By line, then by stack: two stacks that read alike are one.
+// Groups by line, then by stack. Stacks with equal text are one.
 std::vector<HeldByLine> held_by_line(const Timeline& timeline,
                                      const HeapSnapshot& heap,
                                      Symbolizer* symbols) {

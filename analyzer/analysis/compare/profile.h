@@ -1,5 +1,5 @@
-// What of a run can be held against another run: plain data, from a trace, a snapshot of PyTorch,
-// or the JSON that summarize or report wrote of either.
+// The parts of a run that can be compared with another run. Plain data, from a trace, a snapshot of
+// PyTorch, or the JSON that summarize or report wrote for either.
 #pragma once
 
 #include "analyzer/analysis/compare/iteration_profile.h"
@@ -18,36 +18,37 @@ namespace fragtrace::analyzer {
 
 // Bytes are those of live and pending blocks.
 struct HeldByStack {
-    std::vector<std::string> frames;  // innermost first, as describe_frame() has them
-    HeldBy held;                      // without a label
+    std::vector<std::string> frames;  // innermost first, as describe_frame() prints them
+    HeldBy held;                      // has no label
 };
 
 struct HeldByLine {
     HeldBy held;
-    std::vector<HeldByStack> stacks;  // empty where the source has only labels
+    std::vector<HeldByStack> stacks;  // empty if the source has only labels
 };
 
 struct DeviceProfile {
     DeviceId device = 0;
     std::string name;  // empty = not known
     RunFigures run;
-    bool state_only = false;  // of one moment: its peaks are what it holds
-    // Held after the request completed at which reserved first had its maximum.
+    bool state_only = false;  // the state of one moment: its peaks are what is allocated then
+    // Memory in use once the request completed at which reserved first reached its maximum.
     std::vector<HeldByLine> holders;
 };
 
 // One range of a phase; bytes of all devices together.
 struct PhaseStretch {
     StretchFigures figures;
-    std::uint64_t ended = 0;  // how many ranges of the run ended before this one
+    std::uint64_t ended = 0;  // number of ranges of the run that ended before this one
 };
 
 struct PhaseProfile {
     std::string name;
     RangeKind kind = RangeKind::kApi;
     std::uint64_t count = 0;
-    StretchFigures figures;               // of all stretches
-    std::vector<PhaseStretch> stretches;  // as they began; empty where the source has only sums
+    StretchFigures figures;  // of all stretches together
+    // In the order in which they began; empty if the source has only sums.
+    std::vector<PhaseStretch> stretches;
 };
 
 struct RunProfile {
@@ -58,17 +59,17 @@ struct RunProfile {
     std::uint64_t events = 0;
     std::uint64_t events_lost = 0;
     bool has_holders = false;
-    // False: holders that are not listed are not known (JSON has the largest ones).
+    // False: the source lists only the largest holders, as JSON does. The others are unknown.
     bool all_holders = false;
-    bool has_phases = false;  // the source would tell them
+    bool has_phases = false;  // the source can have phases
     bool has_facts = false;
     std::vector<DeviceProfile> devices;        // ascending
     std::vector<IterationProfile> iterations;  // of devices with iterations
-    std::vector<PhaseProfile> phases;          // in the order in which they began first
-    std::map<std::string, std::string> facts;  // without texts that events name
+    std::vector<PhaseProfile> phases;          // in the order in which they first began
+    std::map<std::string, std::string> facts;  // without the texts that events refer to
 };
 
-// Costs four passes over the events per device, and one where there are phases.
+// Linear in the number of events, with a few passes per device.
 RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols);
 
 }  // namespace fragtrace::analyzer

@@ -20,7 +20,8 @@ std::string text_of(const Json& object, const char* key) {
     return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// Of the peaks and the split at the peak: the requested bytes there are what is left of reserved.
+// Reads the peaks and the split at the peak. The JSON has no requested bytes there: they are
+// reserved minus the other parts.
 bool read_memory(const Json& row, RunFigures* run) {
     if (!row.contains("peak") || !row["peak"].is_object() || !row.contains("waste_at_peak") ||
         !row["waste_at_peak"].is_object()) {
@@ -67,7 +68,7 @@ bool read_device(const Json& row, DeviceProfile* device) {
         state_only != row.end() && state_only->is_boolean() && state_only->get<bool>();
     const auto holders = row.find("holders_at_peak");
     if (holders == row.end() || !holders->is_array()) {
-        return true;  // a report's are live blocks by kind, and told where nothing failed only
+        return true;  // the source lists no holders
     }
     for (const Json& holder : *holders) {
         HeldByLine line;
@@ -129,7 +130,7 @@ Result<RunProfile> read_profile_json(const std::string& path) {
     RunProfile profile;
     profile.source = RunProfile::Source::kJson;
     profile.path = path;
-    // Of a report these stand under "source".
+    // A report has these fields under "source".
     const Json& head = json->contains("source") && (*json)["source"].is_object()
                            ? (*json)["source"]
                            : static_cast<const Json&>(*json);

@@ -1,4 +1,4 @@
-// The profile of a run from JSON that summarize or report wrote.
+// Reads the profile of a run from JSON that summarize or report wrote.
 #pragma once
 
 #include "analyzer/analysis/compare/profile.h"
@@ -8,11 +8,11 @@
 
 namespace fragtrace::analyzer {
 
-// Errors (kInput): no JSON (with the byte), no JSON of summarize or report, another schema, a
-// figure that is missing.
+// Errors (kInput): the file is no JSON (the error names the byte), is no JSON of summarize or
+// report, has another schema, or lacks a figure.
 Result<RunProfile> read_profile_json(const std::string& path);
 
-// Whether a file begins as a JSON object does; false where it cannot be read.
+// True if the file's first character, after white space, is '{'. False if the file cannot be read.
 bool looks_like_json(const std::string& path);
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,5 @@
-// What follows from a dump of the BFC allocator. Its list of chunks is the whole heap at that
-// moment, and exact; the statistics of today's releases are rounded.
+// Conclusions from a dump of the BFC allocator. Its list of chunks is the whole heap at that
+// moment, and exact. Current releases round their statistics.
 #include "analyzer/analysis/explain/bfc_dump.h"
 #include "analyzer/analysis/explain/explanation.h"
 #include "analyzer/support/units.h"
@@ -22,15 +22,15 @@ PrintedSize difference(const PrintedSize& whole, const PrintedSize& part) {
             .error_bytes = whole.error_bytes + part.error_bytes};
 }
 
-// The figures that conclusions use: the list of chunks where there is one, else the statistics.
+// The figures that conclusions use: from the list of chunks, else from the statistics.
 struct Heap {
     bool listed = false;
     PrintedSize pool;
     PrintedSize in_use;
     PrintedSize free;
     PrintedSize needed;
-    std::optional<PrintedSize> largest;  // free chunk that the request could take
-    bool known = false;                  // all of it
+    std::optional<PrintedSize> largest;  // largest free chunk that the request could use
+    bool known = false;                  // pool, in_use, free and needed are known
 };
 
 Heap heap_of(const BfcDump& dump) {
@@ -94,7 +94,7 @@ void find_contradictions(const BfcDump& dump, Explanation* result) {
     }
 }
 
-// What to do for figures that the log lacks. JAX hides the dump, which is logged as information.
+// Advice for a log without figures. JAX hides the dump because it is logged at level INFO.
 std::string how_to_get_figures(const BfcDump& dump) {
     std::string text =
         "The message has no statistics. JAX hides them by default: set TF_CPP_MIN_LOG_LEVEL=0 "

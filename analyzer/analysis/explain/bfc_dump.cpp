@@ -17,7 +17,7 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-// The number after `label`, blanks skipped; numbers that no memory has are none.
+// The number after `label`, blanks skipped. nullopt if it exceeds kMostBytes, more than any memory.
 std::optional<std::uint64_t> number_after(std::string_view line, std::string_view label) {
     std::size_t at = line.find(label);
     if (at == std::string_view::npos) {
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> number_after(std::string_view line, std::string_vie
                : std::nullopt;
 }
 
-// Without the commas between groups of three digits.
+// Removes the commas between groups of three digits.
 std::string without_separators(std::string_view text) {
     std::string number;
     for (std::size_t i = 0; i < text.size() && (is_digit(text[i]) || text[i] == ','); ++i) {
@@ -53,8 +53,8 @@ std::string without_separators(std::string_view text) {
            std::string(text.substr(std::min(text.size(), text.find_first_not_of("0123456789,"))));
 }
 
-// A figure as every release prints it: plain bytes, or rounded with a unit. The printing function
-// halves nothing away: it drops what is below 1/1024 of the unit and then rounds to the last place.
+// Reads a figure of any release: plain bytes, or rounded with a unit. The printing function first
+// drops what is below 1/1024 of the unit, then rounds to the last place.
 std::optional<PrintedSize> figure_at(std::string_view text) {
     constexpr std::size_t kLongestFigure = 40;
     const std::string number = without_separators(text.substr(0, kLongestFigure));
@@ -63,7 +63,7 @@ std::optional<PrintedSize> figure_at(std::string_view text) {
         return std::nullopt;
     }
     auto size = size_at(number);
-    if (!size) {  // no unit
+    if (!size) {  // the number has no unit
         size = size_at(number.substr(0, digits) + " bytes");
     }
     if (!size || size->bytes > kMostBytes) {
@@ -76,8 +76,8 @@ std::optional<PrintedSize> figure_at(std::string_view text) {
     return size;
 }
 
-// The text after `label` where it stands as a word of its own ("MaxInUse:" is not "InUse:"),
-// without the colon and blanks; empty: not there.
+// The text after `label`, without the colon and blanks. `label` must be a separate word:
+// "MaxInUse:" is not "InUse:". Empty: not found.
 std::string_view after_word(std::string_view line, std::string_view label) {
     const std::size_t at = line.find(label);
     if (at == std::string_view::npos || (at != 0 && line[at - 1] != ' ' && line[at - 1] != '\t')) {
@@ -102,7 +102,7 @@ bool BfcDumpReader::begins(std::string_view line) {
            line.find("Allocator (") != std::string_view::npos;
 }
 
-// Of two that agree the more precise one is kept.
+// Keeps the more precise of two values that agree.
 void BfcDumpReader::set(std::optional<PrintedSize>* figure, const PrintedSize& value) {
     const bool known = figure->has_value();
     const bool agrees =
@@ -176,7 +176,7 @@ bool BfcDumpReader::add_figures(std::string_view line) {
             known = true;
         } else if (const auto value = figure_at(text)) {
             known = true;
-            // Releases that do not fill it in print 0.
+            // Releases that do not compute this figure print 0.
             if (figure != &BfcDump::largest_free || value->bytes != 0) {
                 set(&(dump_.*figure), *value);
             }
@@ -185,7 +185,7 @@ bool BfcDumpReader::add_figures(std::string_view line) {
     for (const Figure& figure : kFigures) {
         add(after_word(line, figure.label), figure.value);
     }
-    // "largest free chunk usable by lower end 1.50GiB"
+    // Example: "largest free chunk usable by lower end 1.50GiB".
     constexpr std::string_view kEnd = " end ";
     const std::string_view usable = after_word(line, "largest free chunk usable by");
     if (const std::size_t end = usable.find(kEnd); end != std::string_view::npos) {

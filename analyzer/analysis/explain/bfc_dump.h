@@ -1,7 +1,8 @@
-// The dump of the BFC allocator (TensorFlow, JAX) when it runs out of memory, read line by line.
+// Reads, line by line, the dump that the BFC allocator (TensorFlow, JAX) prints when it runs out of
+// memory.
 //
-// Releases print figures as plain bytes ("InUse: 15203450880") or rounded ("InUse: 14.16GiB"), and
-// chunks in use as "InUse at" or, up to TensorFlow 1.13, "Chunk at".
+// Releases print figures as plain bytes ("InUse: 15203450880") or rounded ("InUse: 14.16GiB").
+// Chunks in use are called "InUse at" or, up to TensorFlow 1.13, "Chunk at".
 #pragma once
 
 #include "analyzer/analysis/explain/printed_size.h"
@@ -25,33 +26,35 @@ struct BfcDump {
 
     std::string allocator;  // "GPU_0_bfc"
     std::optional<PrintedSize> asked;
-    std::optional<std::uint64_t> rounded_bytes;  // the chunk that was looked for
+    std::optional<std::uint64_t> rounded_bytes;  // size of the chunk that the request needs
 
-    Chunks in_use;  // of the chunk list; count 0 = the dump has none
+    Chunks in_use;  // from the list of chunks; count 0 = the dump has no list
     Chunks free;
     Chunks regions;
-    std::map<std::uint64_t, std::uint64_t> sizes_in_use;  // of the size table: count by size
+    // From the table of sizes: number of chunks by size.
+    std::map<std::uint64_t, std::uint64_t> sizes_in_use;
 
-    // Of the summary and the block of statistics.
+    // From the summary and the block of statistics.
     std::optional<PrintedSize> pool;
     std::optional<PrintedSize> limit;
     std::optional<PrintedSize> in_use_sum;
     std::optional<PrintedSize> largest_free;
-    // Where the pool serves requests from two ends: the largest chunk that this one could take.
+    // The largest chunk that this request could use, if the pool serves requests from two ends.
     std::optional<PrintedSize> largest_usable;
 
-    bool tolerated = false;       // one line without a dump: the caller did without the memory
-    std::uint64_t conflicts = 0;  // lines that name a figure again with another value
+    // A single line without a dump: the caller continued without the memory.
+    bool tolerated = false;
+    std::uint64_t conflicts = 0;  // lines that repeat a figure with a different value
     std::uint64_t negative = 0;   // figures below 0
 };
 
-// Feeds a dump; lines of other origin are skipped.
+// Parses the lines of one dump and skips all other lines.
 class BfcDumpReader {
   public:
-    // Whether the line begins a dump: a new one, if this one has begun already.
+    // True if the line is the first of a dump.
     static bool begins(std::string_view line);
 
-    // False: the line is none of a dump's.
+    // False if the line does not belong to a dump.
     bool add(std::string_view line);
 
     [[nodiscard]] const BfcDump& dump() const { return dump_; }

@@ -1,4 +1,5 @@
-// What an out-of-memory message proves, what it leaves open, and where its numbers cannot be.
+// Explains an out-of-memory message: what it proves, what it leaves open, and which numbers are
+// impossible.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +13,18 @@ struct BfcDump;
 struct PytorchMessage;
 
 struct Explanation {
-    // A word for the whole:
+    // One word for the whole message:
     //   "contradictory"  the numbers cannot all be true: nothing follows from them
-    //   "genuine"        more was needed than could have been had, however the pool was kept
-    //   "limit"          the process's own limit refused
-    //   "private_pools"  it would have fitted only with what private pools keep to themselves
-    //   "fragmented"     enough was free, in pieces or places that could not serve the request
-    //   "unclear"        the message does not tell
+    //   "genuine"        not enough memory, even without fragmentation
+    //   "limit"          the process's own limit refused the request
+    //   "private_pools"  it would have fitted only with the memory cached by private pools
+    //   "fragmented"     enough was free, but in pieces or places that could not serve the request
+    //   "unclear"        the message does not say
     std::string_view verdict;
     std::string sentence;
-    std::vector<std::string> certain;         // follows from the numbers, beyond their rounding
-    std::vector<std::string> unknown;         // cannot be told from the message
-    std::vector<std::string> contradictions;  // of the numbers
+    std::vector<std::string> certain;         // follows from the numbers, despite their rounding
+    std::vector<std::string> unknown;         // cannot be known from the message
+    std::vector<std::string> contradictions;  // between the numbers
 };
 
 Explanation explain(const PytorchMessage& message);

@@ -7,11 +7,11 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::string_view kPytorch = "out of memory. Tried to allocate";
-// Longer than any message with the processes of a shared card.
+// Longer than any message, even one that lists the processes of a shared card.
 constexpr std::size_t kMostMessageBytes = 4096;
 constexpr std::size_t kMostPending = 64;
 
-// Where a message ends, whatever follows on its line: the last words of its forms.
+// The last words of each form of the message. It ends there, whatever follows on the line.
 constexpr std::string_view kEnds[] = {
     "reserved in total by PyTorch)",
     " cached)",
@@ -20,7 +20,7 @@ constexpr std::string_view kEnds[] = {
     "PYTORCH_CUDA_ALLOC_CONF",
 };
 
-// Without colours, blanks in front, and the names of ranks that launchers put there.
+// Removes colours, repeated and leading blanks, and the rank prefix that launchers add.
 std::string cleaned(std::string_view line) {
     std::string text;
     for (std::size_t i = 0; i < line.size(); ++i) {
@@ -29,7 +29,7 @@ std::string cleaned(std::string_view line) {
             if (i == std::string_view::npos) {
                 break;
             }
-            continue;  // the letter that ends it
+            continue;  // skips the letter that ends the escape sequence
         }
         const bool blank = line[i] == ' ' || line[i] == '\t' || line[i] == '\r';
         if (!blank) {
@@ -72,7 +72,7 @@ void MessageScanner::add_line(std::string_view line) {
     other_.xla += contains(text, "Out of memory while trying to allocate ") ? 1 : 0;
     other_.nccl += contains(text, "NCCL") && contains(text, "out of memory") ? 1 : 0;
 
-    // Lines after a message's first belong to it as long as it may go on.
+    // Following lines are part of the message as long as it may continue.
     std::vector<Pending> open;
     std::swap(open, pending_);
     for (Pending& pending : open) {
@@ -85,12 +85,13 @@ void MessageScanner::add_line(std::string_view line) {
         }
     }
     for (std::size_t at = text.find(kPytorch); at != std::string::npos;) {
-        const std::size_t begin = at > 5 ? at - 5 : 0;  // the platform's name: "CUDA ", "HIP "
+        // Include the platform's name before it: "CUDA ", "HIP ".
+        const std::size_t begin = at > 5 ? at - 5 : 0;
         const std::size_t next = text.find(kPytorch, at + 1);
         const Pending found = {line_,
                                text.substr(begin, std::min(kMostMessageBytes, next - begin))};
         if (next != std::string::npos || pending_.size() == kMostPending) {
-            close(found);  // the next message begins on the same line: this one ends there
+            close(found);  // the next message begins on the same line, so this one ends there
         } else {
             pending_.push_back(found);
         }
@@ -109,7 +110,7 @@ void MessageScanner::finish() {
 void MessageScanner::close(const Pending& pending) {
     std::string_view text = pending.text;
     const std::size_t own = text.find(kPytorch);
-    text = text.substr(0, text.find(kPytorch, own + 1));  // the next message is another one
+    text = text.substr(0, text.find(kPytorch, own + 1));  // cut off the next message
     const auto message = parse_pytorch_message(text);
     if (!message) {
         ++left_out_;

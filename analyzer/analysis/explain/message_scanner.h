@@ -1,5 +1,5 @@
-// Finds out-of-memory messages in a log of any length: PyTorch's and BFC's, wrapped or prefixed as
-// loggers do it.
+// Finds out-of-memory messages of PyTorch and BFC in a log of any length, even if the logger
+// wrapped or prefixed them.
 #pragma once
 
 #include "analyzer/analysis/explain/bfc_dump.h"
@@ -15,29 +15,29 @@
 namespace fragtrace::analyzer {
 
 struct FoundMessage {
-    std::uint64_t line = 0;  // of its first appearance, from 1
+    std::uint64_t line = 0;  // where it first appears, from 1
     std::uint64_t times = 1;
-    std::string text;  // PyTorch's, joined to one line; BFC's first line
+    std::string text;  // PyTorch: the message joined to one line; BFC: its first line
     std::variant<PytorchMessage, BfcDump> message;
 };
 
-// What else tells of exhausted memory without figures: counted.
+// Counts of other lines that report exhausted memory but give no figures.
 struct OtherSigns {
     std::uint64_t plain_cuda_errors = 0;  // "CUDA error: out of memory"
-    std::uint64_t preemptive = 0;         // rejected for the memory fraction
+    std::uint64_t preemptive = 0;         // rejected because of the memory fraction
     std::uint64_t address_space = 0;      // expandable segments found no address space
     std::uint64_t nccl = 0;               // NCCL's own allocation failed
-    std::uint64_t xla = 0;                // XLA could not allocate a buffer (JAX)
+    std::uint64_t xla = 0;                // XLA (JAX) could not allocate a buffer
 };
 
 class MessageScanner {
   public:
     void add_line(std::string_view line);
-    // To be called at the end, before the results are asked for.
+    // Call it after the last line and before reading the results.
     void finish();
 
-    // Different ones in order of appearance; those with equal text are one. At most kMostMessages:
-    // the rest is counted.
+    // Distinct messages in order of appearance; PyTorch messages with equal text are one entry.
+    // Messages beyond kMostMessages are only counted, in left_out().
     [[nodiscard]] const std::vector<FoundMessage>& messages() const { return messages_; }
 
     [[nodiscard]] std::uint64_t left_out() const { return left_out_; }

@@ -14,8 +14,8 @@ constexpr std::size_t kMostDigits = 20;
 constexpr std::size_t kMostSizeLength = 32;
 constexpr double kMostBytes = 1152921504606846976.0;  // 2^60
 
-// Longer names first where one begins like another.
-// Allocators print KB, MB and GB for powers of 1024. What users write is read by fragtrace/sizes.h.
+// Allocators print KB, MB and GB for powers of 1024. fragtrace/sizes.h reads the sizes that users
+// write.
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 10> kUnits = {{
     {"bytes", 1},
     {"KiB", kKiB},
@@ -48,7 +48,7 @@ std::optional<PrintedSize> size_at(std::string_view text, std::size_t* length) {
     if (at == 0) {
         return std::nullopt;
     }
-    double place = 1;  // of the last digit
+    double place = 1;  // value of the last printed digit
     if (at + 1 < text.size() && text[at] == '.' && is_digit(text[at + 1])) {
         ++at;
         while (at < text.size() && at < kMostDigits && is_digit(text[at])) {
@@ -72,7 +72,7 @@ std::optional<PrintedSize> size_at(std::string_view text, std::size_t* length) {
         if (length != nullptr) {
             *length = end;
         }
-        // Half of the last place, up: what is printed may have been cut off instead of rounded.
+        // Half of the last printed place, rounded up to whole bytes.
         const double error = unit == 1 ? 0 : std::ceil(place * static_cast<double>(unit) / 2);
         return PrintedSize{static_cast<std::uint64_t>(std::llround(bytes)),
                            static_cast<std::uint64_t>(error),
@@ -86,8 +86,8 @@ std::optional<PrintedSize> size_before(std::string_view text, std::string_view l
     if (end == std::string_view::npos) {
         return std::nullopt;
     }
-    // The number begins after the last thing that is neither digit, stop, blank nor unit; a size
-    // that does not end at the label is another one's.
+    // Tries each position where a number can begin. The size must end exactly at the label;
+    // otherwise it belongs to another one.
     const std::size_t from = end > kMostSizeLength ? end - kMostSizeLength : 0;
     for (std::size_t at = from; at < end; ++at) {
         if (!is_digit(text[at]) || (at > 0 && (is_digit(text[at - 1]) || text[at - 1] == '.'))) {

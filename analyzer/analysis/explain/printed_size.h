@@ -1,4 +1,4 @@
-// Sizes as allocators print them: rounded, so that a printed figure stands for a range.
+// Sizes as allocators print them. They are rounded, so a printed figure stands for a range.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 namespace fragtrace::analyzer {
 
-// "13.25 GiB" stands for every size that prints so: bytes, at most `error_bytes` off either way.
+// "13.25 GiB" stands for every size that is printed so: `bytes`, plus or minus at most
+// `error_bytes`.
 struct PrintedSize {
     std::uint64_t bytes = 0;
     std::uint64_t error_bytes = 0;  // 0 = exact
-    std::string text = {};          // as printed, one blank before the unit
+    std::string text = {};          // as printed, with one blank before the unit
 
     [[nodiscard]] std::uint64_t least() const {
         return bytes > error_bytes ? bytes - error_bytes : 0;
@@ -22,12 +23,12 @@ struct PrintedSize {
     [[nodiscard]] std::uint64_t most() const { return bytes + error_bytes; }
 };
 
-// The size that `text` begins with: a number and bytes, B, KiB, MiB, GiB or TiB, with or without a
-// blank between (KB, MB and GB of old messages are the binary units as well). `*length` is how many
-// characters it takes. nullopt: none there, or more than 2^60 bytes.
+// The size at the start of `text`: a number and a unit (bytes, B, KiB, MiB, GiB or TiB), with or
+// without blanks between. KB, MB and GB of old messages also mean powers of 1024. `*length` is the
+// number of characters read. nullopt: no size there, or more than 2^60 bytes.
 std::optional<PrintedSize> size_at(std::string_view text, std::size_t* length = nullptr);
 
-// The size that ends right before the first `label`, and the one right after it.
+// The size that ends right before the first `label`, and the size that starts right after it.
 std::optional<PrintedSize> size_before(std::string_view text, std::string_view label);
 std::optional<PrintedSize> size_after(std::string_view text, std::string_view label);
 

@@ -1,5 +1,5 @@
-// What follows from the numbers of PyTorch's message. Each is printed with two decimals: a
-// statement is made only where it holds for every size that prints so.
+// Conclusions from the numbers of PyTorch's message. Each number is printed with two decimals, so a
+// statement is made only if it is true for every size that is printed so.
 #include "analyzer/analysis/explain/explanation.h"
 #include "analyzer/analysis/explain/pytorch_message.h"
 #include "analyzer/support/units.h"
@@ -10,7 +10,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// A difference or a sum of printed sizes, with the bounds that follow.
+// A printed size, or a sum or difference of such sizes, as least and greatest possible value.
 struct Range {
     std::uint64_t least = 0;
     std::uint64_t most = 0;
@@ -36,12 +36,12 @@ std::string text(Range range) {
     return format_bytes(std::midpoint(range.least, range.most));
 }
 
-// The sizes behind the message, all known ones derived.
+// The sizes of the message, with those that follow from them.
 struct Sizes {
     Range tried;
     Range device_free;
-    Range cached;          // of the pool that was asked
-    Range private_cached;  // of private pools
+    Range cached;          // cached in pools other than private ones
+    Range private_cached;  // cached in private pools
     Range reserved;
     bool reserved_known = false;
 };
@@ -113,7 +113,7 @@ void say_what_was_asked(const PytorchMessage& message, Explanation* result) {
     }
 }
 
-// Memory of the card that PyTorch did not reserve.
+// Reports memory of the card that PyTorch did not reserve.
 void say_who_else(const PytorchMessage& message, const Sizes& sizes, Explanation* result) {
     if (!message.capacity || !message.device_free || !sizes.reserved_known) {
         return;
@@ -268,7 +268,7 @@ Explanation explain(const PytorchMessage& message) {
     }
     judge(message, sizes, &result);
     if (result.verdict == "fragmented") {
-        // release_cached_blocks() runs before PyTorch gives up (docs/pools.md).
+        // True because release_cached_blocks() runs before PyTorch fails (docs/pools.md).
         result.certain.push_back(
             message.expandable_segments
                 ? "PyTorch had unmapped every wholly free page before it gave up: what is cached "

@@ -41,7 +41,8 @@ std::string releases_of(std::string_view text, bool old_form) {
     return "2.2 to 2.9";
 }
 
-// "Process 17 has 1.00 GiB memory in use.", any number of them, and one of the process itself.
+// Parses "Process 17 has 1.00 GiB memory in use." for any number of processes, and the same figure
+// for this process.
 void parse_processes(std::string_view text, PytorchMessage* message) {
     constexpr std::string_view kInUse = " memory in use";
     constexpr std::string_view kOwn = "this process has ";

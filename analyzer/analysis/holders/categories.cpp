@@ -11,8 +11,8 @@ namespace {
 
 // ---- the first table: what a frame says ---------------------------------------------------------
 
-// All parts that are not empty occur: in the file, in the function's name, at the begin of the name
-// of the shared object.
+// A rule applies if all its parts that are not empty match: a substring of the file, a substring of
+// the function's name, and the start of the shared object's name.
 struct FrameRule {
     std::string_view file;
     std::string_view function;
@@ -20,7 +20,7 @@ struct FrameRule {
     StackMark mark;
 };
 
-// An optimizer's files are listed where iterations need them as well (is_optimizer_file).
+// Files of optimizers are listed in is_optimizer_file(), since finding iterations needs them too.
 constexpr std::array<FrameRule, 38> kFrameRules = {{
     {"", "torch::autograd::Engine::", "", kMarkBackward},
     {"", "torch::autograd::AccumulateGrad", "", kMarkBackward},
@@ -66,11 +66,12 @@ constexpr std::array<FrameRule, 38> kFrameRules = {{
 
 enum class Lives : std::uint8_t {
     kAny,
-    kMostlyPass,       // more of them ended in the pass that asked for them than outlived it
-    kMostlyIteration,  // likewise of iterations
+    kMostlyPass,       // more blocks ended in the pass that requested them than outlived it
+    kMostlyIteration,  // the same for iterations
 };
 
-// The first row of which a stack has a mark (0 = any stack), and whose lifetime holds.
+// The first matching row gives the category. A row matches if the stack has one of its marks (0 =
+// any stack) and the lifetime applies.
 struct CategoryRule {
     std::uint16_t marks;
     Lives lives;
@@ -152,7 +153,7 @@ std::uint16_t StackMarks::of(OriginId id) {
     return static_cast<std::uint16_t>(of_node(origin.native_stack) | of_node(origin.python_stack));
 }
 
-// Parents have smaller numbers, so both walks end.
+// Parents have smaller numbers than their children, so both loops end.
 std::uint16_t StackMarks::of_node(std::uint32_t node) {
     std::vector<std::uint32_t> path;
     while (node != 0 && node < marks_.size() && marks_[node] == kNotKnown) {
@@ -162,7 +163,8 @@ std::uint16_t StackMarks::of_node(std::uint32_t node) {
     unsigned marks = node == 0 || node >= marks_.size() ? 0u : marks_[node];
     for (auto above = path.rbegin(); above != path.rend(); ++above) {
         const unsigned own = of_frame(timeline_.nodes[*above]);
-        // What runs inside decides: the forward that an optimizer's closure calls is no step.
+        // The innermost operation decides. A forward that an optimizer's closure calls is not part
+        // of the optimizer's step.
         marks = (own & kOperationMarks) != 0 ? own | (marks & ~kOperationMarks) : marks | own;
         marks_[*above] = static_cast<std::uint16_t>(marks);
     }

@@ -1,5 +1,6 @@
-// Which kind of memory a block is, by who asked for it and how long such blocks live. The rules
-// are two tables in categories.cpp and nowhere else; docs/metrics.md, Holders, prints them.
+// The kind of memory that a block is, from the code that requested it and from how long such blocks
+// live. The rules are two tables in categories.cpp and nowhere else; docs/metrics.md, Holders,
+// prints them.
 #pragma once
 
 #include "analyzer/analysis/iterations/requests.h"
@@ -27,28 +28,29 @@ enum class Category : std::uint8_t {
 
 inline constexpr std::size_t kCategories = 9;
 
-// "optimizer state"; with '_' in JSON.
+// The name for people, such as "optimizer state". JSON has '_' instead of the blank.
 std::string_view category_name(Category category);
 
-// What the frames of a stack say, as bits.
+// Facts about a stack that follow from its frames, as bits.
 enum StackMark : std::uint16_t {
     kMarkOptimizer = 1,
     kMarkBackward = 2,
-    kMarkModuleMade = 4,    // a module is made, moved or loaded
-    kMarkModuleCalled = 8,  // or its forward runs
+    kMarkModuleMade = 4,    // a module is created, moved or loaded
+    kMarkModuleCalled = 8,  // a module's forward runs
     kMarkWorkspace = 16,
     kMarkLibrary = 32,
     kMarkCopied = 64,    // Tensor.cuda, Tensor.to
-    kMarkClosure = 128,  // what an optimizer calls back
+    kMarkClosure = 128,  // a function that an optimizer calls back
 };
 
-// The marks of stacks, looked up once per node of the stack tree.
+// Computes the marks of stacks, once per node of the stack tree.
 class StackMarks {
   public:
-    // Both must outlive this; the symbolizer's notes will tell of the addresses asked for here.
+    // Both must outlive this object. The symbolizer's notes will include the addresses looked up
+    // here.
     StackMarks(const Timeline& timeline, Symbolizer* symbols);
 
-    // StackMark bits of an origin's frames; 0 when it has none.
+    // StackMark bits of all frames of an origin; 0 if it has no stack.
     std::uint16_t of(OriginId origin);
 
   private:
@@ -57,15 +59,14 @@ class StackMarks {
 
     const Timeline& timeline_;
     Symbolizer* symbols_;
-    std::vector<std::uint16_t> marks_;  // per node, its callers included; kNotKnown = to be found
+    std::vector<std::uint16_t> marks_;  // per node, callers included; kNotKnown = not computed yet
 };
 
-// How long blocks of a stack lived, as far as their fate is decided.
+// How long the blocks of a stack lived. Counts only blocks whose fate is known.
 struct StackHistory {
     std::uint16_t marks = 0;
     std::uint64_t requests = 0;
-    // A pass: requests of one kind (backward, optimizer, other) without one of another kind
-    // between.
+    // A pass is a sequence of requests of one kind (backward, optimizer, other).
     std::uint64_t ended_in_pass = 0;
     std::uint64_t outlived_pass = 0;
     std::uint64_t ended_in_iteration = 0;

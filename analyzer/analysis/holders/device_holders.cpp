@@ -7,7 +7,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// A device allocation beside the pool.
+// A device allocation outside the pool.
 struct Beside {
     EventIndex event = 0;
     std::uint64_t size_bytes = 0;

@@ -1,4 +1,4 @@
-// All that the report says of a device's holders, in one go.
+// Finds everything that the report says about the holders of a device's memory.
 #pragma once
 
 #include "analyzer/analysis/holders/growth.h"
@@ -11,7 +11,7 @@
 
 namespace fragtrace::analyzer {
 
-// One instant that is looked into.
+// One instant whose address map is examined.
 struct HeapInstant {
     EventIndex event = kNoEvent;
     const HeapSnapshot* heap = nullptr;
@@ -21,29 +21,30 @@ struct HeapInstant {
 
 struct DeviceHolders {
     Iterations iterations;
-    // Of the out-of-memories, else of the peak of allocated memory; then of the retries. The first
-    // is what a report speaks of.
+    // First the out-of-memories or, without any, the peak of allocated memory; then the retries.
+    // Reports describe the first entry.
     std::vector<Holders> holders;
-    std::vector<IterationDifference> differences;  // per entry of `holders`
-    std::vector<HeldBy> at_peak;                   // what was held at peak reserved
+    std::vector<IterationDifference> differences;  // one per entry of `holders`
+    std::vector<HeldBy> at_peak;                   // memory in use at peak reserved, by line
     Growth growth;
-    std::vector<PartGrowth> parts;  // of iterations
+    std::vector<PartGrowth> parts;  // growth by part of an iteration
     std::vector<Survivors> survivors;
     IterationPeaks peaks;
-    std::uint64_t stacks_left_out = 0;  // whose frames were not looked at: "other"
+    // Their frames were not read, so their blocks count as "other".
+    std::uint64_t stacks_left_out = 0;
 };
 
-// What is known of a card beside the pool.
+// The known memory of a card outside the pool.
 struct CardMemory {
     std::uint64_t others_bytes = 0;  // context, libraries and other processes together
     std::uint64_t context_bytes = 0;
     std::uint64_t processes_bytes = 0;
 };
 
-// Instants by kind: those of out-of-memories and retries, and the peak of allocated memory where no
-// out-of-memory is among them. `blocks`: the device has a caching pool; `failed`: all its
-// out-of-memories, ascending. Names of places are looked up apart from the report's own, so that
-// its notes tell of what it shows.
+// Examines the instants in the order of their kinds. The peak of allocated memory is used only if
+// no instant is an out-of-memory. `blocks`: the device has a caching pool. `failed`: all
+// out-of-memories of the device, ascending. Uses its own symbolizer, so that the report's notes
+// describe only the stacks that it shows.
 DeviceHolders find_holders(const Timeline& timeline,
                            DeviceId device,
                            bool blocks,

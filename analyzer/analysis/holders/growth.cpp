@@ -8,15 +8,17 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kLeastSteps = 3;  // begins compared, less one
-constexpr std::int64_t kSlower = 4;     // times less an iteration: growth that slows down
+constexpr std::size_t kLeastSteps = 3;  // at least one more start than this is compared
+// Growth slows down if it falls below 1 / kSlower per iteration.
+constexpr std::int64_t kSlower = 4;
 
-// The first begin that is compared: what is made once is made by then.
+// The first start that is compared. Memory that is allocated once is allocated by then.
 std::size_t first_compared(std::size_t iterations) {
     return iterations >= 3 + kLeastSteps ? 3 : 2;
 }
 
-// Of requests in iterations whose end is known, or which outlived theirs.
+// True if at least a fifth of the blocks with known fate ended in the iteration that requested
+// them.
 bool ends_in_iterations(const RunHistory& history) {
     std::uint64_t ended = 0;
     std::uint64_t outlived = 0;
@@ -27,8 +29,8 @@ bool ends_in_iterations(const RunHistory& history) {
     return ended * 5 >= ended + outlived;
 }
 
-// The last begin that is compared: that of the iteration in which the run failed first, as what
-// comes after may not be as before. The last of all where that leaves too few.
+// The last start that is compared: that of the iteration with the first failure, as the run may
+// change after it. If that leaves too few starts, the last one of the run.
 std::size_t last_compared(const std::vector<EventIndex>& begins, EventIndex first_failed) {
     const auto after = std::upper_bound(begins.begin(), begins.end(), first_failed);
     const auto count = static_cast<std::size_t>(after - begins.begin());
@@ -39,7 +41,7 @@ struct StackGrowth {
     std::int64_t at_first = 0;
     std::int64_t at_middle = 0;
     std::int64_t now = 0;
-    std::int64_t change = 0;  // at the begin that is looked at
+    std::int64_t change = 0;  // change at the current start
     std::uint32_t times_grown = 0;
     bool fell = false;
 };
@@ -83,7 +85,7 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
         }
     }
     std::map<std::pair<std::string, Category>, GrowingPlace> places;
-    std::map<std::pair<std::string, Category>, std::int64_t> late;  // grown after the middle
+    std::map<std::pair<std::string, Category>, std::int64_t> late;  // growth after the middle
     for (std::size_t number = 0; number < stacks.size(); ++number) {
         const StackGrowth& stack = stacks[number];
         result.bytes += stack.now - stack.at_first;

@@ -5,8 +5,9 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kShareOfPeak = 10;  // one in so many, where no capacity is known
-// What has grown less than one part in so many of a request that needed a retry is not its cause.
+// If no capacity is known, growth matters from 1 / this of the peak on.
+constexpr std::uint64_t kShareOfPeak = 10;
+// Growth below 1 / this of a request that needed a retry did not cause that retry.
 constexpr std::uint64_t kShareOfRetry = 10;
 
 }  // namespace

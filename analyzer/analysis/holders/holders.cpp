@@ -41,7 +41,7 @@ class Places {
     std::map<std::pair<std::string, Category>, HoldingPlace> by_label_;
 };
 
-// The stack of a block's request; none of a request that a checkpoint tells of.
+// The stack of a block's request. nullopt for a block that a checkpoint listed.
 std::optional<std::uint32_t> stack_of(const Requests& requests, EventIndex request) {
     const auto found = std::lower_bound(requests.events.begin(), requests.events.end(), request);
     if (found == requests.events.end() || *found != request) {
@@ -50,8 +50,8 @@ std::optional<std::uint32_t> stack_of(const Requests& requests, EventIndex reque
     return requests.stacks[static_cast<std::size_t>(found - requests.events.begin())];
 }
 
-// The place in iteration `number` that the request at `at` (an index of requests) has in its own:
-// the same occurrence of its stack, or of a request before it.
+// Finds the place in another iteration that corresponds to request `at`: the same occurrence of the
+// same stack. If there is none, tries the requests before `at`.
 std::optional<std::size_t> same_place(const RunHistory& history,
                                       std::size_t begin_at,
                                       std::size_t at,
@@ -256,7 +256,7 @@ IterationDifference difference_to_last_good(const Timeline& timeline,
     for (std::size_t i = 0; i < event_at; ++i) {
         const EventIndex born = requests.events[i];
         const EventIndex ended = timeline.partner[born];
-        // Just after the request at the place.
+        // Blocks that were live right after the request at the place.
         const int then = born <= result.place && ended > result.place ? 1 : 0;
         const int live = ended > event ? 1 : 0;
         const bool counts_now = i >= begin_at;

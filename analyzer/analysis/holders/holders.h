@@ -1,4 +1,4 @@
-// Who holds the memory of a device at one instant, by kind and by place in the program; and what
+// The holders of a device's memory at one instant, by kind and by place in the program. Also what
 // holds more than at the same place of an earlier iteration. Plain data; docs/metrics.md, Holders.
 #pragma once
 
@@ -14,9 +14,9 @@
 
 namespace fragtrace::analyzer {
 
-// The live blocks that came from the same line and are of one kind.
+// Live blocks of one kind that the same line allocated.
 struct HoldingPlace {
-    HeldBy held;  // of a difference: more (or less) than before
+    HeldBy held;  // in a difference: more (or less) than before
     Category category = Category::kOther;
 };
 
@@ -24,27 +24,30 @@ struct Holding {
     Category category = Category::kOther;
     std::uint64_t bytes = 0;
     std::uint64_t blocks = 0;
-    std::uint64_t earlier_bytes = 0;  // of them, allocated before the iteration of the instant
-    // Allocated in an iteration before the last one that was complete: what a step makes and the
-    // next one gives back is not counted.
+    // Part of `bytes` that was allocated before the instant's iteration.
+    std::uint64_t earlier_bytes = 0;
+    // Part of `bytes` that was allocated in an iteration, and before the last complete one. It
+    // excludes memory that one step allocates and the next step frees.
     std::uint64_t old_bytes = 0;
 };
 
-// Memory of the card that is not the pool's, at the same instant.
+// Memory of the card outside the pool, at the same instant.
 struct OutsideMemory {
-    std::uint64_t libraries = 0;  // allocations of this process whose stack names a library of CUDA
-    std::uint64_t past_pool = 0;  // requests that PyTorch passed to the driver, its caching off
-    std::uint64_t other = 0;      // other ones of this process, mappings included
+    std::uint64_t libraries = 0;  // allocations of this process whose stack has a CUDA library
+    // Requests that PyTorch passed to the driver while caching was off.
+    std::uint64_t past_pool = 0;
+    std::uint64_t other = 0;  // all other allocations of this process, mappings included
     std::uint64_t context = 0;
-    std::uint64_t processes = 0;  // other processes, as far as the driver's library told
-    std::uint64_t not_known = 0;  // nobody's, of what the driver says is taken
+    std::uint64_t processes = 0;  // other processes, as far as the driver's library reported them
+    // Memory that the driver reports as used, but whose owner is unknown.
+    std::uint64_t not_known = 0;
 };
 
 struct Holders {
     EventIndex event = kNoEvent;
-    bool at_peak = false;               // after the request that made allocated greatest
-    std::uint64_t allocated_bytes = 0;  // of all live blocks: the sum of `categories`, exactly
-    std::vector<Holding> categories;    // those that hold anything, most bytes first
+    bool at_peak = false;               // the instant is the peak of allocated memory
+    std::uint64_t allocated_bytes = 0;  // all live blocks: exactly the sum of `categories`
+    std::vector<Holding> categories;    // kinds with at least one block, most bytes first
     std::vector<HoldingPlace> places;   // most bytes first, at most kMostPlaces
     std::uint64_t places_left_out = 0;
     OutsideMemory outside;
@@ -52,13 +55,13 @@ struct Holders {
 
 inline constexpr std::size_t kMostPlaces = 40;
 
-// Names the blocks of an address map: by line, or by size where none of them has a stack.
+// Labels the blocks of an address map: by line, or by size if no block has a stack.
 class BlockLabels {
   public:
-    // All must outlive the labels.
+    // All arguments must outlive this object.
     BlockLabels(const Timeline& timeline, const HeapSnapshot& heap, Symbolizer* symbols);
 
-    // Blocks of one key have one label.
+    // Blocks with equal keys have the same label.
     [[nodiscard]] std::pair<OriginId, std::uint64_t> key_of(const HeapBlock& block) const;
     [[nodiscard]] std::string label_of(const std::pair<OriginId, std::uint64_t>& key) const;
 
@@ -68,13 +71,13 @@ class BlockLabels {
     bool by_size_ = true;
 };
 
-// Of an address map: all blocks that are not free, pending ones included, most bytes first, at most
-// ten lines.
+// The lines that hold most memory in an address map: at most ten, most bytes first. Counts all
+// blocks that are not free, pending ones included.
 std::vector<HeldBy> held_lines(const Timeline& timeline,
                                const HeapSnapshot& heap,
                                Symbolizer* symbols);
 
-// Of an address map at `event`. `symbols` names the places.
+// The holders in an address map at `event`. `symbols` names the places.
 Holders holders_of(const Timeline& timeline,
                    const HeapSnapshot& heap,
                    EventIndex event,
@@ -82,16 +85,18 @@ Holders holders_of(const Timeline& timeline,
                    StackMarks* marks,
                    Symbolizer* symbols);
 
-// An instant against the same place of the last iteration without an out-of-memory.
+// Compares an instant with the same place in the last iteration without an out-of-memory.
 struct IterationDifference {
-    std::size_t iteration = 0;  // of the instant, from 1; 0 = there is nothing to compare with
+    // The instant's iteration, from 1; 0 = there is nothing to compare with.
+    std::size_t iteration = 0;
     std::size_t against = 0;
     EventIndex event = kNoEvent;
-    EventIndex place = kNoEvent;         // the same place: after this request
-    std::int64_t bytes = 0;              // allocated, more or less
-    std::uint64_t asked_bytes = 0;       // by requests since the iteration began
-    std::uint64_t asked_bytes_then = 0;  // up to the same place
-    std::vector<HoldingPlace> places;    // most difference first, at most kMostPlaces
+    // The same place in the earlier iteration: right after this request.
+    EventIndex place = kNoEvent;
+    std::int64_t bytes = 0;              // difference of allocated bytes
+    std::uint64_t asked_bytes = 0;       // requested since the iteration began
+    std::uint64_t asked_bytes_then = 0;  // requested in the earlier iteration up to the same place
+    std::vector<HoldingPlace> places;    // largest difference first, at most kMostPlaces
 };
 
 // `failed`: out-of-memory events of the device, ascending.
@@ -101,14 +106,14 @@ IterationDifference difference_to_last_good(const Timeline& timeline,
                                             const RunHistory& history,
                                             Symbolizer* symbols);
 
-// What stands to one stack's account.
+// Bytes and blocks of one stack.
 struct StackSum {
     std::uint32_t stack = 0;
     std::int64_t bytes = 0;
     std::int64_t blocks = 0;
 };
 
-// Bytes of stacks, joined by line and kind; the greatest first (by absolute value).
+// Joins the bytes of stacks by line and kind. The largest absolute value comes first.
 std::vector<HoldingPlace> places_of(const std::vector<StackSum>& sums,
                                     const RunHistory& history,
                                     Symbolizer* symbols);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostParts = 16;
 
-// The end of a part: what is live before `event` counts.
+// The end of a part. Blocks that are live before `event` count.
 struct PartEnd {
     EventIndex event = 0;
     std::uint32_t part = 0;
@@ -29,7 +29,7 @@ struct Parts {
 
 Parts marked_parts(const Timeline& timeline, const Iterations& iterations) {
     Parts parts;
-    std::map<std::uint32_t, std::uint32_t> by_text;  // kMostParts: left out
+    std::map<std::uint32_t, std::uint32_t> by_text;  // the part's number; kMostParts = left out
     const std::vector<bool> library = library_phases(timeline);
     for (std::size_t i = 0; i < timeline.phases.size(); ++i) {
         const Phase& phase = timeline.phases[i];
@@ -61,7 +61,7 @@ Parts marked_parts(const Timeline& timeline, const Iterations& iterations) {
     return parts;
 }
 
-// Passes end where the next one begins.
+// A pass ends where the next one begins.
 Parts passes_as_parts(const RunHistory& history) {
     Parts parts;
     parts.names = {"forward", "backward", "optimizer"};
@@ -88,14 +88,14 @@ void measure(const Timeline& timeline, const Requests& requests, std::vector<Par
                              [](EventIndex at, const PartEnd& end) { return at < end.event; }) -
             ends->begin());
     };
-    std::size_t next = 0;  // the first end behind the request
+    std::size_t next = 0;  // the first end after the request
     for (const EventIndex born : requests.events) {
         while (next < ends->size() && (*ends)[next].event <= born) {
             ++next;
         }
         const EventIndex ended = timeline.partner[born];
         if (next == ends->size() || (ended != kNoEvent && ended < (*ends)[next].event)) {
-            continue;  // no part ends in its life: most blocks
+            continue;  // no part ends during its life, as for most blocks
         }
         const auto bytes = static_cast<std::int64_t>(allocated_bytes(timeline.events[born]));
         (*ends)[next].live += bytes;
@@ -128,7 +128,7 @@ std::vector<PartGrowth> part_growth(const Timeline& timeline,
     for (std::size_t i = 0; i < result.size(); ++i) {
         result[i].part = parts.names[i];
     }
-    // Of one iteration the last end of a part counts, the iterations before `first` do not.
+    // Within one iteration the last end of a part counts. Iterations before `first` do not count.
     std::vector<const PartEnd*> previous(parts.names.size());
     std::vector<const PartEnd*> current(parts.names.size());
     const auto settle = [&](std::size_t part) {

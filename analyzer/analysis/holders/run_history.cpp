@@ -52,8 +52,8 @@ RunHistory run_history(const Timeline& timeline, DeviceId device, bool blocks, S
     history.passes = find_passes(requests, history.stacks);
     const std::vector<Pass>& passes = history.passes;
     const std::vector<EventIndex>& iterations = history.iterations.begins;
-    std::size_t pass = 0;       // begins at or before the request
-    std::size_t iteration = 0;  // likewise
+    std::size_t pass = 0;       // number of passes that begin at or before the request
+    std::size_t iteration = 0;  // the same for iterations
     for (std::size_t i = 0; i < requests.size(); ++i) {
         const EventIndex born = requests.events[i];
         while (pass < passes.size() && passes[pass].begin <= born) {
@@ -66,7 +66,8 @@ RunHistory run_history(const Timeline& timeline, DeviceId device, bool blocks, S
         const EventIndex next_pass = pass < passes.size() ? passes[pass].begin : kNoEvent;
         const EventIndex next_iteration =
             iteration < iterations.size() ? iterations[iteration] : kNoEvent;
-        // The fate of what is live at the end of the record, in its last pass, is not known.
+        // Blocks that are live at the end of the recording, in its last pass or iteration, have no
+        // known fate.
         StackHistory& stack = history.stacks[requests.stacks[i]];
         stack.ended_in_pass += ended < next_pass ? 1 : 0;
         stack.outlived_pass += ended > next_pass ? 1 : 0;

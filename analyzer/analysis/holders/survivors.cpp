@@ -15,9 +15,10 @@ namespace {
 constexpr std::size_t kMostFailures = 16;
 constexpr std::size_t kMostModels = 8;
 constexpr std::size_t kMostRecurring = 8;
-// A model is made where as much is asked for as this part of the largest one before.
+// A sequence of requests makes a new model if it requests at least this part of the largest earlier
+// one: 1 / kPartOfAModel.
 constexpr std::uint64_t kPartOfAModel = 4;
-// Phases deeper than this are parts of something, and not looked at.
+// Deeper phases are parts of something larger and are ignored.
 constexpr std::uint32_t kDeepest = 2;
 
 class Finder {
@@ -53,7 +54,8 @@ class Finder {
         });
     }
 
-    // A stretch of requests that make a module, without any that use one between them.
+    // A new model is a sequence of requests that make modules, without a request in between that
+    // uses a module.
     void models() {
         std::uint64_t largest = 0;
         std::size_t found = 0;
@@ -80,7 +82,7 @@ class Finder {
         }
     }
 
-    // The last two runs of each phase that recurs: a cell, an epoch.
+    // Compares the last two runs of each phase that recurs, such as a cell or an epoch.
     void phases() {
         struct Runs {
             std::uint32_t before = PhaseIndex::kNone;
@@ -105,9 +107,9 @@ class Finder {
         }
         std::vector<Survivors> all;
         std::swap(all, found_);
-        std::size_t budget = 8 * history_.requests.size();  // requests to be looked at
+        std::size_t budget = 8 * history_.requests.size();  // limits how many requests are examined
         for (const auto& [key, runs] : recurring) {
-            // What iterations leave behind is growth.
+            // The phase of the iterations is skipped: memory that it leaves is reported as growth.
             if (runs.before != PhaseIndex::kNone && key.second != history_.iterations.phase) {
                 earlier_run(key.second, runs.before, runs.last, &budget);
             }
@@ -142,7 +144,7 @@ class Finder {
                                         events.begin());
     }
 
-    // Of the phases around an event the first one of the least depth.
+    // The least deep phase around an event; the first one of several.
     [[nodiscard]] std::optional<std::uint32_t> outermost(EventIndex event) const {
         std::optional<std::uint32_t> best;
         for (std::uint32_t i = 0; i < timeline_.phases.size(); ++i) {
@@ -155,7 +157,7 @@ class Finder {
         return best;
     }
 
-    // The phase of its thread, no deeper, that began next after its end.
+    // The next phase of the same thread, no deeper, that began after the end of this one.
     [[nodiscard]] std::optional<std::uint32_t> after(std::uint32_t number) const {
         const Phase& over = timeline_.phases[number];
         for (std::uint32_t i = number + 1; i < timeline_.phases.size(); ++i) {
@@ -174,8 +176,8 @@ class Finder {
         Survivors found{.of = Survivors::Of::kModel,
                         .event = first,
                         .iteration = history_.iterations.of(first)};
-        // While the next model is made the one before may well be there: what is held is told when
-        // it has been used for an iteration, or at the record's end.
+        // The old model may be needed while the new one is made. So report what is still live one
+        // step after the new model's first use, or at the end of the recording.
         found.until = made_in + 1 < begins.size()
                           ? begins[made_in + 1]
                           : static_cast<EventIndex>(timeline_.events.size() - 1);
@@ -192,7 +194,7 @@ class Finder {
         });
     }
 
-    // Of the blocks that the earlier run made, those of stacks that the later one asked for again.
+    // Reports blocks of the earlier run whose stacks requested memory again in the later run.
     void earlier_run(const std::string& name,
                      std::uint32_t before,
                      std::uint32_t last,
@@ -221,18 +223,19 @@ class Finder {
         });
     }
 
-    // Adds the blocks asked for in [from, to) of stacks that count, and live after `until`.
+    // Reports blocks that were requested in [from, to), are live after `until`, and whose stack
+    // passes `counts`. False if there are none.
     template <typename Counts>
     bool add(Survivors found, EventIndex from, EventIndex to, Counts counts) {
         const Requests& requests = history_.requests;
-        std::map<std::uint32_t, StackSum> held;  // by stack
+        std::map<std::uint32_t, StackSum> held;  // per stack
         for (std::size_t i = first_from(from); i < requests.size() && requests.events[i] < to;
              ++i) {
             const std::uint32_t stack = requests.stacks[i];
             if (timeline_.partner[requests.events[i]] > found.until && counts(stack)) {
                 StackSum& sum = held[stack];
                 sum.stack = stack;
-                // Unsigned: a made-up trace may hold more than 2^63 bytes.
+                // Unsigned arithmetic, since a forged trace may allocate more than 2^63 bytes.
                 sum.bytes =
                     static_cast<std::int64_t>(static_cast<std::uint64_t>(sum.bytes) + size_of(i));
                 ++sum.blocks;
@@ -242,7 +245,7 @@ class Finder {
         if (found.bytes == 0) {
             return false;
         }
-        std::vector<StackSum> sums;  // not of all stacks: thousands of phases may recur
+        std::vector<StackSum> sums;  // only stacks with blocks: thousands of phases may recur
         for (const auto& [stack, sum] : held) {
             sums.push_back(sum);
         }

@@ -1,6 +1,6 @@
-// What is still held although what it was made for is over: an out-of-memory that the program
-// caught, a model that another one took the place of, an earlier run of the same phase (a cell that
-// is run again, an epoch). Plain data; docs/metrics.md, What survives.
+// Memory that is still live although its purpose has ended. Three cases: after an out-of-memory
+// that the program caught; after a model that another model replaced; after an earlier run of the
+// same phase (a cell that runs again, an epoch). Plain data; docs/metrics.md, What survives.
 #pragma once
 
 #include "analyzer/analysis/holders/holders.h"
@@ -16,17 +16,19 @@ struct Survivors {
     enum class Of : std::uint8_t { kOutOfMemory, kModel, kPhase };
 
     Of of = Of::kOutOfMemory;
-    // The out-of-memory; the first request for the next model; the end of the earlier run.
+    // kOutOfMemory: the failure. kModel: the first request for the next model. kPhase: the end of
+    // the earlier run.
     EventIndex event = kNoEvent;
-    std::size_t iteration = 0;  // of `event`; 0 = in none
-    std::string phase = {};     // kPhase, and of an out-of-memory outside of iterations; else empty
-    EventIndex until = 0;       // they were still held here
+    std::size_t iteration = 0;  // the iteration of `event`; 0 = none
+    // kPhase: its name. kOutOfMemory outside of iterations: the phase around it. Else empty.
+    std::string phase = {};
+    EventIndex until = 0;  // the memory was still live at this event
     std::uint64_t bytes = 0;
     std::vector<HoldingPlace> places = {};
 };
 
-// In the order of events, each kind for itself: out-of-memories (`failed`, ascending; the first 16
-// are looked at), models, phases. Only such as anything outlived.
+// First out-of-memories (the first 16 of `failed`, which ascends), then models, then phases. Phases
+// are sorted by bytes, the others by event. Cases without surviving memory are left out.
 std::vector<Survivors> survivors_of(const Timeline& timeline,
                                     const std::vector<EventIndex>& failed,
                                     const RunHistory& history,

@@ -9,7 +9,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Of each stack of the requests, whether an optimizer asks. Each node is looked at once.
+// Finds stacks whose requests come from an optimizer. Each node is examined once.
 class OptimizerStacks {
   public:
     explicit OptimizerStacks(const Timeline& timeline)
@@ -22,7 +22,7 @@ class OptimizerStacks {
   private:
     static constexpr std::uint8_t kNotKnown = 2;
 
-    // Parents have smaller numbers, so this ends.
+    // Parents have smaller numbers than their children, so the loop ends.
     bool of(std::uint32_t node) {
         path_.clear();
         while (node != 0 && node < known_.size() && known_[node] == kNotKnown) {
@@ -53,7 +53,8 @@ std::vector<EventIndex> join_parts_of_steps(const Timeline& timeline,
         optimizes[stack] = optimizers.contains(requests.origins[stack]) ? 1 : 0;
     }
     std::vector<EventIndex> steps;
-    std::vector<std::size_t> parts;  // of each step that ended with an optimizer's requests
+    // Number of passes of each step that ended with an optimizer's requests.
+    std::vector<std::size_t> parts;
     std::size_t parts_of_this = 0;
     std::size_t next = 0;
     bool stepped = false;

@@ -1,5 +1,5 @@
-// Micro-batches: gradients are added up over several passes of the model before the optimizer's
-// step. The step is the iteration, its parts recur inside of it.
+// Micro-batches: gradients are summed over several passes of the model before the optimizer's step.
+// An iteration is the whole step, not one of its passes.
 #pragma once
 
 #include "analyzer/analysis/iterations/requests.h"
@@ -8,9 +8,9 @@
 
 namespace fragtrace::analyzer {
 
-// Of `begins`, ascending events at which recurring stretches begin, those that begin a step: the
-// first, and each that is the first after an optimizer's requests. All of them where most steps
-// have one part, or no optimizer asks for memory. docs/metrics.md, Iterations.
+// `begins` are ascending events at which recurring stretches begin. Returns those that begin a
+// step: the first one, and each first one after an optimizer's requests. Returns all of them if
+// most steps have one pass, or if no optimizer requests memory. docs/metrics.md, Iterations.
 std::vector<EventIndex> join_parts_of_steps(const Timeline& timeline,
                                             const Requests& requests,
                                             std::vector<EventIndex> begins);

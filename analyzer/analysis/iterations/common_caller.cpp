@@ -9,7 +9,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Part of the file's name, end or part of the function's name.
+// Both parts must occur: in the file's name and in the function's name.
 struct Operation {
     std::string_view file;
     std::string_view function;
@@ -29,7 +29,7 @@ const PythonCode* code_of(const Timeline& timeline, const StackNode& node) {
                                                                      : nullptr;
 }
 
-// Of an optimizer that computes the loss itself: a whole step of the program.
+// The closure of an optimizer computes the loss itself, so it contains a whole step of the program.
 bool is_closure(const Timeline& timeline, const StackNode& node) {
     const PythonCode* code = code_of(timeline, node);
     return code != nullptr && code->function.find("closure") != std::string::npos;
@@ -52,8 +52,9 @@ std::uint32_t python_stack(const Timeline& timeline, OriginId origin) {
     return origin < timeline.origins.size() ? timeline.origins[origin].python_stack : 0;
 }
 
-// Parents have smaller numbers, so this ends. `under`: nodes that are known to lie under a, so that
-// each is passed once however deep the stacks are.
+// The deepest common ancestor of two nodes. Parents have smaller numbers than their children, so
+// the loop ends. `under` marks nodes known to lie under `a`. So each node is visited once, however
+// deep the stacks are.
 std::uint32_t common_node(const Timeline& timeline,
                           std::uint32_t a,
                           std::uint32_t b,
@@ -104,7 +105,8 @@ bool lies_inside_an_operation(const Timeline& timeline,
                               const Requests& requests,
                               std::size_t offset,
                               const std::vector<std::uint32_t>& starts) {
-    std::vector<std::pair<std::uint32_t, std::size_t>> lengths;  // of stretch i
+    // Length and number of each stretch.
+    std::vector<std::pair<std::uint32_t, std::size_t>> lengths;
     for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
         lengths.emplace_back(starts[i + 1] - starts[i], i);
     }
@@ -119,14 +121,15 @@ bool lies_inside_an_operation(const Timeline& timeline,
     for (std::uint32_t at = starts[middle->second]; at < starts[middle->second + 1]; ++at) {
         const OriginId origin = requests.origins[requests.stacks[offset + at]];
         const std::uint32_t stack = python_stack(timeline, origin);
-        // Threads without Python frames serve a call that the program made.
+        // Threads without Python frames are skipped: they serve a call that the program made.
         if (stack != 0) {
             common = stacks_known ? common_node(timeline, common, stack, &under) : stack;
             stacks_known = true;
         }
     }
     if (!stacks_known) {
-        // Such a thread's own work, in a program whose stacks are known.
+        // The stretch is the own work of such a thread, if other requests of the program have
+        // Python stacks.
         return std::any_of(requests.origins.begin(), requests.origins.end(), [&](OriginId origin) {
             return python_stack(timeline, origin) != 0;
         });

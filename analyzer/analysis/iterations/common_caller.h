@@ -1,4 +1,4 @@
-// Whether a loop is one of the program's own, or one inside of a single operation.
+// Distinguishes a loop of the program from a loop inside a single operation.
 #pragma once
 
 #include "analyzer/analysis/iterations/requests.h"
@@ -10,17 +10,19 @@
 
 namespace fragtrace::analyzer {
 
-// A module's forward, by its Python name: PyTorch's snapshots leave out the frames that call it.
+// True for a module's forward, by its Python name. The names are needed because PyTorch's snapshots
+// omit the frames that call forward.
 bool is_forward(std::string_view function);
 
-// Code of an optimizer: PyTorch's, and those of libraries. The only list of them.
+// Code of an optimizer, in PyTorch or in a library. This is the only list of such files.
 bool is_optimizer_file(std::string_view file);
 bool is_optimizer_frame(const Timeline& timeline, const StackNode& node);
 
-// The layers of a model recur as well as the steps of a training do. What all requests of one
-// stretch have as their common caller tells them apart: a module's call, an optimizer's step, the
-// backward pass. Asked of the stretch of median length among [starts[i], starts[i + 1]), positions
-// of requests less `offset`. False where no stacks are known.
+// Layers of a model recur as well as training steps do. The common caller of all requests of one
+// stretch distinguishes them: layers share a module's call, an optimizer's step or the backward
+// pass. Examines the stretch of median length among [starts[i], starts[i + 1]). These are positions
+// of requests, counted from `offset`. If this stretch has no Python stacks, the result is true
+// exactly if other requests have some.
 bool lies_inside_an_operation(const Timeline& timeline,
                               const Requests& requests,
                               std::size_t offset,

@@ -17,7 +17,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostRequests = std::size_t{1} << 20;  // of which rates are measured
+// Rates are measured over this many requests.
+constexpr std::size_t kMostRequests = std::size_t{1} << 20;
 constexpr double kLeastRateOfPhases = 0.5;
 
 bool speaks_of_steps(std::string_view name) {
@@ -26,7 +27,7 @@ bool speaks_of_steps(std::string_view name) {
     std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char character) {
         return static_cast<char>(std::tolower(character));
     });
-    // PyTorch's own marks of one part of a step.
+    // PyTorch's own marks of parts of a step.
     if (lower.starts_with("optimizer.") || lower.find("dataloader") != std::string::npos) {
         return false;
     }
@@ -36,7 +37,7 @@ bool speaks_of_steps(std::string_view name) {
 }
 
 struct NamedPhase {
-    std::uint32_t depth = 0xffffffffu;  // the least
+    std::uint32_t depth = 0xffffffffu;  // least depth at which it occurs
     bool own = false;                   // marked by fragtrace's own interface
     std::vector<EventIndex> begins;
 };
@@ -45,12 +46,12 @@ using NamedPhases = std::map<std::string, NamedPhase>;
 
 // The phases that one thread marked.
 struct ThreadPhases {
-    std::uint64_t requests = 0;  // of that thread
+    std::uint64_t requests = 0;  // requests of that thread
     NamedPhases names;
 };
 
-// Two threads that mark phases of one name take turns as they like: their phases are no sequence.
-// The thread that asks for memory most often comes first.
+// Phases are kept apart by thread, since phases of one name in two threads interleave arbitrarily.
+// The thread with most requests comes first.
 std::vector<ThreadPhases> phases_by_thread(const Timeline& timeline, const Requests& requests) {
     std::map<std::uint32_t, ThreadPhases> threads;
     std::map<std::uint32_t, std::string> names;  // by the text's number
@@ -90,7 +91,7 @@ std::vector<ThreadPhases> phases_by_thread(const Timeline& timeline, const Reque
     return result;
 }
 
-// The outermost of the phases that `serve`, the more frequent one of two.
+// Uses the outermost of the phases that pass `serves`; of two equally deep ones the more frequent.
 template <typename Serves>
 Iterations from_phases(const NamedPhases& names, Serves serves) {
     const NamedPhases::value_type* best = nullptr;
@@ -166,8 +167,9 @@ std::size_t Iterations::of(EventIndex event) const {
 
 Iterations find_iterations(const Timeline& timeline, const Requests& requests) {
     const std::vector<ThreadPhases> threads = phases_by_thread(timeline, requests);
-    // What the program calls a step; what it marked itself; the record; whatever else is marked:
-    // cells are often different code. What libraries mark of their own work is none.
+    // Sources in order: phases that the program calls a step; phases marked by fragtrace's own
+    // interface; recurring requests; any other phases. Those come last because cells are often
+    // different code. Marks that libraries set for their own work are never used.
     for (int rank = 0; rank < 4; ++rank) {
         Iterations result;
         if (rank == 2) {

@@ -1,5 +1,5 @@
-// Where the iterations of a run begin: from its phases if it marks any that recur, else from the
-// record itself. docs/metrics.md, Iterations, has the rules.
+// Finds where the iterations of a run begin: from its recurring phases, else from its requests.
+// docs/metrics.md, Iterations, has the rules.
 #pragma once
 
 #include "analyzer/analysis/iterations/requests.h"
@@ -15,17 +15,17 @@ struct Iterations {
     enum class Source : std::uint8_t { kNone, kPhases, kRecurrence };
 
     Source source = Source::kNone;
-    std::string phase;               // kPhases: the name, numbers in it as "#"
-    OriginId anchor = 0;             // kRecurrence: whose request is an iteration's first
-    std::vector<EventIndex> begins;  // ascending; the last iteration goes on to the trace's end
-    // Share of the requests whose stack, and whose stack and size, occur in the iteration before
-    // or after as well. Measured over the last million requests.
+    std::string phase;               // kPhases: the name, with "#" for numbers
+    OriginId anchor = 0;             // kRecurrence: its requests begin the iterations
+    std::vector<EventIndex> begins;  // ascending; the last iteration lasts to the end of the trace
+    // Share of requests that also occur in the iteration before or after: with the same stack, and
+    // with the same stack and size. Measured over the last 2^20 requests.
     double match_rate = 0;
     double size_match_rate = 0;
 
     [[nodiscard]] bool found() const { return source != Source::kNone; }
 
-    // From 1; 0 = before the first.
+    // Number of the event's iteration, from 1; 0 = before the first.
     [[nodiscard]] std::size_t of(EventIndex event) const;
 };
 

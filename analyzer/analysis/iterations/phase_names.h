@@ -1,4 +1,4 @@
-// Names of phases that recur with a number in them.
+// Names of phases without their changing numbers.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace fragtrace::analyzer {
 
-// "ProfilerStep#12" and "ProfilerStep#13" are one name: numbers become "#".
+// Replaces each number by "#", so that "ProfilerStep#12" and "ProfilerStep#13" become one name.
 std::string without_numbers(std::string_view name);
 
 }  // namespace fragtrace::analyzer

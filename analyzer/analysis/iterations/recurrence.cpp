@@ -9,20 +9,21 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Anchors are looked for among this many requests, the last ones.
+// Anchors are searched among the last requests, at most this many.
 constexpr std::size_t kMostRequests = std::size_t{1} << 20;
-// Numbers of occurrences that are looked at, and stacks of each.
+// Numbers of occurrences that are examined, and stacks examined for each number.
 constexpr std::size_t kCounts = 12;
 constexpr std::size_t kStacksOfCount = 4;
 constexpr double kLeastRate = 0.75;
-constexpr double kLeastRateOfTwo = 0.9;  // with one repetition only
-// The shortest iteration that repeats this well, compared with the best, is taken.
+constexpr double kLeastRateOfTwo = 0.9;  // required rate if there is only one repetition
+// An anchor must reach this part of the best one's matches. The one with the shortest iterations is
+// chosen.
 constexpr double kAsGood = 0.8;
-constexpr std::size_t kLeastRequests = 2;  // of an iteration, in the median
+constexpr std::size_t kLeastRequests = 2;  // median number of requests in an iteration, at least
 
-// Stacks that occur equally often, or less often by a few iterations that failed, support each
-// other: a stack that recurs by chance has few beside it.
-constexpr std::size_t kLeastSupport = 4;  // in parts of the largest
+// Stacks support each other if they occur equally often, or a few times less because iterations
+// failed. A stack that recurs by chance has little support.
+constexpr std::size_t kLeastSupport = 4;  // required support: 1 / this of the largest support
 constexpr std::uint32_t kFailures = 2;
 
 struct Anchor {
@@ -32,7 +33,7 @@ struct Anchor {
     std::size_t support = 0;
 };
 
-// Where each stack occurs, in the sample.
+// The positions of each stack in the sample.
 class Occurrences {
   public:
     Occurrences(const std::vector<std::uint32_t>& stacks, std::uint32_t count)
@@ -68,11 +69,11 @@ class Occurrences {
 
 struct CountClass {
     std::uint32_t count = 0;
-    std::vector<std::uint32_t> stacks;  // in the order of their first occurrences
+    std::vector<std::uint32_t> stacks;  // in the order of their first occurrence
     std::size_t support = 0;
 };
 
-// Stacks that occur equally often, those numbers first that have most support.
+// Groups stacks that occur equally often. Groups with most support come first.
 std::vector<CountClass> by_count(const Occurrences& occurrences, std::uint32_t stack_count) {
     std::map<std::uint32_t, std::vector<std::uint32_t>> classes;
     for (std::uint32_t stack = 0; stack < stack_count; ++stack) {
@@ -101,7 +102,7 @@ std::vector<CountClass> by_count(const Occurrences& occurrences, std::uint32_t s
     return result;
 }
 
-// Each occurrence of `earlier` is followed by one of `later` before it occurs again.
+// True if each occurrence of `earlier` is followed by one of `later` before `earlier` occurs again.
 bool take_turns(const std::vector<std::uint32_t>& earlier,
                 const std::vector<std::uint32_t>& later) {
     for (std::size_t i = 0; i < earlier.size(); ++i) {
@@ -122,8 +123,9 @@ std::size_t median_length(const std::vector<std::uint32_t>& starts) {
     return *middle;
 }
 
-// Of those that repeat nearly as well as the best and have support, the shortest iterations; among
-// such as differ by a few iterations that failed, those that repeat best. nullptr without any.
+// Considers anchors that repeat nearly as well as the best and have support. Chooses those with the
+// most, and so shortest, iterations; a few fewer are accepted, since iterations may fail. Among
+// these, the one that repeats best is returned. nullptr if there is none.
 const Anchor* best_anchor(const std::vector<Anchor>& anchors) {
     std::uint64_t matched = 0;
     std::size_t support = 0;
@@ -158,7 +160,7 @@ MatchRate match_rate(const std::vector<std::uint32_t>& keys,
 
     struct Seen {
         std::uint32_t stretch = kNever;
-        std::uint32_t alone = 0;  // requests of that stretch which have no match yet
+        std::uint32_t alone = 0;  // requests of that stretch that have no match yet
     };
 
     MatchRate result;
@@ -225,7 +227,8 @@ std::optional<std::uint32_t> find_anchor(const Timeline& timeline, const Request
     if (best == nullptr) {
         return std::nullopt;
     }
-    // Where an iteration begins is a matter of definition: with its first request in the record.
+    // An iteration begins, by definition, with its first request in the recording. So an earlier
+    // stack that alternates with the best anchor replaces it.
     const std::vector<std::uint32_t> starts = occurrences.of(best->stack);
     std::uint32_t first = best->stack;
     for (std::uint32_t stack = 0; stack < stack_count; ++stack) {

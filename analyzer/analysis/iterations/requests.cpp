@@ -8,7 +8,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// One number per (native stack, Python stack).
+// Numbers the distinct pairs of native and Python stack.
 std::vector<std::uint32_t> stacks_of_origins(const Timeline& timeline,
                                              std::vector<OriginId>* examples) {
     std::vector<std::uint32_t> stacks(std::max<std::size_t>(1, timeline.origins.size()));
@@ -37,7 +37,8 @@ Requests requests_of(const Timeline& timeline, DeviceId device, bool blocks) {
         const EventKind kind = timeline.events.kind(i);
         return blocks ? kind == EventKind::kBlockAlloc : is_device_allocation(kind);
     };
-    // Growing by copies would take twice the memory, beside that of the replays.
+    // Count first: growing by copies would briefly need twice the memory, in addition to that of
+    // the replays.
     std::size_t most = 0;
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
         most += is_request(i) ? 1 : 0;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kFirstFailures = 6;
 
-// The devices whose memory was asked for, and those where a call failed for want of it.
+// Devices whose memory was requested, and those where a call failed because of too little memory.
 std::vector<DeviceId> devices_of(const Timeline& timeline) {
     std::vector<DeviceId> devices = replayable_devices(timeline);
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -33,8 +33,8 @@ std::vector<DeviceId> devices_of(const Timeline& timeline) {
     return devices;
 }
 
-// When its first OOM was, on the clock that all share; where a trace does not tell when it began,
-// on its own.
+// Time of the first OOM, on a clock that all processes share. If a trace does not say when it
+// began, on that trace's own clock.
 std::optional<std::uint64_t> first_oom(const JobProcess& process) {
     std::optional<std::uint64_t> first;
     for (const JobDevice& device : process.devices) {
@@ -55,7 +55,8 @@ bool failed(const JobProcess& process) {
     return first_oom(process).has_value() || process.end.failed();
 }
 
-// Sorts by which failed first; all that did not fail are equal.
+// A sort key: processes that failed first come first. All processes that did not fail have equal
+// keys.
 auto order_of_failure(const JobProcess& process) {
     const auto oom = first_oom(process);
     const std::uint64_t at = oom                    ? *oom
@@ -212,7 +213,7 @@ std::vector<std::size_t> by_interest(const Job& job) {
         };
         return key(a) < key(b);
     });
-    // The extremes come before what is left, but behind the first failures.
+    // The highest and the lowest peak come right after the first failures.
     const auto failures = static_cast<std::size_t>(std::count_if(
         order.begin(), order.end(), [&](std::size_t i) { return failed(job.processes[i]); }));
     const std::size_t first =

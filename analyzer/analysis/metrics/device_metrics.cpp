@@ -40,7 +40,8 @@ class DeviceMeasurement::Progress {
                 settle_peak(state, i + 1);
             }
         } else if (event.kind == EventKind::kCheckpointEnd) {
-            // What was held when the trace began is no call of the run, and a peak only as a whole.
+            // Memory that was live when the trace began was not allocated by calls of the run. Only
+            // its total counts, as a peak.
             checkpoint_ = false;
             take_peaks(i, now);
             settle_peak(state, i + 1);
@@ -73,9 +74,9 @@ class DeviceMeasurement::Progress {
 
   private:
     void measure(EventIndex i, const Event& event, const MemoryTotals& now) {
-        // A map names no device: that the device's memory changed tells.
+        // A map names no device. It belongs to the device whose memory it changed.
         if (event.device == device_ || changed(before_, now)) {
-            // The call that frees memory taken past the pool may come from the allocator.
+            // A free of memory that was taken past the pool may have the allocator's flag too.
             if (metrics_.block_layer) {
                 count_pool_segments(
                     event, now.reserved != before_.reserved, now.past_pool != before_.past_pool);
@@ -87,9 +88,8 @@ class DeviceMeasurement::Progress {
         take_peaks(i, now);
     }
 
-    // The capacity is read from the last sample taken while nothing was held past the pool, if
-    // there is one: of memory past the pool the requests are known, and not the pages that they
-    // took.
+    // Capacity is read from the last sample without memory past the pool, if there is one. For such
+    // memory only the requested sizes are known, not the pages that they took.
     void keep_sample(const MemorySample& last) {
         if (sample_.event == kNoEvent || !sample_.settled || sample_.past_pool_bytes != 0 ||
             last.past_pool_bytes == 0) {
@@ -99,7 +99,7 @@ class DeviceMeasurement::Progress {
         }
     }
 
-    // Before the first request of the pool nothing depends on it.
+    // Before the first request of the pool nothing depends on memory outside the pool.
     void follow_beside_pool(EventIndex i, const MemoryTotals& now) {
         const std::uint64_t beside = now.other - now.past_pool;
         if (beside != beside_bytes_) {
@@ -112,7 +112,7 @@ class DeviceMeasurement::Progress {
         most_beside_bytes_ = requested_ ? std::max(most_beside_bytes_, beside) : beside;
     }
 
-    // What gives memory back, or an OOM, comes after the request that made the peak.
+    // Events that return memory, and an OOM, come after the request that made the peak.
     [[nodiscard]] bool ends_request(const Event& event) const {
         return peak_open_ && event.device == device_ &&
                (event.kind == EventKind::kBlockFree || event.kind == EventKind::kBlockOutOfMemory ||
@@ -134,7 +134,7 @@ class DeviceMeasurement::Progress {
         }
     }
 
-    // The request that brought reserved to its maximum is served by the events before `end`: this
+    // The events before `end` have served the request that brought reserved to its maximum. So this
     // is the state to split.
     void settle_peak(const RecordedState& state, EventIndex end) {
         if (peak_open_) {
@@ -147,7 +147,7 @@ class DeviceMeasurement::Progress {
         }
     }
 
-    // Contiguous pages that are mapped for one request are one segment.
+    // Contiguous pages that are mapped for one request count as one segment.
     void count_pool_segments(const Event& event, bool reserved_changed, bool past_pool) {
         const bool segment =
             !past_pool && ((event.flags & kFlagFromAllocator) != 0 || reserved_changed);
@@ -179,7 +179,7 @@ class DeviceMeasurement::Progress {
         }
     }
 
-    // Where there is no pool, each allocation is a segment with one block.
+    // Without a pool, each allocation counts as a segment with one block.
     void count_segments(const Event& event, std::uint64_t blocks) {
         if (event.kind == EventKind::kGraphMemory || event.kind == EventKind::kDeviceReset ||
             event.kind == EventKind::kContextDestroy) {
@@ -187,7 +187,7 @@ class DeviceMeasurement::Progress {
         }
         RunFigures& summary = metrics_.summary;
         if (event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kAsyncAlloc) {
-            // Also where it takes the place of a block that went with its context.
+            // Counts also if it replaces a block that vanished with its context.
             summary.segments_allocated += event.size_bytes != 0 ? 1 : 0;
             return;
         }
@@ -217,8 +217,8 @@ class DeviceMeasurement::Progress {
         const MemorySample& sample = sample_.event != kNoEvent ? sample_ : state.sample(device_);
         if (sample.event != kNoEvent) {
             metrics_.total_bytes = sample.total_bytes;
-            // What is free and what the pool has is the pool's to use; the rest is not. What
-            // PyTorch holds past the pool comes and goes with the program's requests.
+            // The pool can use what is free and what it has already. Memory that PyTorch took past
+            // the pool counts too, since it comes and goes with the program's requests.
             metrics_.capacity_bytes =
                 std::min(sample.total_bytes,
                          sample.free_bytes + sample.own_pool_bytes + sample.past_pool_bytes);
@@ -235,18 +235,18 @@ class DeviceMeasurement::Progress {
     }
 
     DeviceId device_;
-    std::optional<RequestOutcomes> outcomes_;  // from the first event on
+    std::optional<RequestOutcomes> outcomes_;  // set at the first event
     DeviceMetrics metrics_;
-    MemoryTotals before_;  // the event that is measured
+    MemoryTotals before_;  // before the current event
     MemorySample sample_;
-    std::uint64_t beside_bytes_ = 0;  // held by this process beside the pool
-    EventIndex beside_from_ = 0;      // since when
+    std::uint64_t beside_bytes_ = 0;  // live memory of this process outside the pool
+    EventIndex beside_from_ = 0;      // event since which it is unchanged
     std::uint64_t most_beside_bytes_ = 0;
     std::uint64_t sampled_beside_bytes_ = 0;
     BesidePool beside_at_sample_;
     std::function<void(const RecordedState&)> at_peak_;
     EventIndex last_ = 0;
-    bool checkpoint_ = false;  // what was held is being told
+    bool checkpoint_ = false;  // inside a checkpoint, which lists live memory
     bool peak_open_ = false;
     bool requested_ = false;
     DeviceAddress map_end_ = 0;

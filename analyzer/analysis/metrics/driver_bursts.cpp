@@ -6,7 +6,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::uint64_t kFewest = 8;            // requests that make a burst
-constexpr std::uint64_t kStretchesOfRun = 500;  // a longer pause than run / this ends it
+constexpr std::uint64_t kStretchesOfRun = 500;  // a pause longer than run time / this ends a burst
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The greatest value before or since any event, of a value that is told event by event. Both keep
-// only the events that matter. Not thread-safe.
+// The greatest value before or since any event, of a value that is reported event by event. Both
+// classes keep only the events that can matter. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -11,7 +11,7 @@
 
 namespace fragtrace::analyzer {
 
-// The entries that nothing later has reached.
+// Keeps each entry that is greater than all later ones.
 class MaximumSince {
   public:
     void add(EventIndex event, std::uint64_t value) {
@@ -21,7 +21,7 @@ class MaximumSince {
         entries_.emplace_back(event, value);
     }
 
-    // Of this event and those after it; 0 without any.
+    // The maximum of this event and all later ones; 0 if there are none.
     [[nodiscard]] std::uint64_t since(EventIndex event) const {
         const auto found =
             std::lower_bound(entries_.begin(), entries_.end(), std::pair{event, std::uint64_t{0}});
@@ -32,7 +32,7 @@ class MaximumSince {
     std::vector<std::pair<EventIndex, std::uint64_t>> entries_;
 };
 
-// The entries that nothing earlier has reached.
+// Keeps each entry that is greater than all earlier ones.
 class MaximumBefore {
   public:
     void add(EventIndex event, std::uint64_t value) {
@@ -41,7 +41,7 @@ class MaximumBefore {
         }
     }
 
-    // Of the events before this one; 0 without any.
+    // The maximum of the events before this one; 0 if there are none.
     [[nodiscard]] std::uint64_t before(EventIndex event) const {
         const auto found =
             std::lower_bound(entries_.begin(), entries_.end(), std::pair{event, std::uint64_t{0}});
@@ -52,7 +52,7 @@ class MaximumBefore {
     std::vector<std::pair<EventIndex, std::uint64_t>> entries_;
 };
 
-// Of one device's memory.
+// Peaks of one device's allocated and reserved memory.
 struct PeakHistory {
     MaximumBefore allocated_before;
     MaximumBefore reserved_before;

@@ -1,4 +1,4 @@
-// All metrics of a recorded run, in one walk over its events.
+// Measures all metrics of a recorded run in one walk over its events.
 #pragma once
 
 #include "analyzer/analysis/metrics/device_metrics.h"
@@ -11,7 +11,7 @@
 namespace fragtrace::analyzer {
 
 struct RecordedRun {
-    // One per device, in the order of the devices that were asked for.
+    // `devices` and `peaks` have one entry per requested device, in the requested order.
     std::vector<DeviceMetrics> devices;
     std::vector<PeakHistory> peaks;
     RunMetrics run;

@@ -21,7 +21,7 @@ bool take_number(std::string_view* text, std::uint64_t* value) {
     return error == std::errc{};
 }
 
-// "event S used U free F self PID, PID BYTES, PID unknown, and K more".
+// Format: "event S used U free F self PID, PID BYTES, PID unknown, and K more".
 bool read(std::string_view text, OtherProcesses* others) {
     std::uint64_t self = 0;
     if (!take(&text, "event ") || !take_number(&text, &others->sequence) ||

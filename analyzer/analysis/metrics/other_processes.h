@@ -1,5 +1,5 @@
-// What the driver's management library said of a card: the context's own memory, and what other
-// processes held when memory ran out. From facts of the trace, which are untrusted text.
+// Reports of the driver's management library (NVML) about a card: memory of the context, and of
+// other processes when memory ran out. Read from facts of the trace, which are untrusted text.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -11,21 +11,21 @@
 namespace fragtrace::analyzer {
 
 struct OtherProcesses {
-    std::uint64_t sequence = 0;    // of the event that it was asked for, as the recorder counts
-    std::uint64_t used_bytes = 0;  // of the card, by all
+    std::uint64_t sequence = 0;    // the event that caused the query, as the recorder numbers it
+    std::uint64_t used_bytes = 0;  // of the card, by all processes
     std::uint64_t free_bytes = 0;
     std::uint64_t other_bytes = 0;  // by other processes, as far as known
-    std::uint32_t processes = 0;    // other ones
-    std::uint64_t largest_pid = 0;  // 0 = none
+    std::uint32_t processes = 0;    // number of other processes
+    std::uint64_t largest_pid = 0;  // 0 = no other process with known bytes
     std::uint64_t largest_bytes = 0;
 };
 
-// Facts "device.N.processes.M", in the order of M.
+// Reads the facts "device.N.processes.M", in the order of M.
 std::vector<OtherProcesses> other_processes(const Timeline& timeline, DeviceId device);
 
 struct ContextMemory {
     std::uint64_t bytes = 0;  // 0 = not known
-    std::string measured;     // how
+    std::string measured;     // how it was measured
 };
 
 ContextMemory context_memory(const Timeline& timeline, DeviceId device);

@@ -13,13 +13,13 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Everything that has been counted since the begin of the trace.
+// Totals since the start of the trace.
 struct Counters {
     std::uint64_t driver_allocs = 0;
     std::uint64_t driver_ns = 0;
     std::uint64_t retries = 0;
     std::uint64_t ooms = 0;
-    std::uint64_t allocated = 0;  // as it is now
+    std::uint64_t allocated = 0;  // current value, not a total
 };
 
 }  // namespace
@@ -133,7 +133,7 @@ class PhaseMeasurement::Progress {
     }
 
     const Timeline& timeline_;
-    std::optional<RequestOutcomes> outcomes_;                 // from the first event on
+    std::optional<RequestOutcomes> outcomes_;                 // set at the first event
     std::vector<std::pair<EventIndex, std::uint32_t>> ends_;  // (end, phase)
     std::vector<Counters> at_begin_;
     Counters counters_;
@@ -142,7 +142,8 @@ class PhaseMeasurement::Progress {
     std::vector<PhaseRange> ranges_;
     std::vector<PhaseTotals> totals_;
     std::vector<CallOutOfMemory> call_ooms_;
-    std::map<std::pair<std::uint32_t, RangeKind>, std::size_t> rows_;  // into totals_
+    // (name, kind): index into totals_.
+    std::map<std::pair<std::uint32_t, RangeKind>, std::size_t> rows_;
     std::size_t next_begin_ = 0;
     std::size_t next_end_ = 0;
     std::size_t next_duration_ = 0;

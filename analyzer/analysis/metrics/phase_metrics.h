@@ -1,5 +1,5 @@
-// What happened while phases were open, and calls that failed for want of memory: the parts of a
-// run's metrics that need the recorded state.
+// Metrics of phases, and calls that failed because of too little memory. These parts of a run's
+// metrics need the recorded state.
 #pragma once
 
 #include "analyzer/analysis/metrics/run_metrics.h"
@@ -11,9 +11,9 @@
 
 namespace fragtrace::analyzer {
 
-// One range of a phase. PhaseTotals sums these up.
+// One range of a phase. PhaseTotals adds these up.
 struct PhaseRange {
-    std::uint32_t phase = 0;  // in Timeline::phases
+    std::uint32_t phase = 0;  // index into Timeline::phases
     StretchFigures figures;
 };
 
@@ -29,7 +29,7 @@ class PhaseMeasurement : public LedgerWatcher {
     // Fills `phases` and `call_ooms`.
     void finish(RunMetrics* metrics);
 
-    // In the order in which they ended. Valid after finish().
+    // Ranges in the order in which they ended. Valid after finish().
     [[nodiscard]] std::vector<PhaseRange> take_ranges();
 
   private:

@@ -1,4 +1,4 @@
-// Peaks and counts of a run, recorded or replayed: the same keys for both.
+// Peaks and counts of a run. Recorded and replayed runs have the same figures.
 #pragma once
 
 #include "analyzer/replay/replayer.h"
@@ -8,36 +8,40 @@
 
 namespace fragtrace::analyzer {
 
-// docs/metrics.md has the definitions. Every peak is its quantity's own maximum.
+// docs/metrics.md has the definitions. Each peak is the maximum of its own quantity, so the peaks
+// can be at different times.
 struct RunFigures {
     std::uint64_t peak_requested = 0;
     std::uint64_t peak_allocated = 0;
     std::uint64_t peak_active = 0;
     std::uint64_t peak_reserved = 0;
-    // Requests that PyTorch passed to the driver while its caching was off: in none of the above.
+    // Requests that PyTorch passed to the driver while caching was off. The figures above exclude
+    // them.
     std::uint64_t peak_past_pool = 0;
-    std::uint64_t peak_with_past_pool = 0;  // of reserved and these together
-    // The split once the request completed that first brought reserved to its maximum.
+    std::uint64_t peak_with_past_pool = 0;  // peak of reserved plus these requests
+    // The split of reserved memory when it first reached its maximum, once that request had
+    // completed.
     WasteSplit waste_at_peak = {};
     std::uint64_t segments_allocated = 0;
     std::uint64_t segments_freed = 0;
     std::uint64_t retries = 0;
     std::uint64_t ooms = 0;
-    std::uint64_t driver_time_ns = 0;  // in allocating and freeing calls; 0 = not measured
+    std::uint64_t driver_time_ns = 0;  // time in allocating and freeing calls; 0 = not measured
 };
 
-// What a stretch of a run held at most, and what it left: bytes of one device, or of all together.
+// Peaks of a stretch of a run, and the memory that it left. Bytes of one device, or of all devices
+// together.
 struct StretchFigures {
     std::uint64_t peak_allocated = 0;
     std::uint64_t peak_reserved = 0;
-    std::int64_t left_bytes = 0;  // allocated at the end less at the begin
+    std::int64_t left_bytes = 0;  // allocated at the end minus allocated at the start
 
     void take(std::uint64_t allocated, std::uint64_t reserved) {
         peak_allocated = std::max(peak_allocated, allocated);
         peak_reserved = std::max(peak_reserved, reserved);
     }
 
-    // All stretches of a name as one.
+    // Adds another stretch of the same name.
     void add(const StretchFigures& other) {
         take(other.peak_allocated, other.peak_reserved);
         left_bytes += other.left_bytes;

@@ -9,12 +9,12 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Nearly all events of a run.
+// Block events are nearly all events of a run, so others are handled apart.
 bool is_block(EventKind kind) {
     return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockFree;
 }
 
-// Live allocations of one family, by address.
+// Live allocations of one kind, by address.
 class SideSum {
   public:
     void begin(const Event& event, EventIndex i) {
@@ -63,7 +63,7 @@ class SideSum {
     SideMemory memory_;
 };
 
-// Both families of memory beside the devices', over events in their order.
+// Pinned and managed memory. Call visit() for all events in order.
 struct Sides {
     SideSum pinned;
     SideSum managed;
@@ -89,7 +89,7 @@ struct Sides {
     }
 };
 
-// Who held it at its peak: the same events once more, up to there.
+// Adds who held the memory at its peak, by replaying the events up to there.
 SideMemory with_holders(const Timeline& timeline, const SideMemory& memory, bool pinned) {
     if (memory.peak_event == kNoEvent) {
         return memory;
@@ -143,7 +143,7 @@ class RunMeasurement::Progress {
     }
 
   private:
-    // Both ends included.
+    // Includes both ends of the checkpoint.
     bool in_checkpoint(EventIndex i) {
         if (next_checkpoint_ == timeline_.checkpoints.size() ||
             i < timeline_.checkpoints[next_checkpoint_].begin) {
@@ -164,7 +164,7 @@ class RunMeasurement::Progress {
             costs.total_ns += ns;
             costs.max_ns = std::max(costs.max_ns, ns);
         }
-        // Maps and unmaps name no device: they count for whoever is being served.
+        // Maps and unmaps name no device, so they count for every device with a refused request.
         const bool from_allocator = (event.flags & kFlagFromAllocator) != 0;
         if (event.kind == EventKind::kAllocRefused && from_allocator) {
             refused_.try_emplace(event.device, 0);
@@ -212,7 +212,8 @@ class RunMeasurement::Progress {
     CutStacks cut_;
     RunMetrics metrics_;
     std::map<EventKind, CallCosts> by_kind_;
-    std::unordered_map<std::uint32_t, std::uint64_t> refused_;  // per device, ns so far
+    // Per device with a refused request: ns in driver calls since.
+    std::unordered_map<std::uint32_t, std::uint64_t> refused_;
     Sides sides_;
     std::size_t next_duration_ = 0;
     std::size_t next_checkpoint_ = 0;

@@ -1,5 +1,5 @@
-// What a run did beside the memory of its devices' pools: time in driver calls, phases, host and
-// managed memory, calls that failed for want of memory. docs/metrics.md has the definitions.
+// Metrics of a run outside its devices' pools: time in driver calls, phases, host and managed
+// memory, calls that failed because of too little memory. docs/metrics.md has the definitions.
 #pragma once
 
 #include "analyzer/analysis/metrics/run_figures.h"
@@ -14,7 +14,7 @@
 
 namespace fragtrace::analyzer {
 
-// Calls of one kind to the driver. Times are 0 where they were not measured.
+// Driver calls of one kind. Times are 0 if they were not measured.
 struct CallCosts {
     EventKind kind = EventKind::kNone;
     std::uint64_t count = 0;
@@ -22,27 +22,29 @@ struct CallCosts {
     std::uint64_t max_ns = 0;
 };
 
-// A request that the driver refused first: what getting the memory after all, or not, took.
+// The cost of a request that the driver refused at first, whether it succeeded afterwards or not.
 struct RetryCost {
-    EventIndex event = kNoEvent;  // the block alloc or out-of-memory that ended it
-    std::uint64_t driver_ns = 0;  // in driver calls from the refusal on, it included
+    EventIndex event = kNoEvent;  // the block allocation or out-of-memory that ended the request
+    // Time in driver calls from the refusal on, the refused call included.
+    std::uint64_t driver_ns = 0;
 };
 
-// All phases of one name and kind. What happens on any thread while it is open counts.
+// All phases of one name and kind. Counts what any thread does while such a phase is open.
 struct PhaseTotals {
     std::string name;
     RangeKind kind = RangeKind::kApi;
-    std::string library;  // that marked it; empty for the program
+    std::string library;  // library that marked it; empty = the program itself
     std::uint64_t count = 0;
     std::uint64_t time_ns = 0;
-    StretchFigures figures;           // of all devices together
-    std::uint64_t driver_allocs = 0;  // cudaMallocs, maps and their like
+    StretchFigures figures;           // all devices together
+    std::uint64_t driver_allocs = 0;  // cudaMallocs, maps and stream-ordered allocations
     std::uint64_t driver_ns = 0;
     std::uint64_t retries = 0;
     std::uint64_t ooms = 0;
 };
 
-// A call that is no allocation and failed for want of memory, with the state at that moment.
+// A call other than an allocation that failed because of too little memory, with the state at that
+// moment.
 struct CallOutOfMemory {
     EventIndex event = kNoEvent;
     std::string function;
@@ -53,7 +55,7 @@ struct CallOutOfMemory {
     std::uint64_t device_free_bytes = 0;  // 0 = not known
 };
 
-// Memory that is no device's: live sums of which the peak is kept.
+// Memory that does not belong to a device. Live bytes are summed, and the peak is kept.
 struct SideMemory {
     std::uint64_t peak_bytes = 0;
     std::uint64_t allocations = 0;
@@ -66,18 +68,19 @@ struct RunMetrics {
     std::vector<RetryCost> retries;
     std::vector<PhaseTotals> phases;  // in the order in which they began first
     std::vector<CallOutOfMemory> call_ooms;
-    SideMemory pinned;   // host memory, allocated pinned or registered
-    SideMemory managed;  // virtual until touched
+    SideMemory pinned;   // pinned or registered host memory
+    SideMemory managed;  // managed memory; it is virtual until touched
     std::uint64_t arrays = 0;
-    std::uint64_t arrays_unknown = 0;    // of these, without a known size
-    std::uint64_t stream_ordered = 0;    // allocations in a stream's order
-    std::uint64_t imports = 0;           // memory of other processes, 0 bytes of ours
-    std::uint64_t graph_peak_bytes = 0;  // reserved by launched graphs
+    std::uint64_t arrays_unknown = 0;    // arrays without a known size
+    std::uint64_t stream_ordered = 0;    // stream-ordered allocations
+    std::uint64_t imports = 0;           // memory of other processes; counts 0 bytes here
+    std::uint64_t graph_peak_bytes = 0;  // reserved by launched CUDA graphs
     std::uint64_t modules = 0;
-    std::uint64_t cut_stacks = 0;  // events whose stack reaches the limit of frames
+    std::uint64_t cut_stacks = 0;  // events whose stack reaches the recorder's limit of frames
 };
 
-// Measures all but `phases` and `call_ooms` (phase_metrics.h) during a walk.
+// Measures everything but `phases` and `call_ooms` while a Ledger walks the trace. phase_metrics.h
+// measures those two.
 class RunMeasurement : public LedgerWatcher {
   public:
     // The timeline must outlive the measurement.

@@ -16,15 +16,15 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The number is the size of each block, where nothing that is held has a stack; else 0.
+// The number is 0, or the size of each block if no block in use has a stack.
 using Holdings = std::map<std::pair<Origin, std::uint64_t>, HeldBy>;
 
-// Where the live blocks of a device come from.
+// Tracks which origin each live block has.
 class LiveOrigins {
   public:
     explicit LiveOrigins(DeviceId device) : device_(device) {}
 
-    // Before the event is applied; `state` is that of the device.
+    // Call it before the event is applied. `state` has all devices.
     void begin(EventIndex index,
                const Event& event,
                const Origin& origin,
@@ -34,14 +34,14 @@ class LiveOrigins {
             births_[index] = origin;
             held_[{event.kind, event.address}] = index;
         }
-        // A block whose place another has taken is gone.
+        // Blocks are gone if another block has taken their place. Forget them now and then.
         if (births_.size() > 2 * held_.size() + kept_ + kSlack) {
             forget_gone(state);
         }
     }
 
-    // Afterwards. A block that waits for other streams is held on, until its place is taken; so is
-    // memory that does not end with its handle.
+    // Call it after the event. A block that waits for other streams is remembered until its place
+    // is taken. So is memory that can outlive its handle.
     void end(const Event& event) {
         if (event.kind == EventKind::kBlockFree && (event.flags & kFlagPending) == 0) {
             forget({EventKind::kBlockAlloc, event.address});
@@ -51,7 +51,7 @@ class LiveOrigins {
         }
     }
 
-    // By place, of what is held right now.
+    // Memory in use right now, by origin.
     [[nodiscard]] Holdings holders(const RecordedState& state) const {
         Holdings by_origin;
         const HeapSnapshot heap = state.snapshot(device_);
@@ -101,11 +101,11 @@ class LiveOrigins {
 
     DeviceId device_;
     std::unordered_map<EventIndex, Origin> births_;
-    std::map<Place, EventIndex> held_;  // and those that wait for streams
+    std::map<Place, EventIndex> held_;  // includes blocks that wait for streams
     std::size_t kept_ = 0;
 };
 
-// The events of a trace, one by one, each with where it came from.
+// The events of a trace file, one by one, each with its origin.
 class StreamedEvents {
   public:
     explicit StreamedEvents(EventStream* stream) : stream_(*stream) {}
@@ -126,7 +126,7 @@ class StreamedEvents {
     EventStream& stream_;
 };
 
-// The events of a timeline likewise.
+// The same for the events of a timeline.
 class TimelineEvents {
   public:
     explicit TimelineEvents(const Timeline& timeline) : timeline_(timeline) {}
@@ -148,10 +148,10 @@ class TimelineEvents {
     const Timeline& timeline_;
 };
 
-// Makes the summary of a device, event by event.
+// Computes the summary of a device, event by event.
 class DeviceSummarizer : public LedgerWatcher {
   public:
-    // `origin`: of the event that is applied.
+    // `origin` always refers to the origin of the current event.
     DeviceSummarizer(DeviceId device, bool holders, const Origin& origin)
         : holders_(holders),
           origin_(origin),
@@ -209,8 +209,8 @@ class DeviceSummarizer : public LedgerWatcher {
     std::uint64_t peak_reserved_ = 0;
 };
 
-// A state has to know from its start which devices there are, and which of them have a pool. Those
-// of the first events are most often all; where they are not, the events are read once more.
+// A state must know from its start which devices there are and which have a pool. Usually the first
+// events show all of them. If not, the events are read again.
 template <typename Events>
 void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
     constexpr std::uint64_t kLook_events = 65536;

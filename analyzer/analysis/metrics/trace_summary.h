@@ -1,5 +1,6 @@
-// The figures of a run without its events: what `fraganalyze summarize` prints. The numbers are
-// those of measure_device(); memory is in proportion to what the process holds at a time.
+// The figures of a run without its events, as `fraganalyze summarize` prints them. The numbers
+// equal those of measure(). Memory grows with what the process has allocated at a time, not with
+// the length of the trace.
 #pragma once
 
 #include "analyzer/analysis/metrics/device_metrics.h"
@@ -15,24 +16,24 @@ namespace fragtrace::analyzer {
 
 struct DeviceSummary {
     DeviceId device = 0;
-    DeviceMetrics metrics;  // summary.driver_time_ns is not known
+    DeviceMetrics metrics;  // summary.driver_time_ns is always 0
     std::uint64_t peak_time_ns = 0;
-    // At the peak, most bytes first, by origin (in TraceSummary::tables) and not yet by line: only
-    // where nothing that was held has a stack is there a label, the size of each block.
+    // Memory in use at the peak, most bytes first. Entries are by origin (in TraceSummary::tables),
+    // not yet by line. They have a label only if no block has a stack: the size of the blocks.
     std::vector<HeldBy> holders;
 };
 
 struct TraceSummary {
     Timeline tables;  // without events
     std::uint64_t events = 0;
-    std::uint64_t events_left_out = 0;  // came late or twice
+    std::uint64_t events_left_out = 0;  // events that came too late or twice
     std::uint64_t last_event_ns = 0;
     std::vector<DeviceSummary> devices;
 };
 
-// Of a trace or a snapshot of PyTorch's allocator, which is read as a whole. One pass to learn
-// which devices there are, and one for each. Without `holders` none are looked for, which takes a
-// third of the time.
+// Summarizes a trace, or a snapshot of PyTorch's allocator, which is read as a whole. Needs one
+// pass for all devices, and a second one if the first 65536 events did not use all devices and
+// pools. `holders` = false skips the search for holders and is faster.
 Result<TraceSummary> summarize_trace(const std::string& path, bool holders = true);
 
 }  // namespace fragtrace::analyzer

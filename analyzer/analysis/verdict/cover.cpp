@@ -10,24 +10,27 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kMaxCells = 64'000'000;  // one byte each, to find the way back
+constexpr std::uint64_t kMaxCells = 64'000'000;  // one byte each, for tracing the solution back
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
 bool is_live(const HeapBlock& block) {
     return block.state != BlockState::kFree;
 }
 
-// A whole segment or one page: what goes back to the driver at once. Stages of one range follow
-// each other.
+// A whole segment or one page: the smallest part that returns to the driver. Stages of one range
+// follow each other.
 struct Stage {
     std::uint64_t gain_bytes = 0;
-    std::uint32_t first = 0;       // live blocks that begin here, ascending, the crossing one last
-    std::uint32_t count = 0;       // of them
-    std::uint64_t inner_cost = 0;  // bytes of those that end here
-    std::uint64_t crossing_cost = 0;  // of the one that begins here and ends in a later page
-    bool enters = false;              // a live block comes in from the page before
-    bool passes = false;              // that one goes on into the next page
-    bool crosses = false;             // one that begins here goes on into the next page
+    // Live blocks that begin in this stage, ascending. The one that crosses into the next page
+    // comes last.
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;       // number of these blocks
+    std::uint64_t inner_cost = 0;  // bytes of those that also end here
+    // Bytes of the block that begins here and ends in a later page.
+    std::uint64_t crossing_cost = 0;
+    bool enters = false;   // a live block enters from the page before
+    bool passes = false;   // that block continues into the next page
+    bool crosses = false;  // a block that begins here continues into the next page
     bool page = false;
 };
 
@@ -48,8 +51,7 @@ void add_whole_segment(const HeapSnapshot& heap,
     stages->push_back(stage);
 }
 
-// Pages count from the begin of the reservation; a part of a page at either end is never given
-// back.
+// Pages count from the start of the reservation. A partial page at either end is never returned.
 void add_pages(const HeapSnapshot& heap,
                const HeapSegment& segment,
                std::vector<Stage>* stages,
@@ -61,7 +63,7 @@ void add_pages(const HeapSnapshot& heap,
     std::uint64_t at = base + round_up(segment.address - base, page);
     std::uint32_t block = segment.first_block;
     const std::uint32_t last = segment.first_block + segment.block_count;
-    // A block that begins in a part of a page is freed with the first page that it is in.
+    // A block that begins in the partial page is freed with the first full page that it reaches.
     while (block < last && heap.blocks[block].address + heap.blocks[block].size_bytes <= at) {
         ++block;
     }
@@ -104,7 +106,7 @@ void add_pages(const HeapSnapshot& heap,
     }
 }
 
-// No card has more than some terabytes, and none of its pages is smaller than 2 MiB.
+// No card has more than a few terabytes, and no page is smaller than 2 MiB.
 bool has_plausible_pages(const HeapSnapshot& heap) {
     constexpr std::uint64_t kMostPages = 1 << 23;
     std::uint64_t pages = 0;
@@ -135,8 +137,7 @@ std::vector<Stage> stages_of(const HeapSnapshot& heap, std::vector<std::uint32_t
     return stages;
 }
 
-// One way through a stage: whether the block that comes in is freed, whether the stage is gained,
-// whether the block that goes out is freed.
+// One choice for a stage: free the block that enters, gain the stage, free the block that leaves.
 struct Way {
     bool in_freed = false;
     bool gained = false;
@@ -144,7 +145,7 @@ struct Way {
     std::uint64_t cost = 0;
 };
 
-// All ways that are distinct as sets of blocks and can be cheapest.
+// The choices that free distinct sets of blocks and that can be cheapest.
 struct Ways {
     std::array<Way, 5> ways;
     std::size_t count = 0;
@@ -152,7 +153,7 @@ struct Ways {
     explicit Ways(const Stage& stage) {
         for (const bool in_freed : {false, true}) {
             if (in_freed && !stage.enters) {
-                continue;  // "freed" means nothing without such a block
+                continue;  // no block enters, so none can be freed
             }
             for (const bool gained : {false, true}) {
                 add(stage, in_freed, gained);
@@ -174,9 +175,9 @@ struct Ways {
             if (!in_freed) {
                 ways[count++] = {in_freed, false, in_freed, 0};
             }
-            return;  // a page within one freed block is gained
+            return;  // a page within one freed block is always gained
         }
-        // Not gained: somebody stays, or it would be.
+        // Without gaining the stage, at least one block must stay; otherwise it would be gained.
         const bool inner_stays = stage.inner_cost != 0;
         if (blocked || inner_stays || stage.crosses) {
             ways[count++] = {in_freed, false, false, 0};
@@ -214,15 +215,15 @@ void finish(const HeapSnapshot& heap, Cover* cover) {
     cover->found = true;
 }
 
-// Cheapest bytes per byte gained first. A page is taken with the blocks that reach into it, which
-// then cost nothing for the other pages that they are in.
+// Takes segments and pages with the fewest live bytes per byte gained first. Blocks of a taken page
+// then cost nothing for other pages that they reach.
 Cover greedy(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
     struct Unit {
         std::uint32_t segment;
         std::uint64_t begin;
         std::uint64_t bytes;
         std::uint64_t cost;
-        std::uint32_t first;  // blocks in it, [first, last)
+        std::uint32_t first;  // the blocks in it are [first, last)
         std::uint32_t last;
         bool page;
     };
@@ -281,8 +282,8 @@ Cover greedy(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
     return cover;
 }
 
-// cost[out][u]: fewest live bytes that gain at least u units, with the block that goes out of the
-// stage freed or not; sets[out][u]: how many sets of blocks do so.
+// cost[out][u] is the fewest live bytes that gain at least u units. `out` is 1 if the block that
+// leaves the stage is freed. sets[out][u] is the number of sets of blocks with this cost.
 class Knapsack {
   public:
     Knapsack(const std::vector<Stage>& stages, std::uint64_t unit_bytes, std::uint64_t need)
@@ -344,7 +345,8 @@ class Knapsack {
                     sets[out] += sets_[way.in_freed ? 1 : 0][rest];
                 }
             }
-            // Larger sums of this stage, which need what was here before, came first.
+            // Sums are visited from large to small, so smaller sums still have the values of
+            // earlier stages.
             for (const std::size_t out : {0, 1}) {
                 cost_[out][u] = cost[out];
                 sets_[out][u] = sets[out];
@@ -359,7 +361,7 @@ class Knapsack {
     std::array<std::vector<std::uint64_t>, 2> cost_;
     std::array<std::vector<double>, 2> sets_;
     std::vector<std::uint8_t>
-        chosen_;  // the way per stage and sum: of out 0 and, shifted, of out 1
+        chosen_;  // choice per stage and sum: out = 0 in the low bits, out = 1 shifted
 };
 
 }  // namespace

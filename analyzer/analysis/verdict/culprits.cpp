@@ -16,17 +16,17 @@ bool is_live(const HeapBlock& block) {
     return block.state != BlockState::kFree;
 }
 
-// A window of neighbouring blocks; its live ones are those of blocks [first, last).
+// A window of neighbouring blocks. Its live blocks are the live ones among [first, last).
 struct Window {
     std::uint32_t segment = 0;
-    std::uint32_t first = 0;  // live, as is last - 1, unless there are none
+    std::uint32_t first = 0;  // live, as is last - 1, unless the window has no live block
     std::uint32_t last = 0;
 
     bool operator==(const Window&) const = default;
 };
 
-// The windows of one segment that are large enough and have the fewest live bytes of all so far:
-// one for each set of live blocks.
+// Finds the windows of one segment that are large enough and have the fewest live bytes so far.
+// Windows with the same live blocks count once.
 void add_windows(const HeapSnapshot& heap,
                  std::uint32_t s,
                  std::uint64_t needed_bytes,
@@ -55,13 +55,13 @@ void add_windows(const HeapSnapshot& heap,
                 --window.last;
             }
             if (live == 0) {
-                window = {};  // nothing has to go: the same set wherever it is
+                window = {};  // nothing must be freed, so all such windows are the same set
             }
             if (live < *fewest_bytes) {
                 windows->clear();
                 *fewest_bytes = live;
             }
-            // Windows of the same live blocks follow each other.
+            // Windows with the same live blocks are adjacent in the list.
             if (windows->empty() || windows->back() != window) {
                 windows->push_back(window);
             }
@@ -71,7 +71,8 @@ void add_windows(const HeapSnapshot& heap,
     }
 }
 
-// Windows whose blocks, freed, also give the driver back what is missing: covers as well.
+// Counts windows that are covers as well: freeing their blocks also returns the missing bytes to
+// the driver.
 std::uint64_t count_covers(const HeapSnapshot& heap,
                            const std::vector<Window>& windows,
                            std::uint64_t missing_bytes) {
@@ -155,8 +156,9 @@ std::uint64_t end_of(const HeapBlock& block) {
     return block.address + block.size_bytes;
 }
 
-// The free bytes of [begin, end), which goes back to the driver as a whole, shared out to the live
-// blocks in it by their bytes there. `first` is the first block that reaches into it.
+// Divides the free bytes of [begin, end), which returns to the driver as a whole, among its live
+// blocks. Each gets a share in proportion to its bytes in the range. `first` is the first block
+// that reaches into the range.
 void share_out(const HeapSnapshot& heap,
                std::uint32_t first,
                std::uint32_t last,
@@ -189,10 +191,10 @@ void share_out(const HeapSnapshot& heap,
             shared_out += part;
         }
     }
-    (*held)[last_live] += free_bytes - shared_out;  // the parts add up to the whole
+    (*held)[last_live] += free_bytes - shared_out;  // rounding remainder, so that the shares add up
 }
 
-// Page by page; pages that lie within one block have nothing to share.
+// Divides free bytes page by page. Pages within a single block have no free bytes.
 void share_out_pages(const HeapSnapshot& heap,
                      const HeapSegment& segment,
                      std::vector<std::uint64_t>* held) {

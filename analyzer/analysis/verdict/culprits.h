@@ -1,8 +1,9 @@
-// Who pins the holes: the cheapest set of live blocks whose absence would have made room.
+// Which allocations block free memory: the cheapest set of live blocks whose absence would have
+// made room.
 //
-// Two ways to make room are compared: an in-place window (neighbouring blocks of one segment),
-// and a cover (whole segments, or pages of expandable segments, that go back to the driver until
-// the request fits: cover.h). Cost is the live bytes to free or move.
+// There are two ways to make room. A window frees neighbouring blocks of one segment, so that the
+// request fits in place. A cover returns whole segments, or pages of expandable segments, to the
+// driver until the request fits (cover.h). The cost is the live bytes to free or move.
 #pragma once
 
 #include "analyzer/analysis/verdict/cover.h"
@@ -17,26 +18,26 @@ namespace fragtrace::analyzer {
 struct CheapestSet {
     enum class Kind { kNone, kWindow, kSegments, kPages };
     Kind kind = Kind::kNone;
-    std::uint64_t bytes_to_free = 0;    // live bytes that have to go
-    std::uint32_t segments = 0;         // kSegments, kPages: how many, emptied as a whole
-    std::uint32_t pages = 0;            // kPages: how many
-    double equally_cheap_sets = 0;      // the set itself included; exact up to 2^53
-    bool approximate = false;           // too large to solve exactly: greedy
+    std::uint64_t bytes_to_free = 0;    // live bytes that must be freed
+    std::uint32_t segments = 0;         // kSegments, kPages: whole segments that are emptied
+    std::uint32_t pages = 0;            // kPages: pages that are emptied
+    double equally_cheap_sets = 0;      // this set included; exact up to 2^53
+    bool approximate = false;           // too large to solve exactly: found by a greedy search
     std::vector<std::uint32_t> blocks;  // indices into HeapSnapshot::blocks
 };
 
-// Where in the pool the request may lie: only windows there serve it.
+// The part of the pool that may serve the request. Only windows there count.
 struct WindowPlace {
-    StreamId stream = kNoStream;  // kNoStream = in segments of any
+    StreamId stream = kNoStream;  // kNoStream = segments of any stream
     std::optional<std::uint32_t> private_pool;
     SizeClass size_class = SizeClass::kNone;
 };
 
-// Whether a request of that place may lie in the segment.
+// True if a request with this place may use the segment.
 bool may_lie_in(const HeapSegment& segment, const WindowPlace& place);
 
-// `rounded_bytes` is the size of the block (kNoWindow: it cannot lie in the pool), `asked_bytes`
-// what the driver would be asked for.
+// `rounded_bytes` is the size of the block; kNoWindow = the pool cannot serve the request.
+// `asked_bytes` is the size that the driver would be asked for.
 inline constexpr std::uint64_t kNoWindow = ~std::uint64_t{0};
 
 CheapestSet find_cheapest_set(const HeapSnapshot& heap,
@@ -45,9 +46,9 @@ CheapestSet find_cheapest_set(const HeapSnapshot& heap,
                               const WindowPlace& place = {},
                               CoverBudget* budget = nullptr);
 
-// Free bytes that a live block keeps from being released: the free bytes of its segment - of an
-// expandable one, of the pages that it reaches into - shared by the live blocks there in proportion
-// to their bytes. Indexed as HeapSnapshot::blocks.
+// Free bytes that each live block keeps from being released. The free bytes of a segment are
+// divided among its live blocks in proportion to their bytes. For expandable segments this is done
+// page by page. Indexed like HeapSnapshot::blocks.
 std::vector<std::uint64_t> held_open_bytes(const HeapSnapshot& heap);
 
 }  // namespace fragtrace::analyzer

@@ -12,7 +12,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// OOMs first: with a limit, retries must not crowd them out.
+// OOMs come first, so that a limit never drops an OOM in favour of a retry.
 std::vector<Trouble> select(const std::vector<Trouble>& troubles, std::size_t limit) {
     std::vector<Trouble> chosen;
     for (const bool retries : {false, true}) {
@@ -28,7 +28,7 @@ std::vector<Trouble> select(const std::vector<Trouble>& troubles, std::size_t li
     return chosen;
 }
 
-// Size classes are PyTorch's; other pools know none.
+// Only PyTorch has size classes; other pools ignore them.
 WindowPlace place_of(const Request& request, std::uint64_t rounded_bytes) {
     return {.stream = request.stream,
             .private_pool = request.private_pool,
@@ -68,8 +68,8 @@ void name_streams(const std::vector<std::uint64_t>& handles, Verdict* verdict) {
     }
 }
 
-// What the pool held before the request. A request may have mapped a hole before it was refused in
-// the next one: these pages go back, too, and are not counted.
+// Counts bytes that the pool returned and that it had before the request. The request may have
+// mapped pages before a later one was refused. Those pages return too, but do not count.
 std::uint64_t given_to_driver(Pool& pool) {
     std::uint64_t given = 0;
     std::uint64_t of_request = 0;
@@ -89,7 +89,7 @@ std::uint64_t pending_bytes(const Pool& pool) {
     return pool.statistics().active.current - pool.statistics().allocated.current;
 }
 
-// Relaxations ask the driver for what was never recorded: there capacity decides.
+// A relaxed pool makes driver requests that were never recorded, so the device decides by capacity.
 void by_capacity(Pool& pool) {
     if (auto* recorded = dynamic_cast<RecordedDevice*>(&pool.device())) {
         recorded->decide_by_capacity();
@@ -128,7 +128,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
             diagnoses.emplace_back();
             diagnoses.back().trouble = chosen[next];
             fill(*before, asked(chosen[next]), outside(i), 0, budget, &diagnoses.back());
-            pool.take_driver_calls();  // those before it
+            pool.take_driver_calls();  // drop calls before the request
         }
         return next < chosen.size();
     };
@@ -184,7 +184,7 @@ std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
     RecordedState state(timeline);
     for (LibraryRequest& request : requests) {
         state.advance_to(request.event);
-        // Whatever was known of it before: the driver has just said that it is less than asked.
+        // An earlier report may show more free memory, but the driver just refused this size.
         const std::uint64_t most = request.asked_bytes == 0 ? 0 : request.asked_bytes - 1;
         request.device_free_bytes = std::min(state.device_free_bytes(device), most);
         request.pool_bytes = state.totals(device).own_pool();

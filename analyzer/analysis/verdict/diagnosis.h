@@ -1,5 +1,6 @@
-// Every out-of-memory and retry of a replayed run, diagnosed: verdict, address map at that
-// moment, cheapest set of culprits. The verdict is itself a replay (verdict.h).
+// Diagnoses the out-of-memories and retries of a replayed run: verdict, address map at that moment,
+// cheapest set of blocks that prevent the request. The verdict is itself found by replay
+// (verdict.h).
 #pragma once
 
 #include "analyzer/analysis/verdict/culprits.h"
@@ -17,21 +18,25 @@ namespace fragtrace::analyzer {
 struct Diagnosis {
     Trouble trouble;
     Verdict verdict;
-    HeapSnapshot heap;  // as in verdict.h: after the failed retry, or before the successful one
+    // After the failed retry of an out-of-memory, or before a successful retry (verdict.h).
+    HeapSnapshot heap;
     CheapestSet cheapest;
-    RoomWanted wanted;                     // by the request
-    std::vector<std::uint64_t> held_open;  // per heap block, bytes
-    std::uint64_t released_bytes = 0;      // retry: what the pool then gave back to the driver
+    RoomWanted wanted;  // what the request needs
+    // Bytes that each block of `heap` keeps from being released.
+    std::vector<std::uint64_t> held_open;
+    // Retry: bytes that the pool returned to the driver during it.
+    std::uint64_t released_bytes = 0;
 };
 
-// A fresh pool, and the device beneath it when refusals come from the record (else nullptr).
+// A new pool. `recorded` is its device if refusals come from the recording, else nullptr.
 struct ReplaySetup {
     std::unique_ptr<Pool> pool;
     RecordedDevice* recorded = nullptr;  // owned by the pool
 };
 
-// Diagnoses at most `limit` of `troubles` (the first ones, all OOMs before any retry), which must
-// come from a replay of the same script through the same kind of setup. Reported in time order.
+// Diagnoses at most `limit` of `troubles`: the first ones, with all OOMs before any retry. They
+// must come from a replay of the same script with the same kind of setup. The result is in time
+// order.
 std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                 const std::vector<Trouble>& troubles,
                                 ReplaySetup setup,
@@ -39,14 +44,14 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                 std::size_t limit,
                                 CoverBudget* budget = nullptr);
 
-// The driver's refusals of requests that no pool made, on a device that has one: at most `limit`,
-// the first ones, as RequestOutcomes tells them.
+// Requests outside the pool that the driver refused, on a device that has a pool. At most `limit`,
+// the first ones that RequestOutcomes reports.
 std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
                                               DeviceId device,
                                               std::size_t limit);
 
-// Their diagnoses, in time order. Outcome kOutOfMemory, Trouble::step is the step before which they
-// came.
+// Diagnoses these requests, in time order. Their outcome is kOutOfMemory. Trouble::step is the
+// first step after the request.
 std::vector<Diagnosis> diagnose_libraries(const ReplayScript& script,
                                           const std::vector<LibraryRequest>& requests,
                                           ReplaySetup setup,

@@ -13,7 +13,7 @@ Key key_of(const FreePlace& place) {
     return {place.private_pool, place.size_class, place.stream};
 }
 
-// `place_of(segment, place)` says where a segment's blocks count; false: nowhere.
+// `place_of(segment, place)` gives the place to which a segment's blocks count; false: none.
 template <typename PlaceOf>
 FreePlaces sum_up(const HeapSnapshot& heap, const FreePlace& own, const PlaceOf& place_of) {
     std::map<Key, FreePlace> places;

@@ -7,7 +7,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The largest request that rounds to at most `room`; rounding never falls as requests grow.
+// The largest request that rounds to at most `room`. Bisection works because larger requests never
+// round to smaller sizes.
 std::uint64_t largest_rounding_to(std::uint64_t room,
                                   const PytorchConfig& config,
                                   const PytorchRules& rules) {
@@ -27,7 +28,7 @@ std::uint64_t largest_request(std::uint64_t hole_bytes,
     const bool small = size_class == SizeClass::kSmall;
     const std::uint64_t room = small ? std::min(hole_bytes, pytorch::kSmallSizeBytes) : hole_bytes;
     const std::uint64_t request = largest_rounding_to(room, config, rules);
-    // Requests up to 1 MiB are the small pool's.
+    // Requests up to 1 MiB use the small pool.
     const bool large_enough =
         small || pytorch::round_request(config, rules, request) > pytorch::kSmallSizeBytes;
     return large_enough ? request : 0;

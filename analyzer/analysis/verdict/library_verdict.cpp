@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kDriverPageBytes = 2 * kMiB;
 
-// Whole free pages of the driver's, if every segment could give single pages back.
+// Bytes in wholly free driver pages, as if every segment could return single pages.
 std::uint64_t whole_free_pages(HeapSnapshot heap) {
     std::uint64_t total = 0;
     for (HeapSegment& segment : heap.segments) {
@@ -55,7 +55,7 @@ Verdict judge_library(Pool& state,
     };
     const std::unique_ptr<Pool> relaxed = state.clone();
     if (relaxed->relax(Relaxation::kPendingComplete)) {
-        settle("pending", 0, 0, 0);  // back in the pool, and nothing to the driver yet
+        settle("pending", 0, 0, 0);  // returns memory to the pool, but not yet to the driver
     }
     const std::uint64_t before = relaxed->device().free_bytes();
     relaxed->relax(Relaxation::kReleaseFree);

@@ -1,4 +1,4 @@
-// Why a request to the driver beside a pool failed: what the pool could have given back.
+// Explains why a driver request outside a pool failed: what the pool could have returned.
 #pragma once
 
 #include "analyzer/analysis/verdict/verdict.h"
@@ -7,9 +7,9 @@
 
 namespace fragtrace::analyzer {
 
-// As judge(), for a request of `asked_bytes` that somebody beside the pool made to the driver,
-// which had `device_free_bytes`: served when so much is free there. Rungs about the pool's own
-// requests are left out.
+// Like judge(), for a driver request of `asked_bytes` that did not come from the pool. The driver
+// had `device_free_bytes`. The request succeeds if that much is free there, so rungs about the
+// pool's own requests are left out.
 Verdict judge_library(Pool& state,
                       std::uint64_t asked_bytes,
                       std::uint64_t device_free_bytes,

@@ -1,4 +1,4 @@
-// What became of the phase that a block was born in while the block lived on.
+// Finds whether a block outlived the phase in which it was allocated, and by how many phases.
 #pragma once
 
 #include "analyzer/model/phase_index.h"
@@ -8,13 +8,13 @@
 namespace fragtrace::analyzer {
 
 struct Outlived {
-    std::uint32_t phase = PhaseIndex::kNone;  // that the block was born in
-    bool over = false;                        // it had ended before
-    std::uint64_t again = 0;                  // phases of its name and thread that began since
-    std::uint64_t phases_since = 0;  // phases of its thread that began since, no deeper than it
+    std::uint32_t phase = PhaseIndex::kNone;  // the phase in which the block was allocated
+    bool over = false;                        // the phase had ended
+    std::uint64_t again = 0;         // phases of the same name, kind and thread that began since
+    std::uint64_t phases_since = 0;  // phases of its thread, no deeper, that began since
 };
 
-// Of a block that event `born` allocated and that is there at event `until`. Linear in the number
+// For a block that event `born` allocated and that is live at event `until`. Linear in the number
 // of phases.
 Outlived outlived_phase(const Timeline& timeline,
                         const PhaseIndex& phases,

@@ -53,7 +53,7 @@ std::uint64_t ReleasableBytes::whole_bytes(std::uint64_t begin, std::uint64_t en
     return last > first ? (last - first) * unit_bytes_ : 0;
 }
 
-// The gap before a live block, or behind the last.
+// The gap before a live block, or after the last one.
 std::uint64_t ReleasableBytes::gap_begin(std::size_t live) const {
     return live == 0 ? begin_ : live_[live - 1].end;
 }

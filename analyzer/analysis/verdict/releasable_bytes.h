@@ -1,5 +1,5 @@
-// The bytes that a segment can return to the driver: all of it, or whole pages of an expandable
-// segment, where everything in them is free.
+// The bytes that a segment can return to the driver: the whole segment, or whole pages of an
+// expandable one, if no live block lies in them.
 #pragma once
 
 #include "analyzer/model/heap_snapshot.h"
@@ -9,17 +9,19 @@
 
 namespace fragtrace::analyzer {
 
-// Answers for any neighbouring blocks of one segment, each in logarithmic time. Refers to nothing.
+// Answers the question for any range of a segment's blocks in logarithmic time. Keeps no reference
+// to its arguments.
 class ReleasableBytes {
   public:
     ReleasableBytes(const HeapSnapshot& heap, const HeapSegment& segment);
 
-    // As it is.
+    // Releasable bytes now.
     [[nodiscard]] std::uint64_t bytes() const {
         return whole_before_.empty() ? 0 : whole_before_.back();
     }
 
-    // With blocks [first, last) free; indices into HeapSnapshot::blocks, of this segment.
+    // Releasable bytes if blocks [first, last) were free. These are indices into
+    // HeapSnapshot::blocks, within this segment.
     [[nodiscard]] std::uint64_t bytes_without(std::uint32_t first, std::uint32_t last) const;
 
   private:
@@ -27,19 +29,19 @@ class ReleasableBytes {
     [[nodiscard]] std::uint64_t gap_begin(std::size_t live) const;
     [[nodiscard]] std::uint64_t gap_end(std::size_t live) const;
 
-    // A live block; from the address that pages count from.
+    // A live block. Offsets count from the same address as pages do.
     struct Live {
         std::uint32_t block;
         std::uint64_t begin;
         std::uint64_t end;
     };
 
-    std::uint64_t unit_bytes_ = 0;  // what goes back at once
-    std::uint64_t begin_ = 0;       // of the segment
+    std::uint64_t unit_bytes_ = 0;  // smallest part that can be returned: a page or the segment
+    std::uint64_t begin_ = 0;       // offsets of the segment
     std::uint64_t end_ = 0;
     std::vector<Live> live_;  // ascending
-    // Of the gaps before each live block and behind the last: whole units in those before it. Empty
-    // where nothing is ever given back.
+    // Gaps are the free space before each live block and after the last one. Entry i is the bytes
+    // of whole units in the first i gaps. Empty if the segment never returns anything.
     std::vector<std::uint64_t> whole_before_;
 };
 

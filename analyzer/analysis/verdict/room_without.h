@@ -1,5 +1,5 @@
-// How large a request the pool could serve if the live blocks of one line did not exist: the
-// measure of whose absence matters most for a request that failed or needed a retry.
+// The largest request that the pool could serve if the live blocks of one line did not exist. This
+// ranks lines by how much they matter for a request that failed or needed a retry.
 #pragma once
 
 #include "analyzer/analysis/verdict/culprits.h"
@@ -10,21 +10,21 @@
 
 namespace fragtrace::analyzer {
 
-// The line of a block that belongs to none: free ones, and those that are not asked about.
+// The line of free blocks, and of blocks that no line of interest allocated.
 inline constexpr std::uint32_t kNoLine = ~std::uint32_t{0};
 
-// What a request may use.
+// The place and the sizes that a request needs.
 struct RoomWanted {
-    WindowPlace place;               // where in the pool it may lie
-    std::uint64_t window_bytes = 0;  // of a free block that serves it; kNoWindow: none does
-    std::uint64_t driver_bytes = 0;  // of what the driver is asked for
+    WindowPlace place;               // part of the pool that may serve it
+    std::uint64_t window_bytes = 0;  // size of a free block that serves it; kNoWindow: no block can
+    std::uint64_t driver_bytes = 0;  // size that the driver would be asked for
 };
 
 struct Room {
-    // The longest run of blocks that are free or of the line, where the request may lie.
+    // The longest run of blocks that are free or belong to the line, where the request may use it.
     std::uint64_t longest_run_bytes = 0;
-    // What the driver has left, and what the line's absence gives back to it. Segments and pages
-    // that are wholly free without that do not count: they made no difference.
+    // Memory free in the driver plus what the line's absence returns to it. Segments and pages that
+    // are wholly free anyway do not count, as the line makes no difference to them.
     std::uint64_t driver_bytes = 0;
 
     [[nodiscard]] bool serves(const RoomWanted& wanted) const {
@@ -34,7 +34,8 @@ struct Room {
     [[nodiscard]] std::uint64_t bytes() const { return std::max(longest_run_bytes, driver_bytes); }
 };
 
-// Per line. `line` is indexed as HeapSnapshot::blocks, its values are below `lines` or kNoLine.
+// One entry per line. `line` gives each block's line and is indexed like HeapSnapshot::blocks. Its
+// values are below `lines`, or kNoLine.
 std::vector<Room> room_without(const HeapSnapshot& heap,
                                const std::vector<std::uint32_t>& line,
                                std::size_t lines,

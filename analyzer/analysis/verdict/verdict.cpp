@@ -29,11 +29,11 @@ std::uint64_t free_in_pool(const Pool& pool) {
     return pool.statistics().reserved.current - pool.statistics().active.current;
 }
 
-// What a rung makes available, measured as what it changes.
+// Memory that a rung makes available, measured by the difference it makes.
 struct Available {
     std::uint64_t pool_free;
     std::uint64_t device_free;
-    std::uint64_t usable;  // largest block that the request could take
+    std::uint64_t usable;  // largest block that the request could use
 
     [[nodiscard]] std::uint64_t gained_since(const Available& before) const {
         const auto gain = [](std::uint64_t now, std::uint64_t then) {
@@ -49,22 +49,23 @@ Available available(Pool& pool, const Request& request) {
     return {free_in_pool(pool), pool.device().free_bytes(), pool.largest_free_bytes(request)};
 }
 
-// Served without the pool having to repair itself: a hit or growth, not a retry.
+// True if the pool serves the request without a retry: from a free block or by growing.
 bool serves_as_it_is(const Pool& pool, const Request& request) {
     const std::unique_ptr<Pool> trial = pool.clone();
     const Outcome outcome = trial->allocate(request).outcome;
     return outcome == Outcome::kHit || outcome == Outcome::kGrow;
 }
 
-// Nothing that is known of the state stands in the way. After a failed retry a block that the pool
-// waited for is one that it did not look at again: that is the verdict "pending".
+// True if a clone serves the request, so that the recorded refusal cannot be explained. A free
+// block does not count if the pool waited for pending memory: after its failed retry it did not
+// look again, which is the verdict "pending".
 bool is_unexplained(const Pool& state, const Request& request, std::uint64_t waited_for_bytes) {
     const Outcome outcome = state.clone()->allocate(request).outcome;
     return outcome == Outcome::kGrow || (outcome == Outcome::kHit && waited_for_bytes == 0);
 }
 
-// With what the rung makes free given back to the driver if that helps: the rung "releasable" comes
-// before most others, and those before it are tried without.
+// Also tries to return what the rung made free to the driver, but only for the rung "other_pool".
+// The rung "releasable" comes before it, so it missed that memory.
 bool serves(Pool& pool, const Request& request, Relaxation relaxation) {
     if (serves_as_it_is(pool, request)) {
         return true;
@@ -73,7 +74,7 @@ bool serves(Pool& pool, const Request& request, Relaxation relaxation) {
            serves_as_it_is(pool, request);
 }
 
-// Where the request may be served from. Size classes are those of PyTorch, whose rungs these are.
+// The place that may serve the request. Size classes are PyTorch's, as are these rungs.
 FreePlace own_place(const Pool& pool, const Request& request) {
     const bool small = pool.rounded_bytes(request.requested_bytes) <= pytorch::kSmallSizeBytes;
     return {.stream = request.stream,
@@ -81,7 +82,7 @@ FreePlace own_place(const Pool& pool, const Request& request) {
             .size_class = small ? SizeClass::kSmall : SizeClass::kLarge};
 }
 
-// The private pools that are left once all that may be one are: those of graphs.
+// The private pools that remain after pools were merged as far as possible: those of CUDA graphs.
 std::vector<std::uint32_t> private_pools(const HeapSnapshot& heap) {
     std::vector<std::uint32_t> pools;
     for (const HeapSegment& segment : heap.segments) {
@@ -93,7 +94,7 @@ std::vector<std::uint32_t> private_pools(const HeapSnapshot& heap) {
     return pools;
 }
 
-// Rungs other than the verdict's that would do alone.
+// Finds other rungs that would be enough alone.
 void find_others(const Pool& state, const Request& request, Verdict* verdict) {
     for (const Rung& rung : kPoolRungs) {
         const std::unique_ptr<Pool> relaxed = state.clone();
@@ -108,7 +109,7 @@ bool in_use_throughout(const HeapSegment& segment) {
     return segment.private_pool != 0 && !segment.may_release;  // a CUDA graph's pool
 }
 
-// Bytes of pages of `page_bytes` (from each segment's start) that hold no live or pending byte.
+// Bytes of whole pages without a live or pending byte. Pages count from each segment's start.
 std::uint64_t whole_free_pages(const HeapSnapshot& heap, std::uint64_t page_bytes) {
     std::uint64_t total = 0;
     for (const HeapSegment& segment : heap.segments) {
@@ -141,7 +142,7 @@ std::uint64_t free_outside_graphs(const HeapSnapshot& heap) {
     return total;
 }
 
-// The rungs that no allocator offers: they follow from the address map alone.
+// Tries the rungs that no allocator offers. They follow from the address map alone.
 void judge_by_map(Pool& relaxed, std::uint64_t others_bytes, Verdict* verdict) {
     const HeapSnapshot heap = relaxed.snapshot();
     const std::uint64_t device_free = relaxed.device().free_bytes();
@@ -158,7 +159,7 @@ void judge_by_map(Pool& relaxed, std::uint64_t others_bytes, Verdict* verdict) {
         };
     for (const std::uint64_t page_bytes : {relaxed.page_bytes(rounded), kDriverPageBytes}) {
         const std::uint64_t pages = whole_free_pages(heap, page_bytes);
-        // What the device has free counts in driver pages, whichever page the pool maps.
+        // Free memory of the device is rounded down to whole pages of the tried size.
         if (settle(
                 "stitchable",
                 pages,

@@ -1,7 +1,7 @@
-// Why a request failed (or needed a retry): the first relaxation under which the same pool serves
-// it. The ladder, and what each rung means, is docs/metrics.md; no rung names a remedy.
+// Why a request failed or needed a retry: the first constraint whose removal lets the same pool
+// serve it. docs/metrics.md describes the ladder and its rungs. No rung names a remedy.
 //
-// Rungs are cumulative: each is tried on top of those before it.
+// Rungs are cumulative: each one is tried with all earlier ones removed too.
 #pragma once
 
 #include "analyzer/analysis/verdict/free_places.h"
@@ -17,54 +17,55 @@ namespace fragtrace::analyzer {
 
 struct VerdictStep {
     std::string_view id;            // "pending", "releasable", ...
-    std::uint64_t frees_bytes = 0;  // what this rung makes available beyond those before it
+    std::uint64_t frees_bytes = 0;  // bytes that this rung frees in addition to earlier rungs
     std::uint64_t page_bytes = 0;   // "stitchable": the page size tried
     bool serves = false;
 };
 
 struct Verdict {
     std::string_view id = "genuine";
-    std::string_view requester = "pool";  // "program": no pool was recorded; "library": beside it
-    std::uint64_t page_bytes = 0;         // of the serving rung, 0 = not about pages
-    std::vector<VerdictStep> steps;       // up to and including the one that serves
-    // Ids of the other rungs that would do alone, on the state as it is; of those that a pool can
-    // be asked to make.
+    // "program": no pool was recorded; "library": a driver request outside the pool.
+    std::string_view requester = "pool";
+    std::uint64_t page_bytes = 0;    // of the serving rung, 0 = not about pages
+    std::vector<VerdictStep> steps;  // up to and including the rung that serves the request
+    // Ids of other rungs that would be enough alone. Only rungs that a pool can carry out are
+    // tried.
     std::vector<std::string_view> also_served_by;
-    // Of "stream_bound" by stream, of "other_pool" by pool: what was free where, with what the
-    // rungs before it made free.
+    // For "stream_bound" by stream, for "other_pool" by pool: free memory at each place, with
+    // earlier rungs applied.
     std::optional<FreePlaces> places;
 
-    // State just before the request (retry) or after the failed retry (out of memory).
+    // State just before the request (retry), or after the failed retry (out of memory).
     std::uint64_t requested_bytes = 0;
     std::uint64_t rounded_bytes = 0;
     std::uint64_t free_bytes = 0;          // free inside the pool
-    std::uint64_t largest_free_bytes = 0;  // usable by this request
-    std::uint64_t largest_hole_bytes = 0;  // anywhere in the pool
-    std::uint64_t device_free_bytes = 0;   // where the card's size is not known: of kUnlimitedBytes
+    std::uint64_t largest_free_bytes = 0;  // largest free block that this request may use
+    std::uint64_t largest_hole_bytes = 0;  // largest free block anywhere in the pool
+    // If the card's size is not known, counted from kUnlimitedBytes.
+    std::uint64_t device_free_bytes = 0;
     std::uint64_t allocated_bytes = 0;
     std::uint64_t active_bytes = 0;
     std::uint64_t reserved_bytes = 0;
 
     [[nodiscard]] bool device_free_known() const { return device_free_bytes < kUnlimitedBytes / 2; }
 
-    // "Out of memory despite free memory": any verdict but these four.
+    // True for "out of memory despite free memory": all verdicts but these four.
     [[nodiscard]] bool despite_free_memory() const {
         return id != "genuine" && id != "limit" && id != "outside_pool" && id != "unexplained";
     }
 };
 
-// `state` is the pool right after its own releases and retry have failed (out of memory), or
-// right before them (retry). It is cloned, not changed. `others_bytes` is what
-// others hold of the card and could give back: libraries, other processes, not the program's own
-// context. `waited_for_bytes` is what was freed and pending when the request came: after a failed
-// retry it no longer is. A state that would serve the request as it is gets no rung, and is
-// "unexplained".
+// `state` is the pool right after its own releases and retry have failed (out of memory), or right
+// before them (retry). It is cloned, not changed. `others_bytes` is memory of the card that others
+// could free: libraries and other processes, not the program's own context. `waited_for_bytes` is
+// memory that was freed and pending before the request, and that the failed retry made available.
+// If the state already serves the request, no rung is tried and the verdict is "unexplained".
 Verdict judge(Pool& state,
               const Request& request,
               std::uint64_t others_bytes,
               std::uint64_t waited_for_bytes = 0);
 
-// The state alone, no verdict; largest_free_bytes stays 0.
+// Describes only the state, without a verdict; largest_free_bytes stays 0.
 Verdict describe_state(Pool& state, std::uint64_t requested_bytes);
 
 }  // namespace fragtrace::analyzer

@@ -44,7 +44,7 @@ std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
                            format_bytes(verdict.free_bytes),
                            device_free_text(verdict));
     }
-    // A hole may be large enough and yet not the request's to take.
+    // A hole may be large enough but not usable by this request.
     const bool not_usable =
         verdict.places && verdict.places->own.largest_bytes < verdict.largest_hole_bytes;
     return fmt::format(
@@ -84,7 +84,7 @@ const FreePlace* serving_place(const Verdict& verdict) {
 
 namespace {
 
-constexpr std::size_t kMostNamed = 3;  // streams or pools
+constexpr std::size_t kMostNamed = 3;  // streams or pools named in a text
 
 std::string places_text(const Verdict& verdict, std::string (*name)(const FreePlace&)) {
     const FreePlaces& places = *verdict.places;
@@ -221,7 +221,8 @@ std::string serving_text(const Verdict& verdict) {
                                           : "not enough memory, even without fragmentation";
 }
 
-// The rungs that would do alone, where PyTorch's own repair is the verdict: they avoid it.
+// Names the rungs that would be enough alone if PyTorch's own retry is the verdict. Using them
+// would avoid the retry.
 std::string_view short_text(std::string_view id) {
     if (id == "pending") {
         return "freed blocks that wait for another stream";

@@ -1,4 +1,4 @@
-// Verdicts in words for people.
+// Puts verdicts into words.
 #pragma once
 
 #include "analyzer/analysis/verdict/verdict.h"
@@ -7,16 +7,16 @@
 
 namespace fragtrace::analyzer {
 
-// device_free_bytes for people.
+// The bytes in words, or "an unknown amount".
 std::string device_free_text(const Verdict& verdict);
 
-// One sentence for people: what was asked, what was free, why it was of no use.
+// One sentence: what was requested, what was free, why that did not help.
 std::string verdict_sentence(const Verdict& verdict, Outcome outcome);
-// The serving rung in words: what was free, and why it was of no use.
+// The serving rung in words: what was free, and why it did not help.
 std::string verdict_explanation(const Verdict& verdict);
 
-// Of "stream_bound" and "other_pool": the place with most free memory that would have served the
-// request; nullptr: no place is known.
+// For "stream_bound" and "other_pool": the place with most free memory among those that would have
+// served the request. If none would, the place with most free memory. nullptr: no place is known.
 const FreePlace* serving_place(const Verdict& verdict);
 std::string stream_text(const FreePlace& place);  // "the default stream", "stream 0x55d0"
 std::string pool_text(const FreePlace& place);    // "private pool 2", "the pool of small blocks"

@@ -12,7 +12,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// A row is about one setting, the recorded run may have several in force.
+// A row tries a single setting. The recorded run may have several.
 bool sets(const WhatIfRow& row, std::string_view key) {
     return row.is_recorded
                ? setting_keys(row.candidate.config).contains(key)
@@ -141,7 +141,7 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
                 return sets(row, key);
             }));
     }
-    // Combinations have the settings of more than one change.
+    // Compare settings, so that combinations are excluded.
     advice.push_back(judge(
         "torch.cuda.empty_cache()", "empty_cache", rows, *recorded, [&](const WhatIfRow& row) {
             return row.candidate.remedy == Remedy::kEmptyCache &&

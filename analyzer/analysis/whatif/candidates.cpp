@@ -12,7 +12,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Settings that people set or are told to set, with values that make a difference in practice.
+// Settings that are used or recommended, with values that make a difference in practice.
 constexpr std::array kSettings = {
     "expandable_segments:True",
     "roundup_power2_divisions:2",

@@ -1,4 +1,4 @@
-// What is worth trying: the one list of settings and of capacities.
+// The one list of settings and of capacities worth trying.
 #pragma once
 
 #include "analyzer/analysis/whatif/whatif_row.h"
@@ -8,17 +8,17 @@
 
 namespace fragtrace::analyzer {
 
-// Settings worth trying on any PyTorch trace at the recorded capacity, as far as the release knows
-// them; the recorded one first.
+// Settings worth trying on any PyTorch trace, at the recorded capacity. Settings that the release
+// does not know are left out. The recorded settings come first.
 std::vector<Candidate> default_settings(const SweepContext& context, std::uint64_t total_bytes);
 
-// Capacities worth trying under the recorded settings: the cards people have.
+// Capacities worth trying with the recorded settings: cards in common use.
 std::vector<Candidate> default_capacities(const SweepContext& context,
                                           std::uint64_t total_bytes,
                                           std::uint64_t least_bytes,
                                           std::uint64_t most_bytes);
 
-// What no pool can undercut and, unless plans are left out, what a plan reaches; at the recorded
+// Lower bounds for every pool and, if `with_plans`, what a plan reaches. All at the recorded
 // capacity.
 std::vector<Candidate> bound_candidates(const ReplayScript& script,
                                         const SweepContext& context,

@@ -11,9 +11,9 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kCoarse = 24;  // capacities of the first pass, per setting
-constexpr std::uint64_t kFine = 8;     // of the second, at either end
-// Steps of a script beyond which the passes are thinner, and the second is left out.
+constexpr std::uint64_t kCoarse = 24;  // capacities in the first pass, per setting
+constexpr std::uint64_t kFine = 8;     // capacities in the second pass, at either end
+// For scripts with more steps than this, the first pass is coarser and the second is skipped.
 constexpr std::size_t kLongScript = 1'000'000;
 
 std::vector<std::uint64_t> between(std::uint64_t from,
@@ -24,7 +24,7 @@ std::vector<std::uint64_t> between(std::uint64_t from,
     *step = std::max(
         page, round_up((to > from ? to - from : 0) / std::max<std::uint64_t>(count, 1), page));
     std::vector<std::uint64_t> capacities;
-    if (from >= to) {  // sizes of a damaged trace may be near the end of what can be counted
+    if (from >= to) {  // sizes of a damaged trace may be near the integer limit
         return capacities;
     }
     for (std::uint64_t capacity = round_up(from, page); capacity < to; capacity += *step) {
@@ -33,13 +33,14 @@ std::vector<std::uint64_t> between(std::uint64_t from,
     return capacities;
 }
 
-// A setting that is being scanned: which capacities fit.
+// The scan of one setting: tried capacities, and whether they fit.
 struct Scan {
     CapacityScan result;
     std::vector<std::pair<std::uint64_t, bool>> tried;
     bool loses_pool = false;
     bool pages_decide = false;
-    bool capacity_unknown = false;  // with what was really left at each moment it may be another
+    // Memory outside the pool changed, so the true capacity may differ.
+    bool capacity_unknown = false;
 
     void conclude() {
         std::sort(tried.begin(), tried.end());
@@ -59,24 +60,24 @@ struct Scan {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
-// The least part of the card to which the process is ever limited; 1 = never.
+// The smallest part of the card to which the process is ever limited; 1 = never limited.
 double least_part_of_card(const ReplayScript& script, const Candidate& setting) {
     const auto config = parse_pytorch_config(setting.config, script.rules);
     return std::min(least_memory_fraction(script),
                     config ? config->per_process_memory_fraction : 1);
 }
 
-// The pool's capacity on the least card of which `part` is `bytes`.
+// The pool's capacity on the smallest card of which `part` is `bytes`.
 std::uint64_t capacity_for_part(std::uint64_t bytes, double part, std::uint64_t others_bytes) {
     const double card = static_cast<double>(bytes) / part;
-    if (!(card < static_cast<double>(kMostBytes))) {  // of a part of nothing as well
+    if (!(card < static_cast<double>(kMostBytes))) {  // also if `part` is 0
         return kMostBytes;
     }
     const auto card_bytes = static_cast<std::uint64_t>(card) + 1;
     return card_bytes - std::min(card_bytes, others_bytes);
 }
 
-// Of a replay on a card of kUnlimitedBytes.
+// The capacity that is enough, from a replay on a card of kUnlimitedBytes.
 std::uint64_t enough_bytes(const ReplayResult& unlimited) {
     const auto all = static_cast<std::int64_t>(kUnlimitedBytes);
     const std::int64_t for_libraries = all - std::min(all, unlimited.libraries_spare);
@@ -93,7 +94,7 @@ std::uint64_t enough_bytes(const ReplayResult& unlimited) {
 Adaptation find_adaptation(const ReplayScript& script) {
     Adaptation found;
     EventIndex failed = kNoEvent;
-    EventIndex last = kNoEvent;  // request of the pool
+    EventIndex last = kNoEvent;  // last request to the pool
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step step = script.steps[i];
         if (step.kind == Step::Kind::kMemoryInfo) {
@@ -187,7 +188,7 @@ Result<std::vector<CapacityScan>> scan_capacities(
         }
         return Ok{};
     };
-    // First the whole range and the cards in it, then finer around both ends.
+    // First try the whole range and the common cards in it, then smaller steps around both limits.
     std::vector<std::vector<std::uint64_t>> capacities(scans.size());
     for (std::size_t i = 0; i < scans.size(); ++i) {
         CapacityScan& scan = scans[i].result;

@@ -59,7 +59,8 @@ std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows,
             known.insert(row.candidate.config);
         }
     }
-    // The best values of each setting, and of emptying the cache, which has no key.
+    // Collects the best values of each setting, and of emptying the cache, which has no key of its
+    // own.
     std::map<std::string_view, std::vector<const WhatIfRow*>> kinds;
     for (const WhatIfRow& row : rows) {
         const std::string_view key = row.candidate.change == nullptr
@@ -95,7 +96,8 @@ std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows,
                     continue;
                 }
             }
-            // Settings that are fine alone may exclude each other: sizes that bound one another.
+            // Settings that are valid alone may exclude each other, such as sizes that limit one
+            // another.
             if (parse_pytorch_config(candidate.config, context.rules).ok()) {
                 candidates.push_back(std::move(candidate));
             }

@@ -1,4 +1,4 @@
-// Combinations by a greedy search: the best row, with one more change of another kind.
+// Finds combinations of changes by a greedy search: the best row, extended by one more change.
 #pragma once
 
 #include "analyzer/analysis/whatif/whatif_row.h"
@@ -9,17 +9,18 @@
 
 namespace fragtrace::analyzer {
 
-// One round of a greedy search: the best row so far, with one more change that no part of it is of
-// the kind of, the two best values of each kind. Empty: nothing to add. `rows` are all rows so far,
-// any order.
+// One round of the search: the best row so far, extended by one change of a kind that it does not
+// contain yet. Tries the two best values of each kind. Empty: nothing can be added. `rows` are all
+// rows so far, in any order.
 std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows,
                                const WhatIfRow& recorded,
                                const SweepContext& context);
-// The best of the rows that the program could use; nullptr without any.
+// The best row that can be combined: usable, of PyTorch's pool, with settings or empty_cache().
+// nullptr: none.
 const WhatIfRow* best_row(const std::vector<WhatIfRow>& rows, const WhatIfRow& recorded);
-// "expandable_segments", "roundup_power2_divisions", ... of a single setting; else empty.
+// The key of a single setting, such as "expandable_segments"; empty if `config` has several.
 std::string_view setting_key(std::string_view config);
-// Those of all settings of `config`, which must outlive them.
+// The keys of all settings in `config`. They point into `config`, which must outlive them.
 std::set<std::string_view> setting_keys(std::string_view config);
 
 }  // namespace fragtrace::analyzer

@@ -3,8 +3,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The pool collects garbage only while its memory is limited (torch.cuda.memory, `set_fraction` in
-// PyTorch's allocator): by a step, or by settings.
+// True if the process's memory may be limited, by a step or by changed settings. Only then does the
+// pool collect garbage (torch.cuda.memory, `set_fraction` in PyTorch's allocator).
 bool may_limit_memory(const ReplayScript& script) {
     if (!script.settings.empty()) {
         return true;
@@ -17,8 +17,8 @@ bool may_limit_memory(const ReplayScript& script) {
     return false;
 }
 
-// Whether requests and frees are all that happens: nothing but the pool takes memory of the card,
-// or asks how much is free, and no segment is older than the recording.
+// True if only the pool uses the card. Nothing else takes its memory or queries how much is free,
+// and no segment is older than the recording.
 bool has_only_blocks(const ReplayScript& script) {
     if (!script.libraries.empty()) {
         return false;
@@ -38,7 +38,8 @@ bool has_only_blocks(const ReplayScript& script) {
     return true;
 }
 
-// What the settings of a PyTorch pool come to; nullopt for other pools, and for wrong settings.
+// The settings that have an effect in a PyTorch pool. nullopt for other pools and for invalid
+// settings.
 std::optional<PytorchConfig> effective_settings(const Candidate& candidate,
                                                 const PytorchRules& rules,
                                                 bool limited) {
@@ -65,8 +66,8 @@ bool same_but_settings(const Candidate& a, const Candidate& b) {
            a.total_bytes == b.total_bytes;
 }
 
-// Whether the card matters only by what it refuses. Expandable segments reserve addresses by its
-// size.
+// True if the card matters only by refusing requests. This excludes expandable segments, which
+// reserve addresses by the card's size.
 bool depends_on_refusals_alone(const PytorchConfig& config) {
     return !config.expandable_segments && !config.throw_on_cudamalloc_oom &&
            config.garbage_collection_threshold == 0 && config.per_process_memory_fraction >= 1;

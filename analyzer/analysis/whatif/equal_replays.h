@@ -1,4 +1,4 @@
-// Candidates whose replays cannot differ: one answers all of them.
+// Finds candidates whose replays cannot differ, so that one replay answers all of them.
 #pragma once
 
 #include "analyzer/analysis/whatif/whatif_row.h"
@@ -10,32 +10,33 @@
 
 namespace fragtrace::analyzer {
 
-// What a finished replay says about other cards and settings.
+// Facts from a finished replay that are true for other cards and split limits too.
 struct ReplayLimits {
     std::uint64_t enough_bytes = ~std::uint64_t{0};  // FixedDevice::enough_bytes()
     std::uint64_t largest_segment_bytes = 0;         // FixedDevice::largest_bytes()
 };
 
-// `script` and `candidates` must stay as long as this.
+// `script` and `candidates` must outlive this object.
 class EqualReplays {
   public:
     EqualReplays(const ReplayScript& script, const std::vector<Candidate>& candidates);
 
-    // The first candidate of the list that is replayed the same way: itself, where none is.
-    // Settings that nothing in the script brings into effect make no difference.
+    // The first candidate of the list with an identical replay; the candidate itself if there is
+    // none. Settings that have no effect on this script are ignored.
     [[nodiscard]] std::size_t first(std::size_t candidate) const { return first_[candidate]; }
 
-    // Of the candidates that differ only in the card and in max_split_size_mb, and have no such
-    // limit for splits, the one with most capacity; itself, where none is.
+    // Among candidates that differ only in the card and in max_split_size_mb: one without a split
+    // limit, and with the largest capacity. The candidate itself if there is none.
     [[nodiscard]] std::size_t base(std::size_t candidate) const { return base_[candidate]; }
 
-    // Whether the replay of base(candidate), which found `limits`, is the candidate's as well: the
-    // card never refuses anything, and no segment is large enough to be exempt from splitting.
+    // True if the replay of base(candidate), which found `limits`, is also the candidate's replay.
+    // Then the card never refuses anything, and no segment is large enough to be exempt from
+    // splitting.
     [[nodiscard]] bool is_answered(std::size_t candidate, const ReplayLimits& limits) const;
 
   private:
     const std::vector<Candidate>& candidates_;
-    // Of a PyTorch pool; none for other pools, and for wrong settings.
+    // One per candidate; nullopt for other pools and for invalid settings.
     std::vector<std::optional<PytorchConfig>> settings_;
     std::vector<std::size_t> first_;
     std::vector<std::size_t> base_;

@@ -15,13 +15,14 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kCapacities = 8;  // tried between what is live and what is enough
-constexpr std::uint64_t kParts = 8;       // sizes of the step tried, twice: coarse, then fine
-constexpr std::size_t kRows = 8;          // rows of a list of which it is said whether they fit
-constexpr std::uint64_t kSparePart = 50;  // of the card that a size between two must leave free
-constexpr double kOtherSize = 0.005;      // from here on two steps differ in size
+constexpr std::uint64_t kCapacities = 8;  // tried between peak allocated and peak reserved
+constexpr std::uint64_t kParts = 8;       // sizes tried per pass; the second pass is finer
+constexpr std::size_t kRows = 8;          // rows per list that get a forecast
+// A size between basis and failed step must leave 1 / this of the capacity free.
+constexpr std::uint64_t kSparePart = 50;
+constexpr double kOtherSize = 0.005;  // two steps differ in size from this relative difference on
 
-// Whether every request is served that the record served, or that was added to it.
+// True if all requests are served that the recorded run served or that were added.
 Result<bool> fits(const ReplayScript& script,
                   const SweepContext& context,
                   const Candidate& candidate) {
@@ -46,7 +47,8 @@ Result<bool> fits(const ReplayScript& script,
     return !failed && result.libraries_failed == 0;
 }
 
-// The same for several, on all cores; errors count as failures where a setting cannot be replayed.
+// Runs fits() for several candidates on all cores. An error, such as a setting that cannot be
+// replayed, counts as a failure.
 std::vector<bool> all_fit(std::size_t count, const std::function<Result<bool>(std::size_t)>& one) {
     std::vector<char> found(count, 0);
     std::atomic<std::size_t> next{0};
@@ -111,7 +113,7 @@ class Forecaster {
         return candidate;
     }
 
-    // The card of which the process may have `bytes`, where it is limited to a part.
+    // The capacity of the card on which the process may use `bytes`, if it is limited to a part.
     [[nodiscard]] std::uint64_t capacity_for(std::uint64_t bytes) const {
         if (card_.limit_bytes == 0) {
             return bytes;
@@ -144,7 +146,7 @@ class Forecaster {
         for (std::size_t i = capacities.size(); i-- > 0 && fit[i];) {
             forecast_.least_capacity_bytes = capacities[i];
         }
-        // A smaller one may fit by chance; the recorded one is known to fail.
+        // A smaller capacity may fit by chance, but the recorded one is known to fail.
         forecast_.least_capacity_bytes =
             std::max(forecast_.least_capacity_bytes, card_.capacity_bytes);
         forecast_.least_card_bytes = forecast_.least_capacity_bytes + card_.others_bytes;
@@ -155,12 +157,14 @@ class Forecaster {
         return Ok{};
     }
 
-    // Between the sizes of the basis and those of the failed step, where these are larger.
+    // Tries sizes between those of the basis and those of the failed step, if the failed step is
+    // larger.
     void find_fitting_part() {
         if (rest_.scale() < 1 + kOtherSize) {
             return;
         }
-        // The basis is known to fit the card; sizes between it and the failed step are not.
+        // The basis is known to fit the card. Sizes in between are not, so they must leave some
+        // memory free.
         const std::uint64_t spare = card_.capacity_bytes / kSparePart;
         const auto fits_at = [&](const std::vector<double>& shares) {
             return all_fit(shares.size(), [&](std::size_t at) {
@@ -177,7 +181,7 @@ class Forecaster {
             }
             return shares;
         };
-        // The first that fails ends the search: a larger one that fits does so by chance.
+        // Stop at the first size that fails. If a larger one fits, it does so by chance.
         double from = 0;
         double to = 1;
         for (int pass = 0; pass < 2; ++pass) {

@@ -1,5 +1,6 @@
-// What the step that ran out of memory would have needed to its end: an estimate, from the last
-// complete step of the same shape (rest_of_iteration.h), replayed. docs/metrics.md, Forecast.
+// Estimates what the step that ran out of memory would have needed to its end. The step is
+// completed from the last complete step of the same shape, and replayed (rest_of_iteration.h).
+// docs/metrics.md, Forecast.
 #pragma once
 
 #include "analyzer/analysis/iterations/iterations.h"
@@ -15,21 +16,24 @@
 namespace fragtrace::analyzer {
 
 struct Forecast {
-    std::string why_not;  // why there is none; empty: all below is set
+    std::string why_not;  // why there is no forecast; empty: all fields below are set
     EventIndex failed = kNoEvent;
-    std::size_t iteration = 0;   // that failed, from 1
-    std::size_t basis = 0;       // the step that its rest is taken from, from 1
-    double scale = 1;            // of sizes that are others than in the basis, against these
-    std::uint64_t requests = 0;  // of the rest
-    // To the end of the step, on a card with room for all of it.
+    std::size_t iteration = 0;  // the failed step, from 1
+    std::size_t basis = 0;      // the step whose requests complete it, from 1
+    // Size of this step's requests relative to the basis, over requests whose size differs.
+    double scale = 1;
+    std::uint64_t requests = 0;  // added to complete the step
+    // Peaks to the end of the step, on a card with enough memory.
     std::uint64_t peak_allocated_bytes = 0;
     std::uint64_t peak_reserved_bytes = 0;
-    // Of the capacities tried under the recorded settings the least from which on the step fits.
+    // The smallest tried capacity from which on all tried ones fit the step. Not less than the
+    // recorded capacity.
     std::uint64_t least_capacity_bytes = 0;  // for the pool
-    std::uint64_t least_card_bytes = 0;      // with what context and others have
-    std::uint64_t shortfall_bytes = 0;       // for the pool, against the recorded capacity
-    // The largest size of the step, as a part of the failed one's, that is forecast to fit the
-    // recorded capacity; nullopt: the basis has the same sizes, or would fail as well.
+    std::uint64_t least_card_bytes = 0;      // the same plus context and others
+    // Missing bytes for the pool, relative to the recorded capacity or the process's own limit.
+    std::uint64_t shortfall_bytes = 0;
+    // The largest size of the step, relative to the failed one, that is forecast to fit the
+    // recorded capacity. nullopt: the basis is not smaller, or would fail as well.
     std::optional<double> fitting_part;
     std::string reason;  // why it is an estimate
 
@@ -38,12 +42,12 @@ struct Forecast {
 
 struct ForecastCard {
     std::uint64_t capacity_bytes = 0;  // for the pool
-    std::uint64_t others_bytes = 0;    // what context and others have of any card
-    std::uint64_t limit_bytes = 0;     // that the process set itself; 0 = none
+    std::uint64_t others_bytes = 0;    // memory that context and others take on any card
+    std::uint64_t limit_bytes = 0;     // limit that the process set itself; 0 = none
 };
 
-// Of the first request of the pool that the record could not serve; says of the first rows of
-// `rows` that get past it (`settings` and remedies, ranked) whether the rest fits.
+// Forecasts the step of the first pool request that failed in the recorded run. Also sets rest_fits
+// in the first rows of each list in `rows` (settings, remedies; ranked) that get past this request.
 Result<Forecast> make_forecast(const Timeline& timeline,
                                const ReplayScript& script,
                                const Iterations& iterations,

@@ -1,4 +1,4 @@
-// Where the iterations of a run end, for remedies that act once in each.
+// Finds where the iterations of a run end, for remedies that act once in each.
 #pragma once
 
 #include "analyzer/analysis/iterations/iterations.h"
@@ -10,10 +10,11 @@
 namespace fragtrace::analyzer {
 
 struct IterationEnds {
-    // The last event of each iteration, ascending; empty: none were found. Of iterations that are
-    // told by what recurs, the last one has no known end.
+    // The last event of each iteration, ascending; empty: no iterations were found. If iterations
+    // were found from recurring requests, the last one has no known end.
     std::vector<EventIndex> ends;
-    std::string phase;  // what the iterations are called; empty: told by requests that recur
+    // Name of the iterations' phase; empty: they were found from recurring requests.
+    std::string phase;
 
     [[nodiscard]] bool empty() const { return ends.empty(); }
 };

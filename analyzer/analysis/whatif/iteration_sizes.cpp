@@ -6,7 +6,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The one that counts most.
+// The value with the greatest count.
 template <typename Value>
 Value most_counted(const std::map<Value, std::uint64_t>& counts) {
     return std::max_element(counts.begin(),

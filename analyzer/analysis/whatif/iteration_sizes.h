@@ -1,5 +1,5 @@
-// Sizes of requests that a step has not come to yet, from the sizes that it has asked for and from
-// how both went together in earlier steps.
+// Predicts sizes of requests that a step has not made yet. It uses sizes that the step has
+// requested, and how both sizes were related in earlier steps.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +9,36 @@
 
 namespace fragtrace::analyzer {
 
-// Bytes of one request in earlier steps: first the step that is followed, then others of different
-// sizes; 0 = that step had no such request.
+// Sizes of one request in earlier steps, in bytes. The first is the step whose order is followed;
+// the others have different sizes. 0 = that step had no such request.
 using SizesThen = std::vector<std::uint64_t>;
 
 class IterationSizes {
   public:
-    // A request that the step has made.
+    // Adds a request that the step has made.
     void know(const SizesThen& then, std::uint64_t now_bytes);
 
-    // A block that stays over the steps.
+    // Adds the size of a block that stays live over the steps.
     void know_lasting(std::uint64_t size_bytes) { lasting_.insert(size_bytes); }
 
-    // The first of these that is known: the size now of requests that had its sizes in every
-    // earlier step; its size then, if a lasting block has that; its size then, changed as requests
-    // were that changed in proportion to it over the earlier steps; changed by `scale`.
+    // Uses the first of these rules that applies:
+    // 1. the current size of known requests that had the same sizes in every earlier step;
+    // 2. the old size, if it never changed and a lasting block has it;
+    // 3. the old size, scaled like known requests that changed in proportion to it over the earlier
+    // steps;
+    // 4. the old size, if it did not change in two or more earlier steps;
+    // 5. the old size times `scale`.
     [[nodiscard]] std::uint64_t of(const SizesThen& then, double scale) const;
 
   private:
-    // Sizes against the first, in units of 2^-20: what they have in common whose sizes go together.
+    // Sizes relative to the first one, in units of 2^-20. Requests whose sizes change in proportion
+    // have equal results.
     static SizesThen proportions(const SizesThen& then);
 
-    std::map<SizesThen, std::map<std::uint64_t, std::uint64_t>> now_;  // size now: requests
-    std::map<SizesThen, std::map<double, std::uint64_t>> ratios_;      // now / then: bytes
+    // Current size: number of requests.
+    std::map<SizesThen, std::map<std::uint64_t, std::uint64_t>> now_;
+    // Ratio of current to old size: bytes.
+    std::map<SizesThen, std::map<double, std::uint64_t>> ratios_;
     std::set<std::uint64_t> lasting_;
 };
 

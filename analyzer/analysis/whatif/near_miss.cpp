@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kMaxLooks = 1'000'000;
 constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-constexpr std::uint64_t kLargeBytes = 32 * kPageBytes;  // of the large blocks' pool, surely
+constexpr std::uint64_t kLargeBytes = 32 * kPageBytes;  // large enough to be sure of the large pool
 constexpr std::size_t kMaxPoints = 256;
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Libraries by name that rule expandable segments out: they give the memory of live blocks up and
-// take it back, or register it with a network card piece by piece.
+// Libraries that rule out expandable segments, by name. They release and restore the memory of live
+// blocks, or register it piece by piece with a network card.
 constexpr std::array<std::string_view, 2> kSleepModules = {"cumem_allocator", "torch_memory_saver"};
 constexpr std::array<std::string_view, 2> kRegisteringModules = {"libnixl", "libucp"};
 
@@ -17,7 +17,7 @@ bool has_expandable(std::string_view config) {
     return config.find("expandable_segments:True") != std::string_view::npos;
 }
 
-// False where the release is not known: "2.2 or later" names none.
+// False if the release is not exactly known, as in "2.2 or later".
 bool is_before(const std::string& release, int major, int minor) {
     int parts[2] = {};
     const char* at = release.data();
@@ -50,7 +50,8 @@ Obstacles find_obstacles(const Timeline& timeline, DeviceId device) {
         const Event& event = timeline.events[i];
         switch (event.kind) {
             case EventKind::kExport:
-                // A pointer, not a handle of virtual memory: those can be shared one by one.
+                // A pointer. Handles of virtual memory do not count, since they can be shared one
+                // by one.
                 if (event.device == device && event.address >> 32 != 0) {
                     first(&found.shared, i);
                 }

@@ -1,4 +1,4 @@
-// Which rows the program could not use, and the event or module that says so.
+// Finds rows that the program could not use, and the event or module that proves it.
 #pragma once
 
 #include "analyzer/analysis/whatif/whatif_row.h"
@@ -8,19 +8,20 @@
 
 namespace fragtrace::analyzer {
 
-// What the trace shows that rules a row out.
+// Facts of the trace that rule rows out.
 struct Obstacles {
-    EventIndex shared = kNoEvent;        // a pointer of this process was shared by IPC
-    EventIndex graph = kNoEvent;         // a CUDA graph's pool was used, or its memory
+    EventIndex shared = kNoEvent;        // this process shared a pointer by IPC
+    EventIndex graph = kNoEvent;         // a CUDA graph's pool or memory was used
     EventIndex private_pool = kNoEvent;  // a torch.cuda.MemPool was used
     EventIndex settings = kNoEvent;      // the program sets the allocator's settings itself
-    std::string sleep_module;            // gives memory up while blocks live in it
-    std::string registered_module;       // registers device memory with a network card
+    std::string sleep_module;  // path of a library that releases memory while blocks are live in it
+    // Path of a library that registers device memory with a network card.
+    std::string registered_module;
     std::string torch_version;
 };
 
 Obstacles find_obstacles(const Timeline& timeline, DeviceId device);
-// Sets usable and usable_reason of rows of PyTorch's own pool and of caching off.
+// Sets usable and usable_reason of rows of PyTorch's own pool and of rows with caching off.
 void judge_use(const Obstacles& obstacles, const std::string& recorded_config, WhatIfRow* row);
 
 }  // namespace fragtrace::analyzer

@@ -9,8 +9,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Pool and settings. Where a pool takes a share of the card whatever is asked of it, also settings
-// under which it grows: what it needs is seen there.
+// Pool and settings. If a pool reserves a share of the card up front, it is also tried with
+// settings that let it grow. Only these show what it needs.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kPools = {{
     {"none", ""},
     {"cuda-async", ""},

@@ -12,20 +12,21 @@ namespace {
 constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t kGreatPart = 50;      // 2 %
 constexpr std::uint64_t kBetterPart = 200;    // 0.5 %
-constexpr std::uint64_t kMostRetries = 100;   // more do not count
-constexpr std::uint64_t kPartOfARetry = 100;  // 1 %
+constexpr std::uint64_t kMostRetries = 100;   // more retries count no further
+constexpr std::uint64_t kPartOfARetry = 100;  // a retry counts as 1 % of the reserved bytes
 
-// Prices (docs/metrics.md, Rank). A call is a line in a loop; a pool and another order need the
-// lines that allocate, and are estimates. Every setting beyond the first is one more to keep right.
+// Prices of changes (docs/metrics.md, Rank). empty_cache() is one line in a loop. A pool, or
+// another order, needs changes where memory is allocated, and its row is an estimate. Each setting
+// beyond the first is one more to maintain.
 constexpr double kPriceOfACall = 0.1;
 constexpr double kPriceOfAPool = 0.3;
 constexpr double kPriceOfAnotherOrder = 0.5;
 constexpr double kPriceOfASetting = 0.05;
 constexpr double kMostPriceOfDriverCalls =
-    0.45;  // of a short program they are many for each request
+    0.45;  // limited, since a short program has many driver calls per request
 constexpr double kMostPrice = 1;
-// Above 3, where half as much saved at the most price comes first; and so high that nobody is told
-// to do without a cache for less than a fifth of the memory.
+// Above 3, so that a row which saves half as much at the highest price comes first. This high, so
+// that caching off is recommended only if it saves at least a fifth of the memory.
 constexpr double kPriceOfCachingOff = 9;
 
 std::uint64_t reserved(const WhatIfRow& row) {
@@ -60,9 +61,9 @@ double more(std::uint64_t now, std::uint64_t before) {
     return now > before ? static_cast<double>(now - before) : 0;
 }
 
-// Bytes saved for their price; negative: so much more is reserved, and paid for beside. Where the
-// record ran out of memory, what it had reserved is no measure: whatever avoids that saves the
-// same, and what the row needs counts.
+// Bytes saved, divided by the price plus one. If the row needs more memory: the extra bytes,
+// negative, times the price plus one. If the recorded run ran out of memory, its reserved bytes are
+// no measure: every row that avoids this saves the same. Then the bytes that the row needs count.
 double worth(const WhatIfRow& row, const WhatIfRow& recorded) {
     if (recorded.ooms() != 0) {
         return -static_cast<double>(weighted_reserved(row)) * (1 + price_of(row, recorded));
@@ -73,7 +74,8 @@ double worth(const WhatIfRow& row, const WhatIfRow& recorded) {
     return saved > 0 ? saved / factor : saved * factor;
 }
 
-// What a program that does not catch it gets to see: it ends where it went on in the record.
+// The failures that a program without an OOM handler experiences. First: it ends at a request that
+// succeeded in the recorded run.
 std::tuple<bool, std::uint64_t> failures(const WhatIfRow& row) {
     return {row.fails_first(), row.ooms()};
 }
@@ -81,8 +83,8 @@ std::tuple<bool, std::uint64_t> failures(const WhatIfRow& row) {
 }  // namespace
 
 Change change_of(const WhatIfRow& row, const WhatIfRow& recorded) {
-    // Up to its first out-of-memory the replay is what would have happened, and no further: of two
-    // that fail where the record did not nothing can be said.
+    // The replay is exact only up to its first out-of-memory. Two rows that both fail where the
+    // recorded run did not cannot be compared.
     if (row.fails_first()) {
         return recorded.fails_first() ? Change::kNothing : Change::kHurts;
     }
@@ -136,7 +138,7 @@ bool is_better(const WhatIfRow& row, const WhatIfRow& other, const WhatIfRow& re
 bool ranks_before(const WhatIfRow& a, const WhatIfRow& b, const WhatIfRow& recorded) {
     const auto key = [&recorded](const WhatIfRow& row) {
         const std::string& config = row.candidate.config;
-        // Where the record failed, whatever avoids that saves the same.
+        // If the recorded run failed, any other change comes before caching off.
         const bool uncached = row.candidate.remedy == Remedy::kCachingOff;
         return std::tuple(failures(row),
                           uncached && recorded.ooms() != 0,
@@ -149,7 +151,8 @@ bool ranks_before(const WhatIfRow& a, const WhatIfRow& b, const WhatIfRow& recor
 }
 
 void rank(std::vector<WhatIfRow>* rows, const WhatIfRow& recorded) {
-    const WhatIfRow against = recorded;  // it may be one of those that are moved
+    // A copy, since `recorded` may be one of the rows that are moved.
+    const WhatIfRow against = recorded;
     std::stable_sort(rows->begin(), rows->end(), [&](const WhatIfRow& a, const WhatIfRow& b) {
         return ranks_before(a, b, against);
     });

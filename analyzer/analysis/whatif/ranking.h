@@ -1,10 +1,10 @@
-// What "better" means between replays of the same requests: one order for ranks, remedies,
-// combinations and advice (docs/metrics.md, Rank).
+// Defines when one replay of the same requests is better than another. Ranks, remedies,
+// combinations and advice use this one order (docs/metrics.md, Rank).
 //
-// In this order: a row that serves what the record served; fewer out-of-memories; where the record
-// ran out of memory, every other change before caching off; then what the row saves against the
-// recorded run, divided by one plus its price (where that run ran out: what the row needs,
-// multiplied).
+// Compared in this order: rows that serve what the recorded run served come first; then fewer
+// out-of-memories; then, if the recorded run ran out of memory, any other change before caching
+// off; then the bytes saved against the recorded run, divided by one plus the price. If the
+// recorded run ran out of memory, the last rule is the reserved bytes times one plus the price.
 #pragma once
 
 #include "analyzer/analysis/whatif/whatif_row.h"
@@ -16,26 +16,27 @@ namespace fragtrace::analyzer {
 
 enum class Change : std::uint8_t { kHelps, kHelpsALittle, kNothing, kHurtsALittle, kHurts };
 
-// What the row changes in memory against the recorded run, whatever it costs. A little: less than
-// 2 % of what that reserved; nothing: less than a page of the driver's, with as many retries, or
-// less reserved by a run that ends in its out-of-memory all the same.
+// How the row changes memory against the recorded run, whatever it costs. "A little" is less than 2
+// % of the recorded run's peak reserved. "Nothing" is less than a driver page with as many retries.
+// It is also a lower peak of a run that still runs out of memory as often.
 Change change_of(const WhatIfRow& row, const WhatIfRow& recorded);
 
-// What the row costs: 0 is free, 1 is as much as another that saves half. Requests to the driver
+// The price of a row: 0 is free; a row with price 1 must save twice as much. Counts driver requests
 // and synchronisations beyond the recorded run's, per request of the program, and the code to
-// change; at most 1, but 9 for caching off, so that no row that saves half as much comes after it.
+// change. At most 1, but 9 for caching off. So a row that saves half as much always ranks before
+// caching off.
 double price_of(const WhatIfRow& row, const WhatIfRow& recorded);
 
-// The row helps, by 2 % of what was reserved even when divided by its price, or avoids an
-// out-of-memory: a report may recommend it.
+// True if a report may recommend the row. It avoids an out-of-memory, or it saves 2 % of peak
+// reserved even when the saved bytes are divided by one plus its price.
 bool is_worth_its_price(const WhatIfRow& row, const WhatIfRow& recorded);
 
-// Better, by 0.5 % at least where both run out as often.
+// True if the row is better. If both run out of memory equally often, it must be better by 0.5 %.
 bool is_better(const WhatIfRow& row, const WhatIfRow& other, const WhatIfRow& recorded);
 
-// Of rows alike the one with fewer settings comes first, then the one with fewer driver calls.
+// If rows are equal, the one with fewer settings comes first, then the one with fewer driver calls.
 bool ranks_before(const WhatIfRow& a, const WhatIfRow& b, const WhatIfRow& recorded);
-// Best first; the recorded row keeps the place that it earns.
+// Sorts the best row first. The recorded row is ranked like all others.
 void rank(std::vector<WhatIfRow>* rows, const WhatIfRow& recorded);
 
 }  // namespace fragtrace::analyzer

@@ -9,7 +9,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::uint64_t kEverySteps = 10;
-// Of more steps than these nobody empties the cache after each.
+// If there are more steps than this, emptying the cache after each one is not realistic.
 constexpr std::size_t kMaxSteps = 100'000;
 
 std::uint32_t stack_of(const Timeline& timeline, EventIndex event) {
@@ -47,7 +47,7 @@ void find_long_lived(const Timeline& timeline, const ReplayScript& script, Remed
             released.emplace(step.block, step.event);
         }
     }
-    // Borders that a block lives through: ends of steps, or requests.
+    // Events that a block must outlive: ends of steps, or requests.
     const std::vector<EventIndex>& borders =
         plan->iterations.empty() ? requests : plan->iterations.ends;
     const std::size_t enough =
@@ -64,7 +64,8 @@ void find_long_lived(const Timeline& timeline, const ReplayScript& script, Remed
         const EventIndex until = end == released.end() ? kNoEvent : end->second;
         const auto first = std::lower_bound(borders.begin(), borders.end(), request);
         const auto last = std::lower_bound(first, borders.end(), until);
-        // Whether what is never released in the last steps is long-lived is not known.
+        // Blocks of the last steps that are never freed do not count as long-lived, since their
+        // fate is unknown.
         const bool lives_long = static_cast<std::size_t>(last - first) >= enough;
         Line& line = lines[stack_of(timeline, request)];
         ++line.blocks;
@@ -134,7 +135,8 @@ std::vector<Candidate> remedy_candidates(const ReplayScript& script,
         return candidates;
     }
     const auto move = [&](std::string name, Remedy remedy, const std::vector<EventIndex>& events) {
-        // What a library asked beside the pool has its place among the requests that are not moved.
+        // Requests of libraries outside the pool have a fixed place among the requests that are not
+        // moved.
         const bool out_of_order = remedy == Remedy::kMoveFirst && !script.libraries.empty();
         if (!events.empty() && !out_of_order) {
             add(std::move(name), remedy).change =
@@ -164,8 +166,8 @@ void classify_remedy(const SweepContext& context, WhatIfRow* row) {
         case Remedy::kEmptyCache:
             break;
         case Remedy::kCachingOff: {
-            // describe_pool() has said that another pool is an estimate; this one has no rules
-            // of its own, what is asked goes to the driver.
+            // describe_pool() marked the row as an estimate, as for any other pool. But this pool
+            // has no rules of its own: every request goes to the driver.
             const bool served = row->result.troubles.empty() && !row->result.divergence &&
                                 !row->result.pages_decide;
             row->row_class = served && context.is_exact() ? RowClass::kExact : RowClass::kEstimate;

@@ -1,4 +1,4 @@
-// Reserved memory over a whole replay, in few numbers: what a chart lays over the recorded curve.
+// Reserved memory over a whole replay, in few numbers. Charts draw it over the recorded curve.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,16 @@
 namespace fragtrace::analyzer {
 
 // The highest value in each of kCurvePoints equal stretches of the recorded events. A stretch
-// without a request keeps the value before it.
+// without a request repeats the value before it.
 inline constexpr std::size_t kCurvePoints = 1024;
 
 class ReservedCurve {
   public:
-    // Of a record whose last replayed event is `last_event`.
+    // `last_event` is the last replayed event of the recording.
     explicit ReservedCurve(std::uint64_t last_event)
         : events_(last_event + 1), highest_(kCurvePoints) {}
 
-    // Events ascend.
+    // Call it with ascending events.
     void note(std::uint64_t event, std::uint64_t reserved_bytes) {
         const std::size_t point = std::min<std::uint64_t>(
             kCurvePoints - 1, event / ((events_ + kCurvePoints - 1) / kCurvePoints));

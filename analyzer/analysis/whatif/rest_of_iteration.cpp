@@ -11,10 +11,11 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostIterations = 64;  // looked at for a basis
-constexpr std::size_t kMostObserved = 4;     // steps of different sizes that tell how sizes follow
-constexpr double kSame = 0.95;               // of two steps' requests up to the place: one shape
-constexpr double kAlike = 0.75;              // a basis, where no step is of the same shape
+constexpr std::size_t kMostIterations = 64;  // earlier steps examined
+constexpr std::size_t kMostObserved = 4;  // steps of different sizes from which sizes are predicted
+// Two steps have the same shape if this part of their requests up to the place is equal.
+constexpr double kSame = 0.95;
+constexpr double kAlike = 0.75;  // least similarity of a basis if no step has the same shape
 
 class Builder {
   public:
@@ -112,7 +113,7 @@ class Builder {
         }
     }
 
-    // Steps of different sizes are kept: they tell how sizes follow each other.
+    // Keeps steps of different total sizes, which show how sizes change together.
     void observe(IterationRequests iteration) {
         std::uint64_t asked = 0;
         for (const EventIndex request : iteration.events) {
@@ -162,8 +163,8 @@ class Builder {
         }
     }
 
-    // A block of the basis, or of a step before it, is the one of the same request as many steps
-    // later.
+    // Matches blocks of the basis, and of up to two steps before it, with the same requests as many
+    // steps later.
     void match_blocks() {
         blocks_.emplace(basis_.events[place_], rest_.failed);
         for (std::size_t back = 0; back <= 2; ++back) {
@@ -188,11 +189,11 @@ class Builder {
         return request == rest_.failed || timeline_.partner[request] > rest_.failed;
     }
 
-    // What the basis did after the place, up to its end. False: it cannot be said.
+    // Adds what the basis did after the place, up to its end. False if that cannot be known.
     bool add_rest() {
         match_blocks();
         const EventIndex place = basis_.events[place_];
-        // What was made in the step so far and is gone by this place in the basis.
+        // Free the blocks of this step that the basis had freed by this place.
         for (std::size_t i = 0; i < place_; ++i) {
             const auto same = failed_iteration_.find(basis_.keys[i]);
             if (same && timeline_.partner[basis_.events[i]] < place &&
@@ -207,7 +208,7 @@ class Builder {
             }
             switch (step.kind) {
                 case Step::Kind::kAllocate:
-                    // What the first step makes to last (an optimizer's state) is made once.
+                    // The first step allocates lasting memory (an optimizer's state) only once.
                     if (basis_.number != 1 || !is_live(step.event)) {
                         allocate(step);
                     }
@@ -273,7 +274,7 @@ class Builder {
         push(step);
     }
 
-    // Sizes of what was added, and which sizes of the step differ from the basis.
+    // Sets the sizes of added requests, and notes which sizes of the step differ from the basis.
     void settle_sizes() {
         std::vector<const IterationRequests*> observed = {&basis_};
         for (const IterationRequests& iteration : observed_) {
@@ -329,7 +330,8 @@ class Builder {
 
     [[nodiscard]] std::uint64_t failed_bytes() const { return script_.steps[failed_at_].value; }
 
-    // Parameters and the like keep their size, and so does what is made in their image.
+    // Parameters and similar blocks keep their size. So do blocks of the same size that are made
+    // for them.
     void know_lasting(IterationSizes* sizes) const {
         for (const EventIndex request : requests_.events) {
             if (request >= iterations_.begins.front()) {
@@ -348,18 +350,20 @@ class Builder {
     const Iterations& iterations_;
     const Requests requests_;
     RestOfIteration rest_;
-    std::size_t failed_at_ = kNowhere;    // in the script's steps
-    IterationRequests failed_iteration_;  // up to the failed request
+    std::size_t failed_at_ = kNowhere;    // index into the script's steps
+    IterationRequests failed_iteration_;  // requests up to the failed one
     RequestKey failed_key_ = 0;
     IterationRequests basis_;
-    std::size_t place_ = 0;  // of the failed request, in the basis
+    std::size_t place_ = 0;  // place of the failed request in the basis
     std::vector<IterationRequests> observed_;
     std::vector<std::uint64_t> observed_asked_;
-    std::unordered_map<EventIndex, BlockId> blocks_;       // of the basis, now
-    std::unordered_map<EventIndex, std::size_t> at_step_;  // of requests, in the script
+    std::unordered_map<EventIndex, BlockId> blocks_;  // block of the basis: block now
+    // Event of a request: index into the script's steps.
+    std::unordered_map<EventIndex, std::size_t> at_step_;
     std::unordered_map<PendingId, PendingId> pending_;
     PendingId next_pending_ = 0;
-    std::vector<std::pair<std::size_t, EventIndex>> added_;  // place in the script, in the basis
+    // Index in the new script, event in the basis.
+    std::vector<std::pair<std::size_t, EventIndex>> added_;
 };
 
 }  // namespace

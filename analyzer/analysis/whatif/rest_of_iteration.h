@@ -1,6 +1,6 @@
-// The script of a run that goes on past its out-of-memory to the end of that step: what an earlier
-// complete step asked for after the same place, in sizes of the step that failed. An estimate;
-// docs/metrics.md, Forecast, has the rules.
+// Continues the script of a run past its out-of-memory to the end of that step. It adds the
+// requests that an earlier complete step made after the same place, in sizes that fit the failed
+// step. An estimate; docs/metrics.md, Forecast, has the rules.
 #pragma once
 
 #include "analyzer/analysis/iterations/iterations.h"
@@ -16,17 +16,18 @@
 namespace fragtrace::analyzer {
 
 struct RestOfIteration {
-    std::string why_not;  // why there is none; empty: all below is set
+    std::string why_not;  // why there is no such script; empty: all fields below are set
     EventIndex failed = kNoEvent;
-    std::size_t iteration = 0;  // that failed, from 1
-    std::size_t basis = 0;      // the step that its rest is taken from, from 1
-    // Of the requests up to the failed one, that included, whose size is another than in the basis:
-    // bytes in the step, and in the basis.
+    std::size_t iteration = 0;  // the failed step, from 1
+    std::size_t basis = 0;      // the step whose requests complete it, from 1
+    // Bytes of the requests up to and including the failed one whose size differs from the basis:
+    // in the failed step, and in the basis.
     std::uint64_t asked_bytes = 0;
     std::uint64_t asked_bytes_then = 0;
-    std::uint64_t requests = 0;  // that were added
+    std::uint64_t requests = 0;  // requests that were added
     ReplayScript script;         // ends with the step; the failed request is an ordinary one in it
-    // Requests of the step whose size is another than in the basis: place in `script`, size there.
+    // Requests of the step whose size differs from the basis: index into script.steps, size in the
+    // basis.
     std::vector<std::pair<std::size_t, std::uint64_t>> sizes_then;
 
     [[nodiscard]] bool known() const { return why_not.empty(); }
@@ -38,12 +39,13 @@ struct RestOfIteration {
     }
 };
 
-// Of the first request of the pool that the record could not serve. Linear in the events.
+// Continues after the first pool request that failed in the recorded run. Linear in the number of
+// events.
 RestOfIteration rest_of_iteration(const Timeline& timeline,
                                   const ReplayScript& script,
                                   const Iterations& iterations);
 
-// The same with sizes between those of the basis (0) and of the step that failed (1).
+// The same script with sizes between those of the basis (share 0) and of the failed step (share 1).
 ReplayScript resized(const RestOfIteration& rest, double share);
 
 }  // namespace fragtrace::analyzer

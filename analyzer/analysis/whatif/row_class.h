@@ -1,5 +1,5 @@
-// How certain a figure of a replay is, and the words for it: the one place that the text, the JSON
-// and the page take them from (docs/metrics.md, Classes).
+// How certain a figure of a replay is, and the words for it. The text, the JSON and the page all
+// take them from here (docs/metrics.md, Classes).
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -14,10 +14,10 @@ namespace fragtrace::analyzer {
 
 enum class RowClass : std::uint8_t { kExact, kBound, kEstimate };
 
-// What is certain of a bound.
+// How a bound limits the true value.
 enum class BoundKind : std::uint8_t {
-    kNone,          // the class is another
-    kUntilFailure,  // everything, up to a request that fails here and was served in the record
+    kNone,          // the class is not a bound
+    kUntilFailure,  // exact up to a request that fails here and succeeded in the recorded run
     kAtLeast,       // the true figure is this or larger
     kAtMost,        // the true figure is this or smaller
 };
@@ -31,7 +31,7 @@ std::string_view bound_kind_name(BoundKind kind);
 // event 12". `until` is that event; kNoEvent leaves it out.
 std::string class_words(RowClass row_class, BoundKind kind, EventIndex until = kNoEvent);
 
-// What each of these words means, in a sentence: word and meaning.
+// Each of these words with its meaning in a sentence.
 const std::vector<std::pair<std::string, std::string>>& class_meanings();
 
 }  // namespace fragtrace::analyzer

@@ -13,7 +13,7 @@ bool maps_pages(const WhatIfRow& row) {
     return row.candidate.config.find("expandable_segments:True") != std::string::npos;
 }
 
-// Nanoseconds in the driver; nullopt: a mean that is needed was not measured.
+// Nanoseconds in the driver. nullopt if a mean that is needed was not measured.
 std::optional<double> driver_time(const WhatIfRow& row, const DriverTimes& times) {
     const PoolStatistics& statistics = row.result.statistics;
     const double alloc = maps_pages(row) ? times.map_ns : times.alloc_ns;

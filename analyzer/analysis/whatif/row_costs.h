@@ -1,4 +1,4 @@
-// What a row costs against the recorded settings.
+// The cost of a row compared with the recorded settings.
 #pragma once
 
 #include "analyzer/analysis/whatif/whatif_row.h"
@@ -7,7 +7,7 @@
 
 namespace fragtrace::analyzer {
 
-// Means of the recorded calls of one kind, in ns; 0 = not measured.
+// Mean time of the recorded calls of one kind, in ns; 0 = not measured.
 struct DriverTimes {
     double alloc_ns = 0;
     double free_ns = 0;
@@ -15,7 +15,8 @@ struct DriverTimes {
     double unmap_ns = 0;
 };
 
-// Waits for the whole device: a cudaFree, an empty_cache() call, a retry.
+// Number of waits for the whole device: each cudaFree, each retry, each empty_cache() call that the
+// row adds.
 std::uint64_t synchronisations(const WhatIfRow& row);
 RowCost cost_of(const WhatIfRow& row, const WhatIfRow& recorded, const DriverTimes& times);
 

@@ -9,7 +9,8 @@ bool is_one_of(const std::vector<EventIndex>& events, EventIndex event) {
     return std::binary_search(events.begin(), events.end(), event);
 }
 
-// A request of a pool that nobody asked for a place of his own.
+// True for requests that succeeded in the recorded run and that the program did not send to a
+// private pool.
 bool can_move(const Step& step) {
     return step.kind == Step::Kind::kAllocate && !step.recorded_oom && step.private_pool == 0;
 }

@@ -1,7 +1,7 @@
-// A script as it would be had the program been changed: the cache emptied at given places, some
-// blocks asked for first, or from a pool of their own.
+// The script of a changed program: the cache is emptied at given places, or some blocks are
+// allocated first or in a pool of their own.
 //
-// Pure: the recorded script is not touched. Safe to call from many threads.
+// Pure: the recorded script is not changed. Safe to call from many threads.
 #pragma once
 
 #include "analyzer/replay/script.h"
@@ -14,15 +14,16 @@ namespace fragtrace::analyzer {
 struct ScriptChange {
     enum class Kind : std::uint8_t {
         kNone,
-        kEmptyCache,  // empty_cache() right after each of `events`
-        kFirst,       // the blocks allocated by `events` are asked for before all others
-        kOwnPool,     // they are served by a private pool of their own
+        kEmptyCache,  // call empty_cache() right after each of `events`
+        kFirst,       // allocate the blocks of `events` before all others
+        kOwnPool,     // allocate the blocks of `events` in a private pool of their own
     };
     Kind kind = Kind::kNone;
     std::vector<EventIndex> events;  // ascending
 };
 
-// kFirst and kOwnPool have no meaning where a checkpoint replaces what is held in mid-life.
+// False if a checkpoint replaces the live memory after the first request. Then kFirst and kOwnPool
+// have no meaning.
 bool can_move_blocks(const ReplayScript& script);
 
 ReplayScript changed_script(const ReplayScript& script, const ScriptChange& change);

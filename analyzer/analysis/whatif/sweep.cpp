@@ -68,7 +68,7 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
             "memory",
             row);
     } else if (!limit.empty() && !context.assumed) {
-        // By the requests alone, however exactly the recorded pool is replayed.
+        // A bound depends only on the requests, not on how exactly the recorded pool is replayed.
         classify(RowClass::kBound,
                  find_pool(candidate.pool)->planned ? BoundKind::kAtMost : BoundKind::kAtLeast,
                  limit,
@@ -100,7 +100,7 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
 
 namespace {
 
-// Blocks that are asked for before all others have no place in the order of the record.
+// Blocks that are allocated before all others have no place in the recorded order.
 bool has_curve(const Candidate& candidate, const ReplayScript& script) {
     return candidate.remedy != Remedy::kMoveFirst && !candidate.until_failure &&
            !script.steps.empty();
@@ -155,7 +155,8 @@ Status replay_row(const ReplayScript& script,
         return pool.error();
     }
     row->result = replay_candidate(script, candidate, pool->get(), &row->reserved_curve);
-    const auto& card = static_cast<const FixedDevice&>((*pool)->device());  // of make_row_pool()
+    // make_row_pool() made it.
+    const auto& card = static_cast<const FixedDevice&>((*pool)->device());
     *limits = {card.enough_bytes(), card.largest_bytes()};
     if (const auto lower = lower_end(candidate)) {
         pool = make_row_pool(script, context, candidate, *lower);
@@ -167,8 +168,9 @@ Status replay_row(const ReplayScript& script,
     return Ok{};
 }
 
-// Those to be replayed, so that no core is left with a long one at the end: plans, then models of
-// other pools, which may be slow or have two ends. Those that another one may answer come after it.
+// The candidates to replay, longest replays first, so that no core is left with a long one at the
+// end. Plans come first, then models of other pools, which may be slow or need two replays.
+// Candidates that another row may answer come last.
 std::vector<std::size_t> longest_first(const std::vector<Candidate>& candidates,
                                        const EqualReplays& equal) {
     std::vector<std::size_t> order;
@@ -190,7 +192,7 @@ std::vector<std::size_t> longest_first(const std::vector<Candidate>& candidates,
     return order;
 }
 
-// Lets others go on, also after an exception.
+// Wakes waiting threads when it is destroyed, also after an exception.
 class Finished {
   public:
     explicit Finished(std::atomic<bool>* flag) : flag_(*flag) {}
@@ -219,7 +221,8 @@ Result<std::vector<WhatIfRow>> sweep(
     const SweepContext& context,
     unsigned threads,
     const std::function<void(std::size_t, std::size_t)>& progress) {
-    // Wrong settings are told before anything is replayed. A plan is made once, where it is used.
+    // Invalid settings are reported before anything is replayed. Plans are not checked here, since
+    // making one takes long.
     for (const Candidate& candidate : candidates) {
         const PoolDescription* pool = find_pool(candidate.pool);
         if (pool == nullptr || !pool->planned) {
@@ -235,7 +238,7 @@ Result<std::vector<WhatIfRow>> sweep(
     std::vector<std::atomic<bool>> finished(candidates.size());
     const EqualReplays equal(script, candidates);
     const std::vector<std::size_t> order = longest_first(candidates, equal);
-    // The row that answers it without a replay; itself, if none does.
+    // The row that answers row i without a replay; i itself if there is none.
     const auto answer_of = [&](std::size_t i) {
         const std::size_t base = equal.base(i);
         if (base != i) {

@@ -1,4 +1,4 @@
-// What-if: the recorded requests replayed under other settings, capacities and pools, in parallel.
+// What-if: replays the recorded requests with other settings, capacities and pools, in parallel.
 //
 // Each row is a full replay, never a rule of thumb.
 #pragma once
@@ -13,15 +13,15 @@
 
 namespace fragtrace::analyzer {
 
-// The right end of every row's curve.
+// The event at the right end of every row's curve.
 EventIndex last_replayed_event(const ReplayScript& script);
 
-// Says whether the row is the recorded run, and what class it has: where it parts from the record.
+// Sets whether the row is the recorded run, and its class. The class depends on where the row's
+// replay diverges from the recorded run.
 void classify_row(const SweepContext& context, WhatIfRow* row);
 
-// Replays every candidate on `threads` threads (0 = all cores). A candidate whose settings are not
-// valid makes the whole call fail. `progress(done, all)` is called from the worker threads, one
-// call at a time.
+// Replays every candidate on `threads` threads (0 = all cores). If any candidate has invalid
+// settings, the whole call fails. Worker threads call `progress(done, all)`, one at a time.
 Result<std::vector<WhatIfRow>> sweep(
     const ReplayScript& script,
     const std::vector<Candidate>& candidates,
