@@ -9,7 +9,7 @@ add_library(fragtrace_recorder_core OBJECT
     recorder/api.cpp
     recorder/child_ends.cpp
     recorder/control.cpp
-    recorder/drain.cpp
+    recorder/drain_thread.cpp
     recorder/trace_facts.cpp
     recorder/flush.cpp
     recorder/live_table.cpp

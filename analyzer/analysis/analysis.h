@@ -77,7 +77,7 @@ struct DeviceAnalysis {
     // The first ones; `recorded` counts all of them.
     std::vector<RecordedTrouble> recorded_troubles;
     std::optional<Diagnosis> peak;  // the address map at peak reserved; its verdict is empty
-    MapAtEvent most_allocated;      // the address map at the peak of allocated memory
+    MapAtEvent at_peak_allocated;   // the address map at the peak of allocated memory
     // At each diagnosed OOM, else at the peak of allocated memory; and at each diagnosed retry.
     DeviceHolders held;
     // Nullopt: nothing grows steadily, or memory ran out.

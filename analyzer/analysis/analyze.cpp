@@ -10,7 +10,7 @@
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/terminal.h"
@@ -133,9 +133,9 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
         instants.push_back(
             {device.peak->trouble.event, &device.peak->heap, HeapInstant::Kind::kPeakReserved});
     }
-    if (device.most_allocated.event != kNoEvent) {
-        instants.push_back({device.most_allocated.event,
-                            &device.most_allocated.heap,
+    if (device.at_peak_allocated.event != kNoEvent) {
+        instants.push_back({device.at_peak_allocated.event,
+                            &device.at_peak_allocated.heap,
                             HeapInstant::Kind::kMostAllocated});
     }
     std::vector<EventIndex> failed;

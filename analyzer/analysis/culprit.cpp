@@ -16,15 +16,15 @@ Culprit who_blocks(std::optional<CulpritGroup> most) {
 
 // The place with most memory among those whose absence makes room; else the place with most memory.
 // Places are by line and kind.
-const HoldingPlace& holds_most(const Analysis& analysis,
-                               const Diagnosis& oom,
-                               const std::vector<HoldingPlace>& places) {
+const HoldingLine& holds_most(const Analysis& analysis,
+                              const Diagnosis& oom,
+                              const std::vector<HoldingLine>& places) {
     LineNumbers lines;
-    for (const HoldingPlace& place : places) {
+    for (const HoldingLine& place : places) {
         lines.try_emplace(place.held.label, static_cast<std::uint32_t>(lines.size()));
     }
     const std::vector<Room> rooms = rooms_without_lines(analysis, oom, lines);
-    const auto found = std::find_if(places.begin(), places.end(), [&](const HoldingPlace& place) {
+    const auto found = std::find_if(places.begin(), places.end(), [&](const HoldingLine& place) {
         return rooms[lines.at(place.held.label)].serves(oom.wanted);
     });
     return found == places.end() ? places.front() : *found;
@@ -117,7 +117,7 @@ Culprit who_has_it_free(const Analysis& analysis, const Diagnosis& oom) {
 Culprit who_grows(const Growth& growth) {
     const auto steady = std::find_if(growth.places.begin(),
                                      growth.places.end(),
-                                     [](const GrowingPlace& place) { return !place.slows; });
+                                     [](const GrowingLine& place) { return !place.slows; });
     return GrowsEachIteration{
         (steady == growth.places.end() ? growth.places.begin() : steady)->place,
         growth.first,
@@ -139,7 +139,7 @@ bool failed_by_growth(const Analysis& analysis,
                       const Diagnosis& oom) {
     LineNumbers growing;
     std::int64_t grown = 0;
-    for (const GrowingPlace& place : device.held.growth.places) {
+    for (const GrowingLine& place : device.held.growth.places) {
         growing.emplace(place.place.held.label, 0);
         grown += place.place.held.bytes;
     }
@@ -183,7 +183,7 @@ Culprit culprit_of_failure(const Analysis& analysis,
 const Survivors* kept_model(const DeviceAnalysis& device) {
     for (const Survivors& survivors : device.held.survivors) {
         const bool trained = std::any_of(
-            survivors.places.begin(), survivors.places.end(), [](const HoldingPlace& place) {
+            survivors.places.begin(), survivors.places.end(), [](const HoldingLine& place) {
                 return place.category == Category::kOptimizerState ||
                        place.category == Category::kGradients;
             });

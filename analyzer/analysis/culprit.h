@@ -23,7 +23,7 @@ struct BlocksFreeMemory {
 
 // One line holds most of the memory in use.
 struct HoldsMost {
-    HoldingPlace place;
+    HoldingLine place;
     std::uint64_t in_use_bytes = 0;
 };
 
@@ -39,7 +39,7 @@ struct HeldOutside {
 
 // One line holds more memory with each iteration from `first` to `last`.
 struct GrowsEachIteration {
-    HoldingPlace place;
+    HoldingLine place;
     std::size_t first = 0;
     std::size_t last = 0;
 };
@@ -69,7 +69,7 @@ struct CachedByPool {
 
 // Memory that is still allocated for a model which another model replaced.
 struct EarlierModel {
-    HoldingPlace place;
+    HoldingLine place;
 };
 
 using Culprit = std::variant<std::monostate,  // nothing stands out

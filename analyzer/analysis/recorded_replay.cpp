@@ -18,19 +18,19 @@ Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
     if (!setup) {
         return setup.error();
     }
-    const std::uint64_t most_allocated = result.statistics.allocated.peak;
+    const std::uint64_t at_peak_allocated = result.statistics.allocated.peak;
     Diagnosis peak;
     peak.trouble.event = result.peak_event;
     bool done = false;
     ReplayHooks hooks;
     hooks.before_step = [&](std::size_t, Pool&) {
-        return !done || device->most_allocated.event == kNoEvent;
+        return !done || device->at_peak_allocated.event == kNoEvent;
     };
     const auto look = [&](std::size_t i, Pool& pool) {
         const EventIndex event = device->script.steps[i].event;
-        if (device->most_allocated.event == kNoEvent &&
-            pool.statistics().allocated.current == most_allocated) {
-            device->most_allocated = {event, pool.snapshot()};
+        if (device->at_peak_allocated.event == kNoEvent &&
+            pool.statistics().allocated.current == at_peak_allocated) {
+            device->at_peak_allocated = {event, pool.snapshot()};
         }
         if (done || event != result.peak_event) {
             return;

@@ -1,6 +1,6 @@
 #include "analyzer/analysis/replay_setups.h"
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/script_plan.h"
 
 #include <memory>

@@ -1,7 +1,7 @@
 #include "analyzer/analysis/validation.h"
 
 #include "analyzer/analysis/replay_setups.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 
 #include <fmt/format.h>
 

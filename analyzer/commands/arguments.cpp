@@ -1,6 +1,6 @@
 #include "analyzer/commands/arguments.h"
 
-#include "analyzer/analysis/choices.h"
+#include "analyzer/analysis/option_values.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 

@@ -1,6 +1,6 @@
 #include "analyzer/commands/replay_options.h"
 
-#include "analyzer/analysis/choices.h"
+#include "analyzer/analysis/option_values.h"
 
 #include <algorithm>
 #include <fmt/format.h>

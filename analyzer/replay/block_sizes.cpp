@@ -1,7 +1,7 @@
 #include "analyzer/replay/block_sizes.h"
 
 #include "analyzer/model/recorded_state.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/recorded_layout.h"
 #include "analyzer/replay/replayer.h"
 

@@ -1,6 +1,6 @@
 #include "analyzer/replay/script_plan.h"
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/units.h"
 

@@ -1,7 +1,7 @@
 // Moves a ring's surplus permanently into the trace file.
 #pragma once
 
-#include "analyzer/trace/ring.h"
+#include "analyzer/trace/ring_reader.h"
 
 #include <map>
 #include <string>

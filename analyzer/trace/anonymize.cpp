@@ -9,7 +9,7 @@
 #include "analyzer/trace/chunk_writer.h"
 #include "analyzer/trace/code_files.h"
 #include "analyzer/trace/event_decoder.h"
-#include "analyzer/trace/ring.h"
+#include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/trace_header.h"
 #include "analyzer/trace/traced_process.h"
 

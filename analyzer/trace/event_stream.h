@@ -8,7 +8,7 @@
 #include "analyzer/model/timeline.h"
 #include "analyzer/support/input_file.h"
 #include "analyzer/support/result.h"
-#include "analyzer/trace/ring.h"
+#include "analyzer/trace/ring_reader.h"
 
 #include <cstdint>
 #include <functional>

@@ -5,7 +5,7 @@
 #include "analyzer/support/input_file.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/event_stream.h"
-#include "analyzer/trace/ring.h"
+#include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/traced_process.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/losses.h"
-#include "analyzer/trace/ring.h"
+#include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/trace_header.h"
 #include "analyzer/trace/traced_process.h"
 

@@ -9,7 +9,7 @@
 // fragtrace is that library. It does not set the variable: it wraps getenv for this one name. So
 // the environment of the program, its children and other tools does not change. If a tool has set
 // the variable (Nsight Systems), that tool gets the ranges and fragtrace does not.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "hooks/resolve.h"
 #include "recorder/options.h"
 #include "recorder/ranges.h"

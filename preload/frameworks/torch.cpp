@@ -10,7 +10,7 @@
 #include "frameworks/torch_rewind.h"
 #include "frameworks/torch_state.h"
 #include "hooks/framework.h"
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "recorder/session.h"
 
 #include <string.h>

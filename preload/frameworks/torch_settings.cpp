@@ -4,7 +4,7 @@
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_state.h"
 #include "hooks/framework.h"
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "recorder/numbered_names.h"
 #include "system/sys.h"
 

@@ -1,6 +1,6 @@
 // Hooks of arrays and mipmapped arrays. No call gives their size. It is the size that the driver
 // reports. If it reports none: the size in the descriptor without padding; otherwise unknown.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 
 namespace fragtrace::preload {
 namespace {

@@ -2,7 +2,7 @@
 // allocated in them. A device's primary context ends with its last release or with a reset; both
 // are recorded as a reset of the device. A context that the program created has its own end event.
 #include "hooks/cuda_facts.h"
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "hooks/memory_delta.h"
 
 namespace fragtrace::preload {

@@ -1,6 +1,6 @@
 #include "hooks/cuda_facts.h"
 
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "hooks/nvml.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // Hooks of device memory: linear, pitched and managed allocations, frees of all of them, memory
 // info.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 
 namespace fragtrace::preload {
 namespace {

@@ -1,7 +1,7 @@
-// Hooks of runtime calls that show the actions of a caching allocator. hooks.h has the rules.
+// Hooks of runtime calls that show the actions of a caching allocator. hook_call.h has the rules.
 #include "hooks/framework.h"
 
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 
 using namespace fragtrace;
 using namespace fragtrace::preload;

@@ -1,7 +1,7 @@
 // Memory of graphs, for several hooks: captured allocations, nodes, launches.
 #pragma once
 
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 
 namespace fragtrace::preload {
 

@@ -1,7 +1,7 @@
 // The rows of hooks.def without pointers: names are offsets into one text, functions are relative
 // addresses. Otherwise the loader would relocate a thousand pointers in every process, and most
 // processes never call a hook.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "hooks/resolve.h"
 
 #include <stddef.h>

@@ -20,7 +20,7 @@ set(FRAGTRACE_HOOK_SOURCES
     hooks/framework.cpp
     hooks/graphs.cpp
     hooks/hook_table.cpp
-    hooks/hooks.cpp
+    hooks/hook_call.cpp
     hooks/host_memory.cpp
     hooks/jump.S
     hooks/known_callers.cpp

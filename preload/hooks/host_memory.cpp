@@ -1,6 +1,6 @@
 // Hooks of pinned host memory, which belongs to no device, and of existing host memory that is
 // pinned.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 
 namespace fragtrace::preload {
 namespace {

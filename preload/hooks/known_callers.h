@@ -2,7 +2,7 @@
 // called hooks. Fixed tables; readers take no lock.
 #pragma once
 
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "system/loaded_objects.h"
 
 #include <stdint.h>

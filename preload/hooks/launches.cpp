@@ -1,6 +1,6 @@
 // Hooks of launches. They exist because a launch can fail for lack of memory (lazily loaded code,
 // local memory, the printf buffer). A successful launch has almost no overhead here.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 
 namespace fragtrace::preload {
 

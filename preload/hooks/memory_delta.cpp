@@ -1,6 +1,6 @@
 #include "hooks/memory_delta.h"
 
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "hooks/nvml.h"
 
 namespace fragtrace::preload {

@@ -1,7 +1,7 @@
 // Hooks of loaded code: modules and libraries. Code and static variables need device memory,
 // immediately or (with lazy loading) at a kernel's first launch. Only the immediate part is
 // measured here. Code is also loaded inside other calls, and is recorded there too.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "hooks/memory_delta.h"
 
 namespace fragtrace::preload {

@@ -1,6 +1,6 @@
 #include "hooks/nvml.h"
 
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "hooks/resolve.h"
 
 #include <dlfcn.h>

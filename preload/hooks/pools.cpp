@@ -1,5 +1,5 @@
 // Hooks of the driver's memory pools: create, destroy, trim, set attributes, select, share.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "hooks/pools_cuda.h"
 #include "system/hash.h"
 

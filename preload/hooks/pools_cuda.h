@@ -4,7 +4,7 @@
 // device.
 #pragma once
 
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 
 namespace fragtrace::preload {
 

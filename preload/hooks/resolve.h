@@ -7,7 +7,7 @@
 // a result is kept loaded.
 #pragma once
 
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "system/loaded_objects.h"
 
 namespace fragtrace::preload {

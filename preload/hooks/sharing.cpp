@@ -1,7 +1,7 @@
 // Hooks of memory that is shared with other processes (IPC) or other interfaces (external memory).
 // It counts for its owner; here it has 0 bytes. Each open is a separate event, because each needs
 // its own close: the driver counts references.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "system/hash.h"
 
 namespace fragtrace::preload {

@@ -1,7 +1,7 @@
 // Hooks of stream-ordered memory. An allocation on a stream that is being captured becomes a node
 // of a graph: it reserves address space now, and launching the graph allocates the memory.
 #include "hooks/graphs_cuda.h"
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "hooks/pools_cuda.h"
 
 namespace fragtrace::preload {

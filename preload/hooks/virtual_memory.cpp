@@ -1,7 +1,7 @@
 // Hooks of libcuda's virtual memory calls: address ranges, physical memory, mappings, sharing of
 // physical memory. Every reference to a handle is an event (create, retain, import), and so is
 // every release: the memory ends with the last one.
-#include "hooks/hooks.h"
+#include "hooks/hook_call.h"
 #include "system/hash.h"
 
 namespace fragtrace::preload {

@@ -1,6 +1,6 @@
 #include "recorder/control.h"
 
-#include "recorder/drain.h"
+#include "recorder/drain_thread.h"
 #include "recorder/ranges.h"
 #include "recorder/session.h"
 #include "recorder/trace_facts.h"

@@ -2,7 +2,7 @@
 
 #include <fragtrace/codec.h>
 
-#include "recorder/drain.h"
+#include "recorder/drain_thread.h"
 #include "recorder/session.h"
 #include "recorder/trace_facts.h"
 #include "stacks/stack_walk.h"
@@ -318,7 +318,7 @@ void move_events(Session* session, uint64_t last, uint64_t patience_ns, bool at_
                 }
                 continue;
             }
-            count = follow_events(session, first, count);
+            count = update_live_table(session, first, count);
         }
         session->followed_count = count;
         if (!pass_on(session, first, count, at_end)) {

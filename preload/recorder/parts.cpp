@@ -289,7 +289,7 @@ bool start_parts(Session* session) {
     return session->parts.live.create();
 }
 
-uint32_t follow_events(Session* session, uint64_t first, uint32_t count) {
+uint32_t update_live_table(Session* session, uint64_t first, uint32_t count) {
     Parts& parts = session->parts;
     const Ring& ring = session->ring;
     const uint64_t last = first + count - 1;

@@ -37,7 +37,7 @@ bool start_parts(Session* session);
 
 // Updates the live table with events that are about to leave the ring, up to and including the
 // first one that switches recording on or off. Returns the number of these events.
-uint32_t follow_events(Session* session, uint64_t first, uint32_t count);
+uint32_t update_live_table(Session* session, uint64_t first, uint32_t count);
 
 // For a new file: no tables are written yet.
 void forget_what_is_written(Session* session);

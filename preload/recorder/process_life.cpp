@@ -2,7 +2,7 @@
 //
 // The constructor only registers the handlers of fork and exit. Most processes that inherit the
 // preload never use a GPU, and must not pay for it.
-#include "recorder/drain.h"
+#include "recorder/drain_thread.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 #include "recorder/trace_facts.h"

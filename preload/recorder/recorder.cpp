@@ -1,7 +1,7 @@
 #include "recorder/recorder.h"
 
 #include "recorder/control.h"
-#include "recorder/drain.h"
+#include "recorder/drain_thread.h"
 #include "recorder/ranges.h"
 #include "recorder/session.h"
 #include "recorder/stack_native.h"

@@ -79,7 +79,7 @@ struct alignas(64) Session {
     uint64_t waiting_ns;      // CLOCK_MONOTONIC, start of the current wait for room
     uint64_t waited_ns;       // total time in which at least one thread waited for room
     uint32_t gave_up_at;      // value of room_made + 1 at which a wait for room failed
-    uint32_t followed_count;  // events after the tail that follow_events() has seen
+    uint32_t followed_count;  // events after the tail that update_live_table() has seen
     Parts parts;
 
     // Used by one host thread at a time: it owns ask_lock and waits for `served`, a futex.

@@ -1,6 +1,6 @@
 #include "recorder/stack_python.h"
 
-#include "recorder/drain.h"
+#include "recorder/drain_thread.h"
 #include "recorder/python_code.h"
 #include "recorder/session.h"
 #include "recorder/trace_facts.h"

@@ -51,7 +51,7 @@ PARTS = [
         "writing the file (recorder's thread)",
         (
             r"write_events|write_chunk|flush|drain_main|write_nodes|encode|advance_tail|limit_part|"
-            r"LiveTable|follow_events"
+            r"LiveTable|update_live_table"
         ),
     ),
     (

@@ -4,7 +4,7 @@
 // (a long-lived set, and waves of short-lived blocks of repeating sizes) is replayed.
 // FRAGTRACE_BENCH_REQUESTS names a file to write the requests to, for torch_allocator_bench.
 #include "analyzer/analysis/whatif/sweep.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/trace/reader.h"

@@ -2,7 +2,7 @@
 // took.
 //
 //   snapshot_bench FILE      record_snapshot.py makes one with as many entries as wanted
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/snapshot/input.h"
 

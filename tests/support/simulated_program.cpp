@@ -1,6 +1,6 @@
 #include "tests/support/simulated_program.h"
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>

@@ -84,7 +84,7 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
             stack.change = 0;
         }
     }
-    std::map<std::pair<std::string, Category>, GrowingPlace> places;
+    std::map<std::pair<std::string, Category>, GrowingLine> places;
     std::map<std::pair<std::string, Category>, std::int64_t> late;  // growth after the middle
     for (std::size_t number = 0; number < stacks.size(); ++number) {
         const StackGrowth& stack = stacks[number];
@@ -96,7 +96,7 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
         const Category category = category_of(history.stacks[number]);
         const std::string label = symbols->describe(origin);
         late[{label, category}] += stack.now - stack.at_middle;
-        GrowingPlace& place = places[{label, category}];
+        GrowingLine& place = places[{label, category}];
         place.place.held.label = label;
         place.place.held.origin = origin;
         place.place.held.bytes += stack.now - stack.at_first;
@@ -112,11 +112,10 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
             kSlower * grown_late * early_steps < (place.place.held.bytes - grown_late) * late_steps;
         result.places.push_back(std::move(place));
     }
-    std::stable_sort(result.places.begin(),
-                     result.places.end(),
-                     [](const GrowingPlace& a, const GrowingPlace& b) {
-                         return a.place.held.bytes > b.place.held.bytes;
-                     });
+    std::stable_sort(
+        result.places.begin(), result.places.end(), [](const GrowingLine& a, const GrowingLine& b) {
+            return a.place.held.bytes > b.place.held.bytes;
+        });
     result.places.resize(std::min(result.places.size(), kMostPlaces));
     return result;
 }

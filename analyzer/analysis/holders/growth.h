@@ -13,8 +13,8 @@ namespace fragtrace::analyzer {
 
 // A place whose bytes at the starts of iterations never fell, and rose at half of these starts or
 // more.
-struct GrowingPlace {
-    HoldingPlace place;  // held: bytes at the last start minus bytes at the first
+struct GrowingLine {
+    HoldingLine place;  // held: bytes at the last start minus bytes at the first
     std::uint64_t bytes_at_last = 0;
     std::uint32_t times_grown = 0;
     // The second half grew less than a quarter as fast, per iteration, as the first. Such growth
@@ -31,7 +31,7 @@ struct Growth {
     bool repeats = false;
     // Change of the pool's allocated bytes from the first compared start to the last.
     std::int64_t bytes = 0;
-    std::vector<GrowingPlace> places;  // most bytes first, at most kMostPlaces
+    std::vector<GrowingLine> places;  // most bytes first, at most kMostPlaces
 };
 
 // `first_failed`: the first out-of-memory of the device, or kNoEvent. Later starts are not

@@ -16,7 +16,7 @@ std::optional<GrowthForecast> forecast_growth(const Growth& growth, const Growth
     GrowthForecast forecast;
     std::int64_t grown = 0;
     bool steady = false;
-    for (const GrowingPlace& place : growth.places) {
+    for (const GrowingLine& place : growth.places) {
         grown += place.slows ? 0 : place.place.held.bytes;
         steady = steady || !place.slows;
     }

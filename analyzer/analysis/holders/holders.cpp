@@ -15,30 +15,29 @@ namespace {
 // Joins places by line and kind.
 class Places {
   public:
-    void add(const HoldingPlace& place) {
-        HoldingPlace& joined = by_label_[{place.held.label, place.category}];
+    void add(const HoldingLine& place) {
+        HoldingLine& joined = by_label_[{place.held.label, place.category}];
         joined.held.label = place.held.label;
         joined.held.origin = place.held.origin;
         joined.held.add(place.held.bytes, place.held.blocks);
         joined.category = place.category;
     }
 
-    std::vector<HoldingPlace> sorted() {
-        std::vector<HoldingPlace> rows;
+    std::vector<HoldingLine> sorted() {
+        std::vector<HoldingLine> rows;
         for (auto& [key, place] : by_label_) {
             if (place.held.bytes != 0) {
                 rows.push_back(std::move(place));
             }
         }
-        std::stable_sort(
-            rows.begin(), rows.end(), [](const HoldingPlace& a, const HoldingPlace& b) {
-                return std::abs(a.held.bytes) > std::abs(b.held.bytes);
-            });
+        std::stable_sort(rows.begin(), rows.end(), [](const HoldingLine& a, const HoldingLine& b) {
+            return std::abs(a.held.bytes) > std::abs(b.held.bytes);
+        });
         return rows;
     }
 
   private:
-    std::map<std::pair<std::string, Category>, HoldingPlace> by_label_;
+    std::map<std::pair<std::string, Category>, HoldingLine> by_label_;
 };
 
 // The stack of a block's request. nullopt for a block that a checkpoint listed.
@@ -107,9 +106,9 @@ std::string BlockLabels::label_of(const std::pair<OriginId, std::uint64_t>& key)
     return key.second != 0 ? label_by_size(key.second) : symbols_->describe(key.first);
 }
 
-std::vector<HoldingPlace> places_of(const std::vector<StackSum>& sums,
-                                    const RunHistory& history,
-                                    Symbolizer* symbols) {
+std::vector<HoldingLine> places_of(const std::vector<StackSum>& sums,
+                                   const RunHistory& history,
+                                   Symbolizer* symbols) {
     Places places;
     for (const StackSum& sum : sums) {
         if (sum.bytes != 0) {
@@ -121,7 +120,7 @@ std::vector<HoldingPlace> places_of(const std::vector<StackSum>& sums,
                         .category = category_of(history.stacks[sum.stack])});
         }
     }
-    std::vector<HoldingPlace> rows = places.sorted();
+    std::vector<HoldingLine> rows = places.sorted();
     rows.resize(std::min(rows.size(), kMostPlaces));
     return rows;
 }
@@ -137,7 +136,7 @@ Holders holders_of(const Timeline& timeline,
     const Iterations& iterations = history.iterations;
     const std::size_t now = iterations.of(event);
     std::array<Holding, kCategories> sums = {};
-    std::map<std::pair<std::pair<OriginId, std::uint64_t>, Category>, HoldingPlace> by_origin;
+    std::map<std::pair<std::pair<OriginId, std::uint64_t>, Category>, HoldingLine> by_origin;
     const BlockLabels labels(timeline, heap, symbols);
     Places places;
     for (const HeapBlock& block : heap.blocks) {

@@ -15,7 +15,7 @@
 namespace fragtrace::analyzer {
 
 // Live blocks of one kind that the same line allocated.
-struct HoldingPlace {
+struct HoldingLine {
     HeldBy held;  // in a difference: more (or less) than before
     Category category = Category::kOther;
 };
@@ -48,7 +48,7 @@ struct Holders {
     bool at_peak = false;               // the instant is the peak of allocated memory
     std::uint64_t allocated_bytes = 0;  // all live blocks: exactly the sum of `categories`
     std::vector<Holding> categories;    // kinds with at least one block, most bytes first
-    std::vector<HoldingPlace> places;   // most bytes first, at most kMostPlaces
+    std::vector<HoldingLine> places;    // most bytes first, at most kMostPlaces
     std::uint64_t places_left_out = 0;
     OutsideMemory outside;
 };
@@ -96,7 +96,7 @@ struct IterationDifference {
     std::int64_t bytes = 0;              // difference of allocated bytes
     std::uint64_t asked_bytes = 0;       // requested since the iteration began
     std::uint64_t asked_bytes_then = 0;  // requested in the earlier iteration up to the same place
-    std::vector<HoldingPlace> places;    // largest difference first, at most kMostPlaces
+    std::vector<HoldingLine> places;     // largest difference first, at most kMostPlaces
 };
 
 // `failed`: out-of-memory events of the device, ascending.
@@ -114,8 +114,8 @@ struct StackSum {
 };
 
 // Joins the bytes of stacks by line and kind. The largest absolute value comes first.
-std::vector<HoldingPlace> places_of(const std::vector<StackSum>& sums,
-                                    const RunHistory& history,
-                                    Symbolizer* symbols);
+std::vector<HoldingLine> places_of(const std::vector<StackSum>& sums,
+                                   const RunHistory& history,
+                                   Symbolizer* symbols);
 
 }  // namespace fragtrace::analyzer

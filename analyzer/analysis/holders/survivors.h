@@ -24,7 +24,7 @@ struct Survivors {
     std::string phase = {};
     EventIndex until = 0;  // the memory was still live at this event
     std::uint64_t bytes = 0;
-    std::vector<HoldingPlace> places = {};
+    std::vector<HoldingLine> places = {};
 };
 
 // First out-of-memories (the first 16 of `failed`, which ascends), then models, then phases. Phases

@@ -1,6 +1,6 @@
 #include "analyzer/analysis/whatif/candidates.h"
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>

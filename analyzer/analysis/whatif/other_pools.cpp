@@ -1,6 +1,6 @@
 #include "analyzer/analysis/whatif/other_pools.h"
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 
 #include <array>
 #include <fmt/format.h>

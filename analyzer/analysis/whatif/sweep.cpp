@@ -4,7 +4,7 @@
 #include "analyzer/analysis/whatif/other_pools.h"
 #include "analyzer/analysis/whatif/remedies.h"
 #include "analyzer/analysis/whatif/reserved_curve.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/support/threads.h"
 

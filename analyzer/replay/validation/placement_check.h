@@ -4,7 +4,7 @@
 // Only the first violation is recorded. Nothing is checked after it. Not thread-safe.
 #pragma once
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/validation/live_bytes.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // A replay that checks every placement (placement_check.h).
 #pragma once
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 
 #include <string>

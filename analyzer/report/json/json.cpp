@@ -232,7 +232,7 @@ std::string report_json(const Analysis& analysis) {
         devices.back()["iterations"]["growth"]["forecast"] =
             growth_forecast_json(device.growth_forecast);
         devices.back()["holders_at_peak"] = held_lines_json(device.held);
-        devices.back()["holders"] = holders_json(device.held, device.most_allocated.event, true);
+        devices.back()["holders"] = holders_json(device.held, device.at_peak_allocated.event, true);
         for (const bool repeated : {false, true}) {
             Json troubles = troubles_json(analysis, device, device.diagnoses, repeated);
             for (Json& one : troubles) {

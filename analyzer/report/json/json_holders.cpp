@@ -16,16 +16,16 @@ std::string key_of(Category category) {
     return name;
 }
 
-Json place_json(const HoldingPlace& place) {
+Json place_json(const HoldingLine& place) {
     return {{"label", place.held.label},
             {"category", key_of(place.category)},
             {"bytes", place.held.bytes},
             {"blocks", place.held.blocks}};
 }
 
-Json places_json(const std::vector<HoldingPlace>& places) {
+Json places_json(const std::vector<HoldingLine>& places) {
     Json rows = Json::array();
-    for (const HoldingPlace& place : places) {
+    for (const HoldingLine& place : places) {
         rows.push_back(place_json(place));
     }
     return rows;
@@ -132,7 +132,7 @@ Json iterations_json(const Analysis& analysis, const DeviceHolders& held) {
     const Iterations& iterations = held.iterations;
     const bool recurring = iterations.source == Iterations::Source::kRecurrence;
     Json growing = Json::array();
-    for (const GrowingPlace& place : held.growth.places) {
+    for (const GrowingLine& place : held.growth.places) {
         growing.push_back(place_json(place.place));
         growing.back()["bytes_at_last"] = place.bytes_at_last;
         growing.back()["times_grown"] = place.times_grown;

@@ -76,7 +76,7 @@ class CardBuilder {
             return;
         }
         std::uint64_t named_bytes = 0;
-        for (const HoldingPlace& place : at->places) {
+        for (const HoldingLine& place : at->places) {
             if (place.held.bytes > 0) {
                 named_bytes += static_cast<std::uint64_t>(place.held.bytes);
                 card->holders.push_back(
@@ -151,7 +151,7 @@ class CardBuilder {
             card.who += (card.who.empty() ? "holes: " : "; holes: ") + pins;
         }
         card.change = remedy_text(device_, conclusion.remedy);
-        const EventIndex most = device_.most_allocated.event;
+        const EventIndex most = device_.at_peak_allocated.event;
         if (most != kNoEvent) {
             card.holders.clear();
             card.holders_more.clear();

@@ -22,12 +22,12 @@ bool anything_known(const Holders& holders) {
                        [](const Holding& holding) { return holding.category != Category::kOther; });
 }
 
-std::string place_list(const std::vector<HoldingPlace>& places,
+std::string place_list(const std::vector<HoldingLine>& places,
                        bool differences,
                        const Terminal& terminal) {
     std::string text;
     for (std::size_t i = 0; i < std::min(kPlacesInLine, places.size()); ++i) {
-        const HoldingPlace& place = places[i];
+        const HoldingLine& place = places[i];
         text += fmt::format(
             "{}{} {}{}",
             i == 0 ? "" : ", ",
@@ -225,8 +225,8 @@ std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal)
     if (!growth.places.empty()) {
         std::int64_t bytes = 0;
         bool slows = true;
-        std::vector<HoldingPlace> places;
-        for (const GrowingPlace& place : growth.places) {
+        std::vector<HoldingLine> places;
+        for (const GrowingLine& place : growth.places) {
             bytes += place.place.held.bytes;
             slows = slows && place.slows;
             places.push_back(place.place);

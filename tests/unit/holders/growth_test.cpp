@@ -78,7 +78,7 @@ TEST_CASE("growth at every second step is growth; a little less of it is no slow
         run.alloc(once, (step == 4 ? 100 : 1) * kMiB);  // there at the begin in the middle
     }
     std::map<std::string, bool> slows;
-    for (const GrowingPlace& place : growth_in(run).places) {
+    for (const GrowingLine& place : growth_in(run).places) {
         slows[place.place.held.label] = place.slows;
     }
     CHECK(slows == std::map<std::string, bool>{{"me/train.py:1 seldom", false},
@@ -314,7 +314,7 @@ TEST_CASE("growth matters if the card is full within a hundred times the recorde
                              bool repeats = true,
                              std::uint64_t retried = 0) {
         Growth growth{
-            .first = 3, .last = 23, .repeats = repeats, .bytes = bytes, .places = {GrowingPlace{}}};
+            .first = 3, .last = 23, .repeats = repeats, .bytes = bytes, .places = {GrowingLine{}}};
         growth.places[0].place.held.bytes = bytes;
         return forecast_growth(growth,
                                {.capacity_known = card != 0,

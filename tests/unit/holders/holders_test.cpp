@@ -42,7 +42,7 @@ TEST_CASE("categories and places add up to what is allocated, to the byte") {
         in_categories += holding.bytes;
     }
     std::int64_t in_places = 0;
-    for (const HoldingPlace& place : holders.places) {
+    for (const HoldingLine& place : holders.places) {
         in_places += place.held.bytes;
     }
     CHECK(holders.allocated_bytes == live);

@@ -1,6 +1,6 @@
 #include "tests/unit/pools/conformance.h"
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/validation/placement_check.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/pools/random_bytes.h"

@@ -2,7 +2,7 @@
 // nothing.
 #include "tests/unit/pools/conformance.h"
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // The simulated card: pages that small requests share.
 #include "analyzer/pools/device.h"
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 // others wait. A step that looks at all streams would make these tests last for minutes.
 #include "analyzer/pools/address_space.h"
 #include "analyzer/pools/others/rmm_pool.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // The bounds live, compact and pages: sums, pending blocks, graph pools, and places without
 // overlap.
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

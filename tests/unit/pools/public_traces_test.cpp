@@ -2,7 +2,7 @@
 // to the most that lives at once are known from elsewhere.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/replay_setups.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/validation/replay_check.h"
 
 #include <catch2/catch.hpp>

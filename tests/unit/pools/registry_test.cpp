@@ -1,6 +1,5 @@
 // Pools by name, and the pool that is none.
-#include "analyzer/pools/registry.h"
-
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

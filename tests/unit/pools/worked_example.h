@@ -2,7 +2,7 @@
 // 2), then releases a.
 #pragma once
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
 // Disks that are full, folders that are not there, names that are taken.
-#include "recorder/drain.h"
+#include "recorder/drain_thread.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 #include "skip.h"

@@ -3,7 +3,7 @@
 #include "analyzer/model/device_layer.h"
 
 #include "analyzer/model/recorded_state.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/pairing.h"

@@ -1,5 +1,5 @@
 // A replay at the edges of what was recorded.
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/divergence_cause.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/replay/recorded_layout.h"

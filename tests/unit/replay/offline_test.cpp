@@ -1,6 +1,6 @@
 // The bound offline: a plan of a script's lifetimes, followed by a replay that the independent
 // check watches.
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/replay/validation/replay_check.h"

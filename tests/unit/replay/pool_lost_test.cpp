@@ -1,7 +1,7 @@
 // A private pool of which PyTorch loses count: requests that map count one each, whatever they map,
 // and unmaps count one each, whatever they unmap.
 #include "analyzer/analysis/whatif/sweep.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/units.h"
 

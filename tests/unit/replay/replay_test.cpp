@@ -1,6 +1,6 @@
 // Timeline to script to pool: what a replay is made of, and how agreement is measured.
 #include "analyzer/commands/replay_options.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/assumptions.h"
 #include "analyzer/replay/fidelity.h"
 #include "tests/unit/replay/recorder.h"

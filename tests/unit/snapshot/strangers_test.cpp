@@ -74,7 +74,7 @@ TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
         INFO(name);
         const auto analysis = analysis_of(name);
         const auto& places = analysis->devices.at(0).held.holders.at(0).places;
-        for (const HoldingPlace& place : places) {
+        for (const HoldingLine& place : places) {
             INFO(place.held.label);
             CHECK(place.held.label.find("??") == std::string::npos);
             CHECK(place.held.label.find("malloc") == std::string::npos);

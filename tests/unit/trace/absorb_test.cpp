@@ -1,7 +1,7 @@
 // Moving the ring of a dead process into its trace: all of it or nothing, and never what is
 // another's.
 #include "analyzer/trace/absorb_ring.h"
-#include "analyzer/trace/ring.h"
+#include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/trace_header.h"
 #include "analyzer/trace/traced_process.h"
 #include "tests/unit/trace/killed.h"

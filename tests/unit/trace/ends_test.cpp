@@ -7,7 +7,7 @@
 #include "analyzer/trace/note_signal.h"
 #include "analyzer/trace/process_end.h"
 #include "analyzer/trace/reader.h"
-#include "analyzer/trace/ring.h"
+#include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/traced_process.h"
 #include "tests/support/trace_writer.h"
 

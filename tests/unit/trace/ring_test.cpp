@@ -1,8 +1,7 @@
 // What a killed process left in its ring.
-#include "analyzer/trace/ring.h"
-
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/reader.h"
+#include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/trace_outline.h"
 #include "tests/unit/trace/killed.h"
 

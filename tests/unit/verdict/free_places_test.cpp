@@ -2,7 +2,7 @@
 
 #include "analyzer/analysis/verdict/diagnosis.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 #include "analyzer/analysis/whatif/forecast.h"
 
 #include "analyzer/analysis/whatif/rest_of_iteration.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/iterations/made_up_run.h"
 

@@ -8,7 +8,7 @@
 #include "analyzer/analysis/whatif/obstacles.h"
 #include "analyzer/analysis/whatif/row_costs.h"
 #include "analyzer/analysis/whatif/sweep.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/model/events.h"
 

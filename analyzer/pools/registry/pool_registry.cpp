@@ -1,4 +1,4 @@
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 
 #include "analyzer/pools/others/best_fit_pool.h"
 #include "analyzer/pools/others/bfc_pool.h"

@@ -1,7 +1,7 @@
-#include "analyzer/analysis/choices.h"
+#include "analyzer/analysis/option_values.h"
 
 #include "analyzer/pools/pytorch/pytorch_rules.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,5 +1,5 @@
-// Common parts of all hooks: see hooks.h, class Call.
-#include "hooks/hooks.h"
+// Common parts of all hooks: class Call (hook_call.h).
+#include "hooks/hook_call.h"
 
 #include "hooks/cuda_facts.h"
 #include "hooks/framework.h"

@@ -1,4 +1,4 @@
-#include "analyzer/trace/ring.h"
+#include "analyzer/trace/ring_reader.h"
 
 #include <fragtrace/codec.h>
 

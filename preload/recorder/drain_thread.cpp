@@ -1,4 +1,4 @@
-#include "recorder/drain.h"
+#include "recorder/drain_thread.h"
 
 #include "recorder/control.h"
 #include "recorder/flush.h"
