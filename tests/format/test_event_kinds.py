@@ -66,7 +66,7 @@ class EventKinds(unittest.TestCase):
         self.assertEqual(set(names), calls)
 
     def test_the_schema_of_pools_has_every_simulated_pool(self):
-        text = (SOURCE / "analyzer" / "pools" / "registry.cpp").read_text()
+        text = (SOURCE / "analyzer" / "pools" / "registry" / "pool_registry.cpp").read_text()
         common = json.loads((SOURCE / "docs" / "schema" / "common.json").read_text())
         pools = re.findall(r'^ +\{\.name = "([\w-]+)",$', text, re.MULTILINE)
         self.assertGreater(len(pools), 8)
