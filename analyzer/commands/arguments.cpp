@@ -2,18 +2,24 @@
 
 #include "analyzer/analysis/option_values.h"
 #include "analyzer/support/output_file.h"
+#include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kHelpWidth = 100;  // also in a pipe; a narrower terminal wraps further
+
+}  // namespace
 
 Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
     try {
         app->parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-        const Status written = write_text(app->help());
+        const Status written = write_text(wrapped(app->help(), kHelpWidth));
         if (!written) {
             return written.error();
         }

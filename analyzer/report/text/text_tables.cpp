@@ -67,43 +67,60 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                          const Terminal& terminal,
                          bool is_short) {
     const WhatIfRow* recorded = recorded_row(rows);
-    std::string text = terminal.styled(Style::kDim,
-                                       fmt::format("  {:<52} {:<24} {:>12} {:>11} {:>11}  {}\n",
-                                                   "setting",
-                                                   "outcome",
-                                                   "reserved",
-                                                   "difference",
-                                                   "segments",
-                                                   "class"));
-    std::size_t shown = 0;
+    std::vector<const WhatIfRow*> shown;
     std::size_t alike = 0;
     std::size_t left_out = 0;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const WhatIfRow& row = rows[i];
-        const bool repeats = limit < rows.size() && recorded != nullptr && !row.is_recorded &&
-                             same_result(row, *recorded);
-        if (repeats) {
+    for (const WhatIfRow& row : rows) {
+        if (limit < rows.size() && recorded != nullptr && !row.is_recorded &&
+            same_result(row, *recorded)) {
             ++alike;
-            continue;
-        }
-        if (shown >= limit && !row.is_recorded) {
+        } else if (shown.size() >= limit && !row.is_recorded) {
             ++left_out;
-            continue;
+        } else {
+            shown.push_back(&row);
         }
-        ++shown;
-        const std::string line = fmt::format("  {:<52} {:<24} {:>12} {:>11} {:>11}  {}",
-                                             printable(row.candidate.name),
-                                             outcome_text(row),
-                                             format_bytes(row.result.statistics.reserved.peak),
-                                             difference_text(row, recorded),
-                                             format_count(row.result.statistics.segments_allocated),
-                                             row.class_text());
+    }
+    // As narrow as these rows allow: on a terminal, lines that are too long are wrapped.
+    std::size_t name_width = std::string_view("setting").size();
+    std::size_t outcome_width = std::string_view("outcome").size();
+    for (const WhatIfRow* row : shown) {
+        name_width = std::max(name_width, printable(row->candidate.name).size());
+        outcome_width = std::max(outcome_width, outcome_text(*row).size());
+    }
+    const auto line = [&](std::string_view name,
+                          std::string_view outcome,
+                          std::string_view reserved,
+                          std::string_view difference,
+                          std::string_view segments,
+                          std::string_view class_words) {
+        return fmt::format("  {:<{}}  {:<{}} {:>9} {:>11} {:>9}  {}",
+                           name,
+                           name_width,
+                           outcome,
+                           outcome_width,
+                           reserved,
+                           difference,
+                           segments,
+                           class_words);
+    };
+    std::string text = terminal.styled(
+        Style::kDim,
+        line("setting", "outcome", "reserved", "difference", "segments", "class") + "\n");
+    for (const WhatIfRow* row : shown) {
         const std::string use =
-            row.usable ? "" : "; not usable here: " + printable(row.usable_reason);
-        const Style style = row.ooms() != 0   ? Style::kRed
-                            : row.is_recorded ? Style::kBold
-                                              : Style::kPlain;
-        text += terminal.styled(style, line + use) + "\n";
+            row->usable ? "" : "; not usable here: " + printable(row->usable_reason);
+        const Style style = row->ooms() != 0   ? Style::kRed
+                            : row->is_recorded ? Style::kBold
+                                               : Style::kPlain;
+        text += terminal.styled(style,
+                                line(printable(row->candidate.name),
+                                     outcome_text(*row),
+                                     format_bytes(row->result.statistics.reserved.peak),
+                                     difference_text(*row, recorded),
+                                     format_count(row->result.statistics.segments_allocated),
+                                     row->class_text()) +
+                                    use) +
+                "\n";
     }
     if (is_short) {
         return text;
