@@ -1,4 +1,4 @@
-# Fails unless LIBRARY exports exactly the symbols of the table HOOKS, and needs libc alone.
+# Fails unless LIBRARY exports exactly the symbols of the table HOOKS and needs only libc.
 file(STRINGS ${HOOKS} rows REGEX "^FT_(DRIVER|RUNTIME|FRAMEWORK|LOADER|EXPORT)\\(")
 set(expected "")
 foreach(row IN LISTS rows)
