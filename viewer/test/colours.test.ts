@@ -66,7 +66,7 @@ const themes: [string, Colours][] = [
 ];
 
 for (const [theme, colours] of themes) {
-    test(`${theme}: text can be read on what it stands on`, () => {
+    test(`${theme}: text is readable on its background`, () => {
         const pairs: [string, string, string][] = [
             ["ink on paper", colours.ink, colours.paper],
             ["faint text", colours.faint, colours.paper],
@@ -94,7 +94,7 @@ for (const [theme, colours] of themes) {
         }
     });
 
-    test(`${theme}: pins and holes stand out from what lies around them`, () => {
+    test(`${theme}: blocking blocks and holes stand out from their surroundings`, () => {
         for (const [name, a, b] of [
             ["pin on a hole", colours.pin, colours.hole],
             ["pin beside what is in use", colours.pin, colours.use],
@@ -105,7 +105,7 @@ for (const [theme, colours] of themes) {
     });
 
     for (const vision of Object.keys(visions)) {
-        test(`${theme}, ${vision}: states and kinds can be told apart`, () => {
+        test(`${theme}, ${vision}: states and kinds can be distinguished`, () => {
             const states: [string, string][] = [
                 ["use", colours.use],
                 ["hole", colours.hole],
@@ -139,7 +139,7 @@ for (const [theme, colours] of themes) {
     }
 }
 
-test("the style sheet has the same colours, and its text can be read", () => {
+test("the style sheet has the same colours, and its text is readable", () => {
     const css = readFileSync(process.env.FRAGTRACE_STYLE!, "utf8");
     const sheets = {
         light: /:root \{([^}]*)\}/.exec(css)![1],

@@ -30,7 +30,7 @@ function all(phases: Phases, ticks: Uint32Array): Int32Array {
     }
 }
 
-test("the phase at a time is the innermost that is open, against looking at each of them", () => {
+test("the phase at a time is the innermost open one, as by brute force", () => {
     for (const [count, lanes, span] of [
         [0, 1, 10],
         [1, 1, 10],
@@ -64,7 +64,7 @@ test("the phase at a time is the innermost that is open, against looking at each
     }
 });
 
-test("a hundred thousand phases are looked through once, not for every question", () => {
+test("a hundred thousand phases are scanned once, not for every query", () => {
     const phases = made(100_000, 1, 4_000_000, 3);
     phases.end.fill(1); // all over: a search backwards would go to the first
     let reads = 0;
@@ -84,7 +84,7 @@ test("a hundred thousand phases are looked through once, not for every question"
     assert.equal(reads, once);
 });
 
-test("the colour of a block names the phase that its details name", () => {
+test("a block's colour shows the phase named in its details", () => {
     const device = madeDevice({ blocks: 600, lastTick: 20_000 });
     const stacks = new Stacks({
         strings: [""],

@@ -26,7 +26,7 @@ function finish(): void {
     }
 }
 
-test("few events are swept at once, many when the window rests", () => {
+test("few events are swept at once, many only when the window rests", () => {
     const device = madeDevice({ blocks: 3000 });
     let told = 0;
     const sweeps = new RestSweep(() => ++told);
@@ -39,7 +39,7 @@ test("few events are swept at once, many when the window rests", () => {
     assert.equal(sweeps.of(device, 0, device.lastTick, 100), sweeps.sweep, "and is kept");
 });
 
-test("what was begun for another device is not drawn with this one, though the windows are equal", () => {
+test("a sweep begun for another device is not drawn, even for an equal window", () => {
     const one = madeDevice({ blocks: 3000 });
     const other = madeDevice({ blocks: 2000, seed: 8 });
     const seen: number[] = [];

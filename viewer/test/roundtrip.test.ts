@@ -69,7 +69,7 @@ function bruteForce(model: DeviceModel, tick: number) {
     return sums;
 }
 
-test("the checkerboard arrives as it was made", async () => {
+test("the checkerboard page is read back unchanged", async () => {
     const model = await read("checkerboard.html");
     assert.equal(model.blocks.count, 188);
     const card = model.head.cards[0];
@@ -92,7 +92,7 @@ test("the checkerboard arrives as it was made", async () => {
     );
 });
 
-test("at every card the stacks hold open what the analyzer's table says, to the byte", async () => {
+test("at every card the blocked bytes per stack equal the analyzer's table", async () => {
     let rows = 0;
     for (const name of ["checkerboard.html", "run.html", "shares.html"]) {
         const { header, models } = await readAll(name);
@@ -120,7 +120,7 @@ test("at every card the stacks hold open what the analyzer's table says, to the 
     assert.ok(rows > 40, `${rows} rows`);
 });
 
-test("cursor states and the identity of reserved, against brute force", async () => {
+test("states at the cursor add up to reserved and equal brute force", async () => {
     const run = await read("run.html");
     assert.ok(run.blocks.count > 5000);
     for (const model of [run, (await readAll("two.html")).models[1]]) {
@@ -137,7 +137,7 @@ test("cursor states and the identity of reserved, against brute force", async ()
     }
 });
 
-test("at every moment of a trace the page has what the record has, to the byte", async () => {
+test("at every moment the page equals the recorded state to the byte", async () => {
     for (const name of ["private-pools.html", "expandable.html"]) {
         const model = await read(name);
         const moments = JSON.parse(
@@ -167,7 +167,7 @@ test("a private pool keeps its segments while it has users", async () => {
     );
 });
 
-test("the writer's bins and the page's own sweep agree", async () => {
+test("the bins of the writer equal the page's own sweep", async () => {
     const models = [
         await read("checkerboard.html"),
         await read("run.html"),
@@ -197,7 +197,7 @@ test("the writer's bins and the page's own sweep agree", async () => {
     }
 });
 
-test("a part of the time has the same states as the whole", async () => {
+test("a part of the time has the same states as the whole run", async () => {
     const model = await read("run.html");
     const from = Math.floor(model.lastTick * 0.4);
     const to = Math.floor(model.lastTick * 0.43);
@@ -220,7 +220,7 @@ test("a part of the time has the same states as the whole", async () => {
     assert.equal(sweepWindow(model, 0, model.lastTick, 64, 10), null);
 });
 
-test("the map's planes are the shares of area", async () => {
+test("the map's planes equal the shares of the area", async () => {
     const model = await read("run.html");
     const { map, blocks, units, lastTick, head } = model;
     const check = (

@@ -7,7 +7,7 @@ import { never } from "../src/data/model";
 import { emptyBins, peakTick, sweepInSteps, sweepWindow } from "../src/data/sweep";
 import { counted, madeDevice } from "./made";
 
-test("the sweep is the heap at every time of its window", () => {
+test("the sweep equals the heap at every time of its window", () => {
     const device = madeDevice({ blocks: 900, lastTick: 4000, slots: 130 });
     device.units.pool = [0, 1, 2]; // a pool that is kept, one that comes and goes
     device.pools = [
@@ -40,7 +40,7 @@ test("the sweep is the heap at every time of its window", () => {
     }
 });
 
-test("what others have is read at the window's own times", () => {
+test("memory of others is read at the window's own times", () => {
     const device = madeDevice({ blocks: 10, lastTick: 4000 });
     device.bins = { ...emptyBins(4), other: Float64Array.of(10, 20, 30, 40) };
     assert.deepEqual(
@@ -49,7 +49,7 @@ test("what others have is read at the window's own times", () => {
     );
 });
 
-test("a window that begins as a block is freed has it wait from there on", () => {
+test("in a window that begins at a block's free, the block waits from the beginning", () => {
     const device = madeDevice({ blocks: 300, lastTick: 4000, slots: 64 });
     const { freed, end } = device.blocks;
     const rows = [...freed.keys()].filter(
@@ -62,7 +62,7 @@ test("a window that begins as a block is freed has it wait from there on", () =>
     }
 });
 
-test("an empty segment of a pool that keeps it is held, one of the default pool is not", () => {
+test("an empty segment counts as held only if its pool keeps it", () => {
     const device = madeDevice({ blocks: 10, lastTick: 4000, slots: 64 });
     device.blocks.start.fill(4000);
     device.live = new LiveIndex(device.blocks.start, device.blocks.end);
@@ -82,20 +82,20 @@ test("an empty segment of a pool that keeps it is held, one of the default pool 
     }
 });
 
-test("a window without any length holds nothing", () => {
+test("a window without length is empty", () => {
     const { bins } = sweepWindow(madeDevice({ blocks: 10 }), 1000, 1000, 3, Infinity)!;
     for (const part of ["requested", "allocated_max", "allocated_min", "reserved_max"] as const) {
         assert.deepEqual([...bins[part]], [0, 0, 0], part);
     }
 });
 
-test("the peak is the middle of the first of the bins with the most reserved", () => {
+test("the peak is the middle of the first bin with the most reserved memory", () => {
     const device = madeDevice({ blocks: 10, lastTick: 800 });
     device.bins = { ...emptyBins(4), reserved_max: Float64Array.of(1, 5, 5, 2) };
     assert.equal(peakTick(device), 300);
 });
 
-test("between two pauses of a sweep little is done, however many blocks there are", () => {
+test("the work between two pauses of a sweep is limited for any number of blocks", () => {
     const device = madeDevice({ blocks: 160_000, slots: 40_000, lastTick: 3_000_000 });
     const { blocks } = device;
     // Half of them live to the end, so that much lives through the window.
