@@ -1,8 +1,8 @@
 """Threads that people diagnosed by hand, rebuilt as programs: the report must find the same cause.
 
 Each file in threads/ is a program. Its FIELD names the thread, the finding in one line, the card that the
-program runs on, and what the report must say. Names of files as arguments run only these files.
-FIELD_SHOW=1 prints each report.
+program runs on, and what the report must say. Names of files as arguments run only these files. FIELD_SHOW=1
+prints each report.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """Functions shared by the programs of this folder.
 
-The programs run on every PyTorch from 2.1 on, as far as it has the functions that they use. They end with
-one line of JSON: PyTorch's own account of its memory.
+The programs run on every PyTorch from 2.1 on, as far as it has the functions that they use. They end with one
+line of JSON: PyTorch's own account of its memory.
 """
 
 import json
