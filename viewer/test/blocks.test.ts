@@ -1,5 +1,5 @@
-// Columns of a file become blocks: what "never" and "not known" are, and which widths need which
-// arrays.
+// Columns of a file become blocks: how "never" and "unknown" are stored, and which widths need
+// which arrays.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blockLayout, blocksOf, emptyBlocks, never, noUnit, placeBlocks } from "../src/data/blocks";
@@ -11,7 +11,7 @@ const widths = (name: string, width: number): Parameters<typeof blockLayout>[0] 
 
 const unknown = 2 ** 48 - 1;
 
-// A block that lives on, one that is freed, one that waits, one that waits for ever; the last one
+// A block that stays, one that is freed, one that waits, and one that waits for ever. The last one
 // lies in no unit.
 const columns = (excess: number): Columns => ({
     start: Uint32Array.of(10, 20, 30, 40),

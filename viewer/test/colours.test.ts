@@ -1,5 +1,5 @@
-// The colours, by numbers: contrast of text and of what must be told apart, as seen with full
-// colour vision and with each of the three kinds of colour blindness.
+// Contrast of text, and distances of colours that must be distinguished, for full colour vision and
+// three kinds of colour blindness.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ const linear = (colour: string): Triple =>
 
 const luminance = ([r, g, b]: Triple): number => 0.2126 * r + 0.7152 * g + 0.0722 * b;
 
-// WCAG 2.
+// The formula of WCAG 2.
 function contrast(a: string, b: string): number {
     const [one, other] = [luminance(linear(a)), luminance(linear(b))];
     return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
@@ -43,7 +43,8 @@ function seen(colour: string, vision: string): Triple {
     ) as Triple;
 }
 
-// Oklab: distances in it follow what is seen; 0.02 is about the least that is noticed side by side.
+// Distances in Oklab match human vision. About 0.02 is the smallest difference visible side by
+// side.
 function oklab([r, g, b]: Triple): Triple {
     const l = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);
     const m = Math.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b);

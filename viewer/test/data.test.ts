@@ -1,4 +1,4 @@
-// The pure parts, each against the simplest thing that can be said to be right.
+// The functions without a browser, each compared with the simplest correct implementation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
@@ -112,7 +112,7 @@ test("the live index agrees with brute force", () => {
         );
         const index = new LiveIndex(start, end, 16);
         for (let trial = 0; trial < 300; ++trial) {
-            // Every other time just before a start, where checkpoints lie.
+            // Half of the times lie just before a block's start, at which checkpoints lie.
             const from =
                 trial % 2 === 0 || count === 0
                     ? random(span + 20)
@@ -291,7 +291,7 @@ test("the URL fragment keeps the view and ignores invalid values", () => {
     for (const key of Object.keys(view) as (keyof View)[]) {
         if (view[key] !== -1) assert.equal(back[key], view[key], key);
     }
-    // Numbers that are no index: a link may not name half a card, nor card -1.
+    // Numbers that are not an index: a link must not name half a card, nor card -1.
     for (const number of [
         "0.5",
         "-1",
@@ -322,7 +322,7 @@ test("the URL fragment keeps the view and ignores invalid values", () => {
             assert.deepEqual(readHash(`#${key}=${number}`), {}, `${key}=${number}`);
         }
     }
-    // What is not said in a link is what writeHash leaves out.
+    // Values that a link leaves out are those that writeHash leaves out.
     const plain = { ...view, ...unsaid };
     assert.deepEqual(
         { ...unsaid, ...readHash(writeHash(plain)) },

@@ -1,4 +1,4 @@
-// Stepping through events, and what is under the pointer, each against all there are.
+// Stepping through events, and the block under the pointer, each compared with brute force.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventAfter, eventBefore } from "../src/data/events";

@@ -1,4 +1,4 @@
-// Expressions in a worker: its limit of time, and what ends it.
+// Expressions in a worker: the time limit, and how a search ends.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import type { SearchAnswer } from "../src/data/search";
@@ -31,7 +31,7 @@ class MadeWorker {
     }
 }
 
-// Node's own mock timers are asked for differently in each of its releases.
+// Node's own mock timers have a different interface in each release.
 const { setTimeout, clearTimeout, Worker } = globalThis;
 const waiting = new Map<number, { call: () => void; ms: number }>();
 let given = 0;

@@ -1,5 +1,4 @@
-// Both programs write the same words: the list is the one that analyzer/support/units.cpp is held
-// to.
+// Both programs write the same texts: the list is also checked against analyzer/support/units.cpp.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

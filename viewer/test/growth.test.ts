@@ -1,4 +1,4 @@
-// Growth against a mark, in every frame in which the cursor moves.
+// Growth relative to a mark, in every frame in which the cursor moves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapAt } from "../src/data/heap";

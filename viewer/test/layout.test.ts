@@ -1,5 +1,5 @@
-// What is shown first and what gets a word: the rules of the first window, of the lanes and of the
-// signs above the chart, against made-up models.
+// The initial view and its labels: the rules of the first window, of the lanes and of the signs
+// above the chart, on made-up models.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { activeWindow } from "../src/data/firstwindow";
@@ -70,7 +70,7 @@ const levels = (of: number, ...changes: [from: number, bytes: number][]): number
     );
 
 test("the first window begins where a tenth of the peak is reserved", () => {
-    // 5 % from the beginning, 11 % at 80 % of the time, all at 90 %.
+    // 5 % from the beginning, 11 % from 80 % of the time on, all from 90 % on.
     const [from, to] = activeWindow(
         made({ reserved: levels(100, [0, 5], [80, 11], [90, 100]), lastStart: 1000 }),
     );
@@ -117,7 +117,8 @@ const step = (lane: number, start: number, end: number, name = 0): Range => ({
 });
 
 test("adjacent thin ranges become one band with their number, wide ones keep a box", () => {
-    // One pixel a tick: ten of 2 px in a row, one of 50, two thin ones far apart, one thin one.
+    // One pixel per tick: ten ranges of 2 px in a row, one of 50 px, two thin ones far apart, one
+    // thin one.
     const thin = Array.from({ length: 10 }, (_, i) => step(0, 100 + 2 * i, 102 + 2 * i, i));
     const model = made({
         lanes: ["NVTX", "steps"],
@@ -238,8 +239,8 @@ test("labels never overlap, and the more important of two stays", () => {
             [495, false],
         ].map(([x, oom]) => ({ x: x as number, oom: oom as boolean })),
     );
-    // The second stands between two others with room for one word: it is right of it, the others go
-    // elsewhere.
+    // The second label has two neighbours and room for one word: it is placed at its right, the
+    // others elsewhere.
     const places = placeWords(groups, [25, 25, 25, 25], 64, 500);
     assert.deepEqual(places, [66, null, 189, 461]);
     assert.deepEqual(placeWords(groups, [25, 20, 25, 25], 64, 500), [66, 149, 189, 461]);

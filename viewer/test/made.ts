@@ -1,5 +1,5 @@
-// A made-up device for tests: blocks that begin and end at random, side by side in units that are
-// reserved and given back, so that no two share an address at one time.
+// A made-up device for tests: blocks begin and end at random, side by side in units that are
+// reserved and released, so that no two blocks share an address at one time.
 import type { DeviceHeader } from "../src/data/header";
 import { LiveIndex } from "../src/data/liveindex";
 import { type DeviceModel, never } from "../src/data/model";
@@ -26,8 +26,7 @@ export const slotBytes = 4096;
 const slotsInUnit = 64;
 
 /**
- * Each slot of an address range has one block after the other; a unit is as long there as its
- * blocks.
+ * Each slot of an address range has one block after the other. A unit exists as long as its blocks.
  */
 export function madeDevice({
     blocks: count,
@@ -115,7 +114,7 @@ export function madeDevice({
     } as unknown as DeviceModel;
 }
 
-/** The same numbers; `reads` counts how often one of them is looked at. */
+/** The same numbers. `reads` counts how often one of them is read. */
 export function counted<Column extends Uint32Array | Float64Array>(
     column: Column,
     reads: { count: number },

@@ -1,4 +1,4 @@
-// Which phase is open at a time: one answer, whoever asks.
+// The phase that is open at a time: every part of the page must get the same answer.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Kinds, kindsOf } from "../src/data/kinds";
@@ -66,7 +66,7 @@ test("the phase at a time is the innermost open one, as by brute force", () => {
 
 test("a hundred thousand phases are scanned once, not for every query", () => {
     const phases = made(100_000, 1, 4_000_000, 3);
-    phases.end.fill(1); // all over: a search backwards would go to the first
+    phases.end.fill(1); // spread over the whole run: a search backwards would reach the first one
     let reads = 0;
     phases.end = new Proxy(phases.end, {
         get(target, key): unknown {

@@ -1,4 +1,4 @@
-// The processes of a job: their names, their places in the strip, what is said of them.
+// The processes of a job: their names, their places in the strip, and their descriptions.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Header, Rank } from "../src/data/header";

@@ -1,10 +1,11 @@
-// The exact events of a window, in slices: of the window and the device that were asked for last.
+// The exact events of a window, computed in slices: only for the window and the device requested
+// last.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { RestSweep } from "../src/ui/restsweep";
 import { madeDevice } from "./made";
 
-// Node's own mock timers are asked for differently in each of its releases.
+// Node's own mock timers have a different interface in each release.
 const { setTimeout, clearTimeout } = globalThis;
 const waiting = new Map<number, () => void>();
 let given = 0;
@@ -20,7 +21,7 @@ afterEach(() => Object.assign(globalThis, { setTimeout, clearTimeout }));
 
 function finish(): void {
     for (const [id, call] of waiting) {
-        // those that come in meanwhile are met as well
+        // timers added meanwhile are run as well
         waiting.delete(id);
         call();
     }
@@ -48,13 +49,13 @@ test("a sweep begun for another device is not drawn, even for an equal window", 
     assert.equal(sweeps.of(other, 0, one.lastTick, 10), null);
     finish();
     assert.deepEqual(seen, [2000]);
-    // Dropped while a device is on its way: nothing comes of it, and nothing of it is kept.
+    // Dropped while another device loads: it is neither drawn nor kept.
     assert.equal(sweeps.of(one, 0, one.lastTick, 10), null);
     sweeps.drop();
     finish();
     assert.deepEqual(seen, [2000]);
     assert.equal(sweeps.sweep, null);
-    // The blocks of the same device came in: what was swept without them is no more.
+    // The blocks of the same device have arrived: the sweep made without them is dropped.
     sweeps.of(one, 0, one.lastTick, 5000);
     assert.equal(sweeps.of({ ...one }, 0, one.lastTick, 10), null);
 });

@@ -1,4 +1,4 @@
-// What the C++ writer wrote, read back: FRAGTRACE_PAGES holds the pages of make_page.
+// Reads pages written by the C++ writer: FRAGTRACE_PAGES holds the pages of make_page.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ async function readAll(name: string): Promise<{ header: Header; models: DeviceMo
 
 const read = async (name: string): Promise<DeviceModel> => (await readAll(name)).models[0];
 
-// The heap from nothing but the columns.
+// The heap computed only from the columns.
 function bruteForce(model: DeviceModel, tick: number) {
     const { blocks, units } = model;
     const sums = { requested: 0, allocated: 0, pending: 0, reserved: 0, held: 0, releasable: 0 };
@@ -157,7 +157,7 @@ test("at every moment the page equals the recorded state to the byte", async () 
 });
 
 test("a private pool keeps its segments while it has users", async () => {
-    // Used up to 3.5 s, and again from 6.5 s on; one empty segment of 20 MiB.
+    // The pool is used until 3.5 s, and again from 6.5 s on. It has one empty segment of 20 MiB.
     const model = (await readAll("two.html")).models[1];
     const kept = (seconds: number): number =>
         keptByPools(heapAt(model, (seconds * 1e9) / model.head.tick_ns));
@@ -187,7 +187,8 @@ test("the bins of the writer equal the page's own sweep", async () => {
         ] as const) {
             for (let i = 0; i < model.bins.count; ++i) {
                 const difference = Math.abs(sweep.bins[part][i] - model.bins[part][i]);
-                // Means are cut to whole bytes; the last bin ends at a whole tick in one of them.
+                // Means are cut to whole bytes, and in one of the two the last bin ends at a whole
+                // tick.
                 assert.ok(
                     difference <= 2 + model.bins[part][i] * 1e-6,
                     `${name} ${part} bin ${i}: ${sweep.bins[part][i]} and ${model.bins[part][i]}`,

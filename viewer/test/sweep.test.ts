@@ -1,4 +1,5 @@
-// The sweep over a window: what it says at its edges, and how little it does between two pauses.
+// The sweep over a window: its results at the window's edges, and the limited work between two
+// pauses.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapAt } from "../src/data/heap";
@@ -22,7 +23,7 @@ test("the sweep equals the heap at every time of its window", () => {
         [3900, 4000],
         [0, 1],
     ]) {
-        // A bin for each tick: what holds throughout it is the heap at it.
+        // One bin per tick: the state during the bin is the heap at that tick.
         const bins = Math.ceil(to - from);
         const sweep = sweepWindow(device, from, from + bins, bins, Infinity)!;
         for (let i = 0; i < bins; i += Math.ceil(bins / 90)) {
@@ -98,7 +99,7 @@ test("the peak is the middle of the first bin with the most reserved memory", ()
 test("the work between two pauses of a sweep is limited for any number of blocks", () => {
     const device = madeDevice({ blocks: 160_000, slots: 40_000, lastTick: 3_000_000 });
     const { blocks } = device;
-    // Half of them live to the end, so that much lives through the window.
+    // Half of the blocks live to the end, so that many live throughout the window.
     for (let row = 0; row < blocks.count; row += 2) blocks.freed[row] = blocks.end[row] = never;
     const reads = { count: 0 };
     for (const name of ["start", "freed", "end", "unit"] as const) {

@@ -1,4 +1,4 @@
-// What runs when a part of the page's state changes.
+// The rows that run when a part of the page's state changes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Part } from "../src/state/store";

@@ -1,4 +1,4 @@
-// What the panels compute, each against the simplest thing that can be said to be right.
+// The computations of the panels, each compared with the simplest correct implementation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { foldStacks } from "../src/data/fold";
@@ -174,7 +174,7 @@ test("live, churn and growth by stack equal the sums over every block", () => {
         const more = (after.get(stack) ?? 0) - (before.get(stack) ?? 0);
         assert.equal((growth.sums.get(stack) ?? 0) - (growth.shrunk.get(stack) ?? 0), more);
     }
-    // Whichever of the two comes first; without a mark the window's left edge counts.
+    // The earlier of the two counts. Without a mark it is the window's left edge.
     assert.deepEqual(
         stackSums(device, heap, "growth", { ...times, mark: 7000, cursor: 3000 }).sums,
         growth.sums,
@@ -185,8 +185,9 @@ test("live, churn and growth by stack equal the sums over every block", () => {
     );
 });
 
-// Native segments and pages of expandable ones side by side on the axis, filled with blocks that do
-// not overlap; some reach over several units, some units are empty, one of those its pool keeps.
+// Native segments and pages of expandable ones, adjacent on the axis and filled with blocks that do
+// not overlap. Some blocks span several units, some units are empty, and the pool of one empty unit
+// keeps it.
 function randomHeap(seed: number): DeviceModel {
     const random = randomNumbers(seed);
     const unitSize = Array.from({ length: 24 }, () => (1 + random(40)) * 4096);
@@ -385,7 +386,7 @@ test("every block has a kind, and large kinds have a name", () => {
     for (const row of rows) {
         assert.equal(ages.names[ages.of[row]] === "never freed", blocks.freed[row] === never);
     }
-    const last = count - 1; // freed, and still waiting for another stream when the trace ends
+    const last = count - 1; // freed, but still waiting for another stream at the end of the trace
     const waiting = {
         ...device,
         blocks: { ...blocks, freed: blocks.freed.slice(), end: blocks.end.slice() },
@@ -416,7 +417,7 @@ test("every block has a kind, and large kinds have a name", () => {
 });
 
 test("kinds are ranked by bytes times time, hidden ones are counted", () => {
-    // Each stack a line of its own: eight of ten have a name.
+    // Each stack is a separate line: eight of ten have a name.
     const many: StackTables = {
         strings: [
             "",
