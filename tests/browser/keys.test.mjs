@@ -107,7 +107,7 @@ test("the status is announced when the cursor rests, not in every frame", () =>
         assert.ok(box.width <= 1 && box.height <= 1, "it is not seen");
     }));
 
-test("a screen reader is told which row is chosen", async () => {
+test("a screen reader announces the selected row", async () => {
     for (const [path, list] of [
         [board, "#culprits-list"],
         [run, "#whatif-list"],

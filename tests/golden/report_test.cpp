@@ -137,7 +137,7 @@ TEST_CASE("the reports of two small runs equal the approved files") {
     check_against(name + ".json", report_json(**analysis));
 }
 
-TEST_CASE("for a trace too long for `offline` the report has a line instead of its row") {
+TEST_CASE("a trace too long for `offline` gets a line instead of its row") {
     TemporaryFolder folder;
     const std::string path = folder.file("made-up.4711.ftrace");
     waste().save(path);

@@ -352,7 +352,7 @@ TEST_CASE("a report without what-if replays does not claim that settings were tr
     CHECK(told.page.devices[0].cards.back().change == remedy);
 }
 
-TEST_CASE("a run with a retry opens as a near miss, its card names the released bytes") {
+TEST_CASE("a run with a retry opens as a near miss with the released bytes") {
     const Told told(retry());
     const std::vector<PageCard>& cards = told.page.devices[0].cards;
     REQUIRE(cards.size() == 2);

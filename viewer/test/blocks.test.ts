@@ -38,7 +38,7 @@ test("a block ends after its lifetime, then waits for streams, or never ends", (
     assert.equal(alike, ends);
 });
 
-test("a block lies in its unit or at its own address, an unknown request stays unknown", () => {
+test("a block lies in its unit or at its own address, unknown requests stay unknown", () => {
     const blocks = blocksOf(columns(7), Float64Array.of(1000, 2000), wide);
     assert.deepEqual([...blocks.offset], [1000, 2008, 2016, 24]);
     assert.deepEqual([...blocks.excess], [0, 7, 12, -1]);

@@ -328,7 +328,7 @@ class Unbounded(Attacks):
         self.read_by_all(path)
         self.assertIn(b"events are left out", self.bounded("dump", path).err)
 
-    def test_a_ring_whose_head_is_2_to_the_64_minus_1_is_read_within_bounds(self):
+    def test_a_ring_with_the_largest_possible_head_is_read_within_bounds(self):
         for head, tail in ((MASK, 0), (MASK, MASK - 1), (2**62 + 1, 2**62)):
             ring = self.folder / "t.ring"
             trace = self.card(ring_path=ring)

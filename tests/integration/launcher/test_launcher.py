@@ -168,7 +168,7 @@ class Launcher(real_process.RealProcessTest):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertFalse((self.folder / "started").exists())
 
-    def test_the_exit_code_is_127_for_an_unknown_command_and_126_for_an_unusable_one(self):
+    def test_exit_code_127_means_an_unknown_command_and_126_an_unusable_one(self):
         self.launch("run", "--", "no-such-program-here", expected=127)
         self.launch("run", "--", "/etc/passwd", expected=126)
 

@@ -249,7 +249,7 @@ TEST_CASE("the mapped ranges of a reservation are its segments", "[state]") {
         }
         CHECK(at_end(events).violations().count == 0);
     }
-    SECTION("a live block whose pages are unmapped is left out of all sums") {
+    SECTION("a live block with unmapped pages is left out of all sums") {
         events.unmap(kBase, 20 * kMiB, 0x10);
         events.unmap(kBase + 20 * kMiB, 20 * kMiB, 0x11);
         state = at_end(events);

@@ -128,8 +128,7 @@ TEST_CASE("the parts of reserved memory add up after every event of random runs"
     }
 }
 
-TEST_CASE("each peak has its own moment, the split is at the first peak of reserved memory",
-          "[metrics]") {
+TEST_CASE("each peak has its own moment, the split is at the reserved peak", "[metrics]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 10 * kMiB - 100, 10 * kMiB);

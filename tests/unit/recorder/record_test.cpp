@@ -65,7 +65,7 @@ __attribute__((noinline)) std::vector<bool> hook_calls(int depth, void (*innermo
 
 }  // namespace
 
-TEST_CASE("every event of every thread is in the file, in the order of its sequence numbers") {
+TEST_CASE("every event of every thread is in the file, in order") {
     const Folder folder;
     in_child(folder.path(), [] { record_from_threads(8, 8000); });
     REQUIRE(folder.traces().size() == 1);

@@ -335,7 +335,7 @@ TEST_CASE("a trace that reaches half of its limit continues in parts within the 
     }
 }
 
-TEST_CASE("if live allocations fill half of the limit, no part begins and no stack is lost") {
+TEST_CASE("no part begins if live allocations fill half of the limit") {
     constexpr uint64_t kLimit_bytes = 2u << 20;
     const Folder folder;
     const Child child = in_child(folder.path(), [&] {

@@ -218,7 +218,7 @@ TEST_CASE("without a caching pool the device allocations are the requests") {
     CHECK(script.steps[2].block == a);
 }
 
-TEST_CASE("a request that failed in the trace but not in the replay is freed at once") {
+TEST_CASE("a request that failed only in the trace is freed at once") {
     Recorder recorder;
     recorder.add(EventKind::kAllocRefused, 0, 256 * kMiB, 2, kFlagFromAllocator);
     recorder.add(EventKind::kBlockOutOfMemory, 0, 256 * kMiB, 0);

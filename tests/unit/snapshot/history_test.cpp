@@ -114,8 +114,7 @@ TEST_CASE("a block from before the history without a recorded request has an unk
     CHECK(events_of(*analysis, EventKind::kBlockAlloc).at(0).size_bytes == kUnknown64);
 }
 
-TEST_CASE("a block keeps up to 1 MiB unsplit in a large segment, nothing in a small one",
-          "[history]") {
+TEST_CASE("a block keeps up to 1 MiB unsplit in large segments only", "[history]") {
     // Segments whose last block was freed before the segment was.
     for (const std::uint64_t segment : {2 * kMiB, 20 * kMiB}) {
         CAPTURE(segment);

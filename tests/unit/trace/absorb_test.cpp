@@ -126,7 +126,7 @@ TEST_CASE("a trace says how many events it absorbed from its ring", "[absorb]") 
     CHECK(killed.read().fact("ring.absorbed") == "40");
 }
 
-TEST_CASE("a process runs if its id and start match the trace and it is no zombie", "[absorb]") {
+TEST_CASE("a process is running if id and start match and it is no zombie", "[absorb]") {
     TraceHeader header = {};
     header.pid = static_cast<std::uint32_t>(getpid());
     header.process_start_ticks = start_ticks(getpid());

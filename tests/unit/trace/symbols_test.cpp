@@ -148,7 +148,7 @@ TEST_CASE("lines are found without .debug_aranges, as in files written by clang"
     CHECK(frames[0].line == 12);
 }
 
-TEST_CASE("a call at the end of a function belongs to it, not to the next function", "[symbols]") {
+TEST_CASE("a call at the end of a function does not belong to the next", "[symbols]") {
     Stacks stacks;
     stacks.timeline.modules.push_back(own_module());
     const auto address = reinterpret_cast<std::uint64_t>(symbols_test::fragtrace_behind_the_call);

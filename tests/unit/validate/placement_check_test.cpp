@@ -110,7 +110,7 @@ TEST_CASE("sums, capacity and address map are compared with the pool's") {
         it.serve({1, kMiB + 1, 0, 0});
         CHECK(it.check.violation() == "1048577 bytes are reserved, of 1048576 that there are");
     }
-    SECTION("a request that the check was not told of") {
+    SECTION("a request that the check did not see") {
         Checked it("none");
         it.ask({1, 1000, 0, 0});
         it.serve({2, 1000, 0, 0});

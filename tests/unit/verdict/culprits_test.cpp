@@ -151,8 +151,7 @@ std::size_t count_live(const HeapSnapshot& heap) {
 
 }  // namespace
 
-TEST_CASE(
-    "the cheapest set of windows, covers and pages and its number of equals match brute force") {
+TEST_CASE("the cheapest set and the number of equally cheap ones match brute force") {
     std::mt19937 random(20260101);
     std::array<int, 4> kinds = {};
     int several = 0;
@@ -402,7 +401,7 @@ TEST_CASE("the room without a line is the free memory once its blocks are freed"
     }
 }
 
-TEST_CASE("a line that blocks much memory is not enough if too little is free without it") {
+TEST_CASE("removing a line that blocks much memory may still free too little") {
     // One segment of 40: line 0 has 1 block in the middle of 38 free units. Four segments of 20,
     // each filled by line 1, which has no hole.
     HeapSnapshot heap;

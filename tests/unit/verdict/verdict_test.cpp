@@ -41,7 +41,7 @@ Verdict verdict_of_failure(Pool& pool,
 
 }  // namespace
 
-TEST_CASE("stitchable: 256 MiB are requested after every other of 188 blocks of 9 MiB was freed") {
+TEST_CASE("stitchable: 256 MiB requested after every other of 188 blocks was freed") {
     const auto pool = pytorch(1894 * kMiB);
     for (BlockId i = 0; i < 188; ++i) {
         REQUIRE(allocate(*pool, i, 9 * kMiB) != Outcome::kOutOfMemory);

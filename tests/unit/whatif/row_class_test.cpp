@@ -16,7 +16,7 @@ TEST_CASE("a bound names its kind: at least, at most or exact until a failure") 
           "exact until its out-of-memory at event 12");
 }
 
-TEST_CASE("no row is exact if the recorded run is not replayed exactly") {
+TEST_CASE("a row is an estimate if the recorded run is not replayed exactly, for every remedy") {
     for (const Remedy remedy : {Remedy::kSettings, Remedy::kEmptyCache, Remedy::kCachingOff}) {
         for (const bool fails : {false, true}) {
             WhatIfRow row;
