@@ -1,4 +1,4 @@
-# The table: the subject of the test, the program, options of test_client.py, arguments.
+# The table: the test's sentence, its program, options of test_client.py, arguments.
 client_program(errno errno.c)
 client_program(signals signals.c)
 client_program(threads threads.c)
@@ -131,8 +131,7 @@ client("a program built with the thread sanitizer" with_thread_sanitizer --first
 client("the address sanitizer's runtime behind the recorder" with_address_sanitizer
        --then libasan.so.8 --set ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0)
 
-# Restrictions that a program takes on before its first call or after some calls. If the trace's
-# file can be made, no event is lost.
+# Limits set before the first call, or after some calls. If a file can be written, nothing is lost.
 foreach(limit no-address-space closed-streams closed-descriptors another-user another-folder
         umask-and-locale)
     client("a program under limits, ${limit}" restricted -- ${limit})

@@ -32,7 +32,7 @@ Outcome = collections.namedtuple("Outcome", "code stdout stderr files logged")
 
 
 class Skip(Exception):
-    """Why this cannot be tested here."""
+    """The reason why this cannot be tested here."""
 
 
 def parse_arguments():
@@ -79,7 +79,7 @@ def parse_arguments():
     end = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:end])
     options.arguments = words[end + 1 :]
-    options.command = None  # others than a client program
+    options.command = None  # commands other than a client program
     return options
 
 
@@ -139,7 +139,7 @@ def run(options, folder, recorded):
     (folder / "notes").write_bytes(b"")
     command = options.command or [f"{PROGRAMS}/{options.program}", *options.arguments]
     if options.within:
-        # The script runs without the preload; the program gets it at last.
+        # The script runs without the preload, and passes it to the program at the end.
         env = environment(options, folder, recorded)
         preload = env.pop("LD_PRELOAD")
         script = pathlib.Path(__file__).parent / "programs" / "within.sh"
@@ -169,7 +169,7 @@ def analyze(*arguments):
 
 
 def read_trace(trace, events, losses):
-    """Adds the trace's allocations and frees, and what was lost; gives the way that it ended."""
+    """Adds the trace's allocations, frees and losses. Returns how the process ended."""
     for line in analyze("dump", trace, "--no-stacks").splitlines():
         found = re.search(r" (device_alloc|device_free) address=0x([0-9a-f]+)(?: bytes=(\d+))?", line)
         if found:

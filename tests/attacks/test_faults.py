@@ -21,7 +21,7 @@ import tempfile
 
 import test_client
 
-# What a function may fail with; the first alone without --all.
+# The errors with which a function may fail. Without --all only the first one is used.
 ERRORS = {
     "open": [errno.EMFILE, errno.EACCES, errno.ENOSPC, errno.EINTR],
     "mmap": [errno.ENOMEM],
@@ -49,7 +49,7 @@ ERRORS = {
     "getrandom": [errno.ENOSYS],
     "process_vm_readv": [errno.EPERM],
 }
-# Calls of a site that fail: from, up to.
+# The failing calls of a site: from, up to.
 ALL_CALLS, FIRST_CALL, LATER_CALLS = (0, None), (0, 1), (1, None)
 
 # Name: program, arguments, the recorder's settings.
@@ -61,7 +61,7 @@ SCENARIOS = {
     "fork": ("processes", ["fork"], {}),
     "python": ("python", [], {}),
 }
-# Logs its calls as programs/client.h does.
+# Logs its calls like programs/client.h.
 PYTHON = """
 import ctypes, mmap, os, struct
 log = mmap.mmap(os.open(os.environ["CLIENT_LOG"], os.O_RDWR), 0)
@@ -85,7 +85,7 @@ Fault = collections.namedtuple("Fault", "function site how calls")
 
 
 def run(name, folder, recorded, settings):
-    """A scenario in a folder: exit code, outputs, files and the log."""
+    """Runs a scenario in a folder. Returns exit code, outputs, files and the log."""
     program, arguments, recorder = SCENARIOS[name]
     options = argparse.Namespace(
         program=program,
@@ -105,7 +105,7 @@ def run(name, folder, recorded, settings):
 
 
 def check(plain, failed, folder):
-    """What is wrong with a run in which a call failed; "" where nothing is."""
+    """The error in a run in which a call failed, or ""."""
     said = [line for line in failed.stderr.splitlines() if line.startswith(b"fragtrace: ")]
     stderr = b"".join(line for line in failed.stderr.splitlines(True) if not line.startswith(b"fragtrace: "))
     if failed.code != plain.code:
@@ -120,10 +120,11 @@ def check(plain, failed, folder):
 
 
 def check_traces(failed, folder, said):
-    """Parts tell again what is held, and the oldest ones go: of them only what is there is checked."""
+    """Checks the traces. Parts list the live memory again, and the oldest ones are removed, so only the
+    existing ones are checked."""
     found = sorted((folder / "traces").glob("*.ftrace"))
     for process, calls in failed.logged.items():
-        # A program's name may have dots and numbers of its own: python3.11.
+        # A program's name may contain dots and numbers: python3.11.
         name = re.compile(rf"\.{process}(\.\d+)?(\.part\d+)?\.ftrace$")
         traces = [trace for trace in found if name.search(trace.name)]
         events, losses = collections.Counter(), collections.Counter()
@@ -140,7 +141,7 @@ def check_traces(failed, folder, said):
 
 
 def sites_of(name, holder):
-    """The sites that a scenario meets, and what it does without the recorder."""
+    """The call sites of a scenario, and its results without the recorder."""
     folder = pathlib.Path(holder, name)
     folder.mkdir()
     plain = run(name, folder, recorded=False, settings={})
@@ -172,7 +173,7 @@ def try_fault(name, plain, fault):
 def faults_at(function, site, every):
     errors = ERRORS.get(function, [errno.EIO])
     for how in errors if every else errors[:1]:
-        if how == errno.EINTR:  # tried again, for as long as it takes
+        if how == errno.EINTR:  # retried as often as necessary
             yield Fault(function, site, how, FIRST_CALL)
             continue
         for calls in (ALL_CALLS, FIRST_CALL, LATER_CALLS) if every else (ALL_CALLS,):
@@ -180,7 +181,7 @@ def faults_at(function, site, every):
 
 
 def place_of(site):
-    """The source line of a site, where there is a tool that tells."""
+    """The source line of a site, if a tool can find it."""
     library = pathlib.Path(os.environ["FRAGTRACE_BUILD"], "lib", "libfragtrace.so")
     try:
         done = subprocess.run(

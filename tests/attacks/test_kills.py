@@ -41,7 +41,7 @@ def wait_for_call(folder, process):
 
 
 def kill_one(folder, settings, after_first_call, after_s):
-    """Starts the program, kills it: what it logged, in order."""
+    """Starts the program, kills it, and returns its log in order."""
     (folder / "traces").mkdir()
     with open(folder / "log", "wb") as log:
         log.truncate(test_client.LOG_HEADER.size + test_client.LOG_ENTRIES * test_client.LOG_ENTRY.size)
@@ -64,7 +64,7 @@ def kill_one(folder, settings, after_first_call, after_s):
 
 
 def read_ledger(data):
-    """(what, address, bytes) in the order of the log; the last entries may be unfinished."""
+    """(kind, address, bytes) in the order of the log. The last entries may be unfinished."""
     count = test_client.LOG_HEADER.unpack_from(data)[0]
     for i in range(min(count, test_client.LOG_ENTRIES)):
         _, kind, address, size = test_client.LOG_ENTRY.unpack_from(
@@ -75,7 +75,7 @@ def read_ledger(data):
 
 
 def check(data, folder, in_parts):
-    """The allocations and frees of the log; an AssertionError where a trace lacks one."""
+    """Compares a trace with the allocations and frees of the log. Raises AssertionError if one is missing."""
     ledger = list(read_ledger(data))
     logged = collections.Counter(ledger)
     events, losses = collections.Counter(), collections.Counter()
@@ -83,7 +83,7 @@ def check(data, folder, in_parts):
     for trace in traces:
         ended = test_client.read_trace(trace, events, losses)
         assert ended == "killed" or in_parts, f"{trace.name} ended {ended}"
-    # A thread that was killed between its number and its event.
+    # A thread that was killed after it took its number and before it wrote its event.
     unfinished = losses.pop("unfinished_in_ring", 0)
     assert not losses and unfinished <= THREADS, f"lost {dict(losses)}, {unfinished} unfinished"
     if in_parts:
@@ -111,7 +111,7 @@ def main():
     calls, wrong, before_first_call = 0, 0, 0
     for number in range(kills):
         settings = SETTINGS[number % len(SETTINGS)]
-        # One in four anywhere in the start.
+        # One in four kills comes anywhere during the start.
         after_first_call = number % 4 != 0
         after_s = chance.uniform(0, LONGEST_S)
         with tempfile.TemporaryDirectory(prefix="fragtrace-kills-") as holder:

@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 
 def look(pid, traces):
-    """Memory and files, now; None when the process has ended."""
+    """The current memory and files. None if the process has ended."""
     try:
         status = dict(
             line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -45,7 +45,7 @@ def size_of(folder):
         try:
             total += path.stat().st_size
         except FileNotFoundError:
-            pass  # an old part that has just gone
+            pass  # an old part that was just removed
     return total
 
 

@@ -46,7 +46,7 @@ def record(build, python, folder):
 
 
 def bench(build, trace, pattern):
-    """The named benchmarks' results, and the most memory that the process had."""
+    """The results of the named benchmarks, and the peak memory of the process."""
     done = subprocess.Popen(
         [build / "bin/replay_bench", f"--benchmark_filter={pattern}", "--benchmark_format=json"],
         env={**os.environ, "FRAGTRACE_BENCH_TRACE": str(trace)},
@@ -66,7 +66,7 @@ def bench(build, trace, pattern):
 
 
 def torch_allocator(build, python, trace, folder):
-    """Nanoseconds a request of PyTorch's own allocator; None where it cannot be compiled."""
+    """Nanoseconds per request of PyTorch's own allocator. None if it cannot be compiled."""
     packages = subprocess.run(
         [python, "-c", "import torch, os; print(os.path.dirname(torch.__file__))"],
         check=True,
@@ -119,7 +119,7 @@ def torch_allocator(build, python, trace, folder):
 
 
 def summarize(build, trace):
-    """Does the summary work with SUMMARY_MIB of address space?"""
+    """Whether the summary works with SUMMARY_MIB of address space."""
     limit = SUMMARY_MIB << 20
     done = subprocess.run(
         [build / "bin/fraganalyze", "summarize", "--no-stacks", trace],
@@ -132,7 +132,7 @@ def summarize(build, trace):
 
 
 def arguments(description):
-    """A parser with the options of every benchmark of a long trace."""
+    """A parser with the options of every benchmark that reads a long trace."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--trace", type=pathlib.Path)
@@ -143,7 +143,7 @@ def arguments(description):
 
 
 def trace_of(args, folder):
-    """The trace that was named, or one that is recorded now."""
+    """The named trace, or one that is recorded now."""
     if args.trace is None and not args.python.exists():
         print(
             f"{pathlib.Path(sys.argv[0]).name}: {args.python} is not there (--python), and no "
@@ -170,10 +170,10 @@ def main():
         trace = trace_of(args, folder)
         reads, replays, torch, memory = [], [], [], 0
         for _ in range(args.repeats):
-            # Reading comes after the replay, in memory that the process has had before: on a
-            # virtual machine the first touch of it may take as long as the reading.
+            # Reading runs after the replay, in memory that the process has already touched. On a virtual
+            # machine the first touch of memory may take as long as the reading.
             results, _ = bench(build, trace, "read_events|default_settings")
-            _, memory = bench(build, trace, "default_settings")  # of one reading, one replay
+            _, memory = bench(build, trace, "default_settings")  # for one reading and one replay
             events = results["read_events"]["items_per_second"] * results["read_events"]["real_time"] / 1e3
             reads.append(results["read_events"]["items_per_second"] / 1e6)
             replays.append(1e3 / results["replay_pytorch/default_settings"]["items_per_second"] * 1e6)

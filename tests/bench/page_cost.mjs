@@ -28,7 +28,7 @@ async function opened() {
     return { context, page };
 }
 
-// PyTorch's page asks a CDN for its script, which asks another for d3: both come from `folder`.
+// PyTorch's page loads its script from a CDN, and that script loads d3. Both come from `folder`.
 async function serve(page) {
     await page.route(/^https:/, (route) => {
         const name = new URL(route.request().url()).pathname;
@@ -45,7 +45,7 @@ async function serve(page) {
     });
 }
 
-// The moment after the frame that shows what `shown` waits for.
+// The time after the frame that shows the element `shown`.
 const painted = () =>
     new Promise((done) =>
         requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0)),
@@ -59,7 +59,7 @@ async function heap(page) {
     return (usage.usedSize + (usage.backingStorageSize ?? 0)) / 1e6;
 }
 
-// Calls `move` with the number of the frame in each frame; the first frames are left out.
+// Calls `move` with the frame's number in each frame. The first frames are left out.
 const frames = (page, move, argument, count = 60) =>
     page.evaluate(
         ([text, argument, count]) =>
@@ -83,8 +83,8 @@ const frames = (page, move, argument, count = 60) =>
         [move.toString(), argument, count],
     );
 
-// Median and 95th of the frames, and processor time of the page's main thread a frame: that tells
-// more than the clock where other programs run, too.
+// Median and 95th percentile of the frames, and processor time of the page's main thread per frame.
+// Processor time says more than the clock if other programs run, too.
 const shares = (measured) =>
     Object.fromEntries(
         Object.entries(measured).map(([name, { times, processor }]) => [
@@ -126,7 +126,7 @@ async function measurePage() {
     };
     const scrubbing = () => moved(["ArrowLeft", "ArrowRight"]);
     const scrub = await scrubbing();
-    // The same with what costs more: each in turn, and taken back.
+    // The same with options that cost more: each is switched on and off again in turn.
     const cursor = { plain: scrub };
     const type = async (text) => {
         await page.fill("#search", text);
@@ -170,7 +170,7 @@ async function measurePage() {
     moving["pan over 1/100"] = await moved(["a", "d"]);
     await closer(4);
     moving["pan over 1/800"] = await moved(["a", "d"]);
-    // Apart from the others, whose limits are older than these.
+    // Kept separate from the others, whose limits are older than these.
     const more = {};
     await page.keyboard.press("0");
     for (let i = 0; i < 5; ++i) await page.keyboard.press("w");
@@ -198,7 +198,8 @@ async function measurePage() {
     };
 }
 
-// Its first picture are the polygons of the blocks; it moves by d3's zoom, which listens to wheels.
+// The first picture consists of the blocks' polygons. It moves by d3's zoom, which listens to wheel
+// events.
 async function measureViz() {
     const paint = [];
     let last;

@@ -26,7 +26,7 @@ MOVING = "move_median_ms"
 
 
 def record(build, folder, words):
-    """Runs a program on the virtual GPU; its trace."""
+    """Runs a program on the virtual GPU and returns its trace."""
     folder.mkdir()
     subprocess.run(
         [
@@ -47,7 +47,7 @@ def record(build, folder, words):
 
 
 def write_page(build, trace, page):
-    """Seconds by the clock, and of processor time."""
+    """Seconds of wall-clock time and of processor time."""
 
     def spent():
         times = os.times()
@@ -79,7 +79,7 @@ def write_viewer(python, snapshot, viewer):
 
 
 def browse(*words):
-    """The figures of page_cost.mjs, or why there are none."""
+    """The figures of page_cost.mjs, or the reason why there are none."""
     done = subprocess.run(
         ["node", ROOT / "tests/bench/page_cost.mjs", *map(str, words)],
         capture_output=True,
@@ -143,7 +143,7 @@ def main():
         folder = pathlib.Path(name)
 
         def pair(blocks):
-            """A training of so many blocks, as both recorders saw it."""
+            """A training with so many blocks, recorded by both recorders."""
             snapshot = folder / f"{blocks}.pickle"
             return record(
                 build,
@@ -161,7 +161,7 @@ def main():
             return seen | {"write_s": clock, "write_processor_s": processor}
 
         def compare(seen, snapshot):
-            """Whether PyTorch's viewer opens the snapshot; figures of ours as shares of its."""
+            """Whether PyTorch's viewer opens the snapshot, and our figures relative to its figures."""
             viewer = folder / "viewer.html"
             write_viewer(python, snapshot, viewer)
             theirs, reason = browse("viz", viewer, args.memory_viz, 1)

@@ -1,5 +1,6 @@
-// Lifetimes per second: planned placement of made-up training, by size, and of one problem given as
-// FRAGTRACE_BENCH_PROBLEM (CSV). The label says how far above the load the plan ends, and by what.
+// Lifetimes per second of planned placement: made-up training of several sizes, and the problem in
+// FRAGTRACE_BENCH_PROBLEM (CSV), if it is set. The label says how far the plan is above the load,
+// and which method made it.
 #include "analyzer/plan/csv.h"
 #include "analyzer/plan/planner.h"
 
@@ -15,8 +16,8 @@ using namespace fragtrace::analyzer;
 
 namespace {
 
-// A long-lived set, and iterations of changing length: activations live to the way back, which
-// needs buffers of its own, and workspaces come and go.
+// A long-lived set, and iterations of changing length. Activations live until the backward pass,
+// which needs its own buffers, and workspaces are allocated and freed.
 std::vector<Lifetime> training(std::size_t count) {
     std::vector<Lifetime> lifetimes;
     std::mt19937_64 random(1);

@@ -34,7 +34,7 @@ namespace {
 
 constexpr int kDepth = 10;
 bool g_record = false;
-std::vector<uint32_t>* g_latencies = nullptr;  // ns; only with one thread
+std::vector<uint32_t>* g_latencies = nullptr;  // in ns, only with one thread
 
 void allocated(void* memory) {
     EventRecord event{};
@@ -72,7 +72,8 @@ __attribute__((noinline)) void pair() {
     }
 }
 
-// Two functions, so that consecutive stacks differ from some depth on, as those of a program do.
+// Two functions, so that consecutive stacks differ from some depth on, like those of a real
+// program.
 void left(int depth, uint32_t path);
 
 __attribute__((noinline)) void right(int depth, uint32_t path) {
@@ -93,7 +94,7 @@ __attribute__((noinline)) void left(int depth, uint32_t path) {
     asm volatile("" ::: "memory");
 }
 
-int g_work = 0;  // multiplications beside each pair
+int g_work = 0;  // multiplications between the calls of each pair
 
 void work() {
     volatile uint64_t result = 1;
@@ -126,7 +127,7 @@ struct Spent {
 
 Spent time_loop(int threads, uint64_t pairs) {
     loop(1000);
-    if (g_record) {  // until the recorder knows the processor's counter
+    if (g_record) {  // until the recorder has calibrated the processor's counter
         std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }
     std::atomic<uint64_t> processor{0};
@@ -147,10 +148,10 @@ Spent time_loop(int threads, uint64_t pairs) {
     return {preload::now_ns() - begin, processor};
 }
 
-// The median time of a burst of kBurstPairs by all threads together, from the first one's start to
-// the last one's end.
+// The median time of a burst: kBurstPairs pairs on all threads together, from the first start to
+// the last end.
 uint64_t time_bursts(int threads, int bursts) {
-    constexpr uint64_t kBurstPairs = 4000;  // half of what the drain waits for
+    constexpr uint64_t kBurstPairs = 4000;  // half of what wakes the drain
     loop(1000);
     std::atomic<int> turn{0};
     std::atomic<int> finished{0};
@@ -160,7 +161,7 @@ uint64_t time_bursts(int threads, int bursts) {
         others.emplace_back([&] {
             for (int burst = 1; burst <= bursts; ++burst) {
                 while (turn < burst) {
-                    std::this_thread::yield();  // others may need this processor
+                    std::this_thread::yield();  // other threads may need this processor
                 }
                 loop(share);
                 ++finished;
@@ -169,7 +170,7 @@ uint64_t time_bursts(int threads, int bursts) {
     }
     std::vector<uint64_t> times;
     for (int burst = 1; burst <= bursts; ++burst) {
-        if (g_record) {  // makes the drain write what the ring holds, so that it sleeps afterwards
+        if (g_record) {  // makes the drain write the ring's events, so that it sleeps afterwards
             preload::record_fact("bench.burst", std::to_string(burst).c_str());
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -121,7 +121,7 @@ def main():
         f"at {paced['events_per_s']:.0f} events a second the drain takes "
         f"{100 * paced['drain_share']:.1f} % of a core"
     )
-    # Two cores do the work of both threads and of the drain; one thread has a core for itself.
+    # Two cores do the work of both threads and of the drain. A single thread has its own core.
     event_ns = ns["recorded"] / 2
     drain_ns = 1e9 * paced["drain_share"] / paced["events_per_s"]
     most = min(2.0, 2 * event_ns / (event_ns + drain_ns))

@@ -45,7 +45,7 @@ steps(int(sys.argv[2]))
 count_instructions("off")
 """
 
-# The first that fits a function's name, of ours.
+# The first pattern that matches the name of one of our functions.
 PARTS = [
     (
         "writing the file (recorder's thread)",
@@ -72,7 +72,7 @@ CALLED = "the program's functions that hooks call"
 
 
 def instructions(args, folder, recording, stacks):
-    """Of all steps, by function and library."""
+    """Instructions of all steps, by function and library."""
     out = folder / f"{recording}.{stacks}"
     command = [args.build / "bin/fragtrace", "run", "--virtual-gpu", "80GiB", "-o", folder, "--quiet"]
     command += [] if recording else ["--no-record"]

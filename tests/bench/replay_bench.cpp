@@ -70,7 +70,8 @@ ReplayScript script_to_replay() {
     return make_script(*timeline, replayable_devices(*timeline).front());
 }
 
-// As torch_allocator_bench reads them; blocks that need another stream or pool are as others.
+// Writes the requests for torch_allocator_bench. Blocks of other streams or pools are written like
+// the others.
 void write_requests(const ReplayScript& script, const char* path) {
     std::ofstream file(path, std::ios::binary);
     std::unordered_map<BlockId, std::uint64_t> numbers;

@@ -19,7 +19,7 @@ CORES = 2
 
 
 def report(build, trace):
-    """Seconds until the first screen stood, until the report did, of the processors, and rows."""
+    """Seconds until the first screen, until the report, of processor time, and the number of rows."""
     cores = sorted(os.sched_getaffinity(0))[:CORES]
     begin = time.monotonic()
     done = subprocess.Popen(

@@ -22,10 +22,10 @@
 
 namespace {
 
-constexpr int kEvents = 500;  // of a thread in a round
+constexpr int kEvents = 500;  // per thread in a round
 constexpr int kWork = 80;     // steps of about 1 ns
 constexpr uint64_t kSlots = 65536;
-constexpr size_t kWords = 9;  // of a slot
+constexpr size_t kWords = 9;  // per slot
 
 enum class Kind { kOnlyWork, kAdd, kOwnSlots, kRing };
 
@@ -66,7 +66,7 @@ void events(Kind kind, uint64_t thread) {
     }
 }
 
-// Spins, but gives its processor away now and then.
+// Spins, but yields the processor from time to time.
 template <typename Condition>
 void wait_until(Condition condition) {
     for (int spin = 1; !condition(); ++spin) {
@@ -76,7 +76,8 @@ void wait_until(Condition condition) {
     }
 }
 
-// The index-th of the processors that the process may use: two threads on one tell nothing.
+// Binds the thread to the index-th processor that the process may use: two threads on one processor
+// show nothing.
 void stay_on(int index, const cpu_set_t& allowed) {
     for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
         if (CPU_ISSET(processor, &allowed) && index-- == 0) {

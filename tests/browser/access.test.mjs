@@ -1,5 +1,7 @@
-// Without the pictures, without a pointer, and to take along: tables, exports, keys, sizes of
-// windows. FRAGTRACE_PAGES holds pages of made-up data.
+// The page without its pictures, without a pointer, and as exported files: tables, exports, keys,
+// window sizes.
+//
+// FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -13,7 +15,7 @@ before(async () => (browser = await launch()));
 after(async () => browser.close());
 const on = (path, options, look) => visit(browser, path, options, look);
 
-test("the table of stacks adds up to the totals in the status line, whatever is measured", () =>
+test("the table of stacks adds up to the status line's totals for every measure", () =>
     on(run, {}, async (page) => {
         const total = async (id) => {
             await page.click(`#${id}-table`);
@@ -51,7 +53,7 @@ test("the table of stacks adds up to the totals in the status line, whatever is 
         assert.equal(await total("stacks"), memory.holes);
     }));
 
-test("tables behind every picture: sorted by a column, copied, saved as CSV", () =>
+test("every picture has a table that can be sorted, copied and saved as CSV", () =>
     on(run, {}, async (page, context) => {
         await context
             .grantPermissions(["clipboard-read", "clipboard-write"])
@@ -131,7 +133,7 @@ test("the SVG holds vectors and escaped text, and is well formed", () =>
         assert.equal(image.name, "fragtrace.png");
     }));
 
-test("everything can be done from the keyboard, and the help lists it", () =>
+test("every action has a key, and the help lists it", () =>
     on(run, {}, async (page) => {
         await page.keyboard.press("?");
         const help = await text(page, "dialog");
@@ -139,7 +141,7 @@ test("everything can be done from the keyboard, and the help lists it", () =>
             assert.ok(help.split(/\s+/).includes(key), key);
         }
         await page.keyboard.press("Escape");
-        // Tab reaches every control and picture that is shown.
+        // Tab reaches every control and picture that is visible.
         const wanted = await page.$$eval(
             "button, select, input, canvas[tabindex], summary, tr[tabindex]",
             (all) => all.filter((element) => element.offsetParent !== null).length,
@@ -161,7 +163,7 @@ test("everything can be done from the keyboard, and the help lists it", () =>
         }
         reached.delete(-1);
         assert.equal(reached.size, wanted);
-        // In the stacks arrows walk boxes, say which, and Enter marks.
+        // In the stacks, arrow keys move between boxes and name them, and Enter marks one.
         await page.focus("#icicle");
         const { cursor } = await hash(page);
         await page.keyboard.press("ArrowDown");
@@ -173,7 +175,7 @@ test("everything can be done from the keyboard, and the help lists it", () =>
         assert.ok(Number(marked.stack) > 0);
     }));
 
-test("wall displays and narrow windows: nothing outside, no empty pictures", async () => {
+test("on very wide and narrow windows nothing is cut off and no picture is empty", async () => {
     for (const [width, height] of [
         [1024, 768],
         [1440, 900],
@@ -185,8 +187,8 @@ test("wall displays and narrow windows: nothing outside, no empty pictures", asy
                 () => document.documentElement.scrollWidth - innerWidth,
             );
             assert.ok(over <= 0, `${over} pixels too wide at ${width}`);
-            // What does not fit is reached by scrolling and announced; the status line covers
-            // nothing.
+            // Content that does not fit can be scrolled to, and this is shown. The status line
+            // covers nothing.
             const { outside, covered, more, scrolls } = await page.evaluate(() => {
                 const main = document.getElementById("main");
                 const [top, end] = [
@@ -241,7 +243,7 @@ test("wall displays and narrow windows: nothing outside, no empty pictures", asy
     }
 });
 
-test("one time axis: chart and map have the same margins, and move as one", () =>
+test("chart and map share one time axis and move together", () =>
     on(run, {}, async (page) => {
         const places = async () => ({
             chart: await page.locator("#chart").boundingBox(),
@@ -257,7 +259,7 @@ test("one time axis: chart and map have the same margins, and move as one", () =
             const { chart, map } = await places();
             assert.deepEqual([chart.x, chart.width], [map.x, map.width], `at ${width}`);
             assert.ok(chart.y + chart.height <= map.y);
-            // The cursor is one line: in both its darkest column is the same.
+            // The cursor is one line: its darkest column is the same in both pictures.
             const lines = await page.evaluate(() =>
                 ["chart", "map"].map((id) => {
                     const over = document.querySelector(`#${id} + canvas`);
@@ -282,15 +284,15 @@ test("one time axis: chart and map have the same margins, and move as one", () =
         const { chart, map } = await places();
         await page.keyboard.press("0");
         const before = await hash(page);
-        // The same x is the same moment.
+        // The same x is the same moment in both pictures.
         await page.mouse.click(chart.x + 400, chart.y + 60);
         const { cursor } = await hash(page);
         await page.mouse.click(chart.x + 700, chart.y + 60);
         assert.notEqual((await hash(page)).cursor, cursor);
         await page.mouse.click(map.x + 400, map.y + 60);
         assert.equal((await hash(page)).cursor, cursor);
-        // The column at the right is the cursor's moment: a click there takes a block of it and
-        // leaves the cursor.
+        // The column at the right shows the cursor's moment. A click there selects one of its
+        // blocks and does not move the cursor.
         await page.mouse.click(map.x + map.width - 10, map.y + 20);
         const chosen = await hash(page);
         assert.equal(chosen.cursor, cursor);
@@ -309,7 +311,7 @@ test("one time axis: chart and map have the same margins, and move as one", () =
         }
     }));
 
-test("a row cut in half is announced, until its end is reached", () =>
+test("a row cut off by the window is announced until its end is visible", () =>
     on(run, { height: 820 }, async (page) => {
         const list = page.locator("#side");
         const state = () =>
@@ -334,7 +336,7 @@ test("a row cut in half is announced, until its end is reached", () =>
         );
     }));
 
-test("a part of the time says how to see the whole, and the whole says nothing", () =>
+test("a view of part of the time says how to see the whole run", () =>
     on(run, { width: 1024, height: 768 }, async (page) => {
         await page.keyboard.press("w");
         await settle(page);

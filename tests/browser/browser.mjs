@@ -8,7 +8,7 @@ const places = [
     "/usr/bin/google-chrome",
 ];
 
-/** Why the tests cannot run here, as a line that says what to install; null when they can. */
+/** Why the tests cannot run here, as a line that says what to install. null if they can. */
 export async function missing() {
     if (!places.some((path) => path && existsSync(path))) {
         return "Chromium is missing: apt-get install chromium (or set FRAGTRACE_CHROMIUM)";
@@ -29,7 +29,7 @@ export async function launch() {
     });
 }
 
-/** Opens a page of ours and waits until it can be used; collects what goes wrong on it. */
+/** Opens one of our pages, waits until it is usable, and collects errors. */
 export async function open(
     browser,
     path,
@@ -40,7 +40,7 @@ export async function open(
     const problems = [];
     const requests = [];
     page.on("console", (message) => {
-        // The tests read pixels back, which the page itself never does.
+        // The tests read pixels, which the page itself never does.
         if (message.text().includes("willReadFrequently")) return;
         if (["error", "warning"].includes(message.type())) problems.push(message.text());
     });

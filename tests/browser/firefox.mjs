@@ -1,4 +1,4 @@
-// A Firefox of Debian's for the tests of the page, driven by WebDriver BiDi, which it speaks
+// Debian's Firefox for the tests of the page, driven by WebDriver BiDi, which Firefox supports
 // itself.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 const places = [process.env.FRAGTRACE_FIREFOX, "/usr/bin/firefox-esr", "/usr/bin/firefox"];
 
-/** Why the tests cannot run here, as a line that says what to install; null when they can. */
+/** Why the tests cannot run here, as a line that says what to install. null if they can. */
 export async function missing() {
     if (!places.some((path) => path && existsSync(path))) {
         return "Firefox is missing: apt-get install firefox-esr (or set FRAGTRACE_FIREFOX)";
@@ -98,7 +98,7 @@ export async function launch() {
     };
 }
 
-/** Opens a file and waits until it can be used. */
+/** Opens a file and waits until the page is usable. */
 export async function open(firefox, path, { width = 1440, height = 960, hash = "" } = {}) {
     const { context } = await firefox.send("browsingContext.create", { type: "tab" });
     await firefox.send("browsingContext.setViewport", { context, viewport: { width, height } });
@@ -108,7 +108,7 @@ export async function open(firefox, path, { width = 1440, height = 960, hash = "
         url: `file://${path}${hash}`,
         wait: "complete",
     });
-    /** Runs an expression in the page; its value must be text, a number or a boolean. */
+    /** Runs an expression in the page. Its value must be a text, a number or a boolean. */
     const evaluate = async (expression) => {
         const { result, exceptionDetails } = await firefox.send("script.evaluate", {
             expression,

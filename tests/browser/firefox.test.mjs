@@ -1,5 +1,5 @@
-// The same page in Firefox: what it shows, how it is used, that it asks for nothing and complains
-// of nothing. The details are tested in Chromium.
+// The same page in Firefox: its content, its use, and that it fetches nothing and reports no error.
+// Details are tested in Chromium.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -41,7 +41,7 @@ const share = (page, selector, colour, reach = 40) =>
     return near / (canvas.width * canvas.height);
 })()`);
 
-test("Firefox: verdict, totals to the byte, pictures", () =>
+test("Firefox shows the verdict, totals to the byte, and pictures", () =>
     on("checkerboard.html", {}, async (page) => {
         const verdict = await text(page, "#verdict");
         for (const part of ["OOM", "requested", "512 MiB", "940 MiB", "fragment.py:11 keep"]) {
@@ -58,7 +58,7 @@ test("Firefox: verdict, totals to the byte, pictures", () =>
         );
     }));
 
-test("Firefox: keys, links, colours, curves, tables", () =>
+test("Firefox handles keys, links, colours, curves and tables", () =>
     on("run.html", { hash: "#stacks=live&colour=stack&whatif=1" }, async (page) => {
         assert.ok((await share(page, "#chart", [26, 127, 55], 24)) > 0.002, "the replayed curve");
         assert.match(await text(page, "#map-mode"), /coloured by stack/);
@@ -77,7 +77,7 @@ test("Firefox: keys, links, colours, curves, tables", () =>
         );
     }));
 
-test("Firefox: an expression is found, one that would run for ever is stopped", () =>
+test("Firefox finds an expression and stops one that would never end", () =>
     on("run.html", { hash: "#q=%2F%5Esamples%2F" }, async (page) => {
         const status = async (expected) => {
             for (const end = Date.now() + 20_000; ;) {
@@ -94,7 +94,7 @@ test("Firefox: an expression is found, one that would run for ever is stopped", 
         await status(/search "\/samples\/": [1-9][0-9,]* blocks/);
     }));
 
-test("Firefox: a file that was cut off says so", async () => {
+test("Firefox reports a file that was cut off", async () => {
     const folder = mkdtempSync(join(tmpdir(), "fragtrace-page-"));
     const whole = readFileSync(join(pages, "checkerboard.html"), "utf8");
     writeFileSync(

@@ -1,6 +1,8 @@
-// Whole pages against kept pictures, light and dark, a fifth of their size. Letters differ between
-// machines and versions of the browser, so parts of the page are compared by their mean colours.
-// `run.sh golden BUILD` draws the kept pictures anew: look at them before they are kept.
+// Compares whole pages with stored pictures, light and dark, at a fifth of their size.
+//
+// Fonts differ between machines and browser versions, so parts of the page are compared by their
+// mean colours. `run.sh golden BUILD` writes new stored pictures: look at them before you keep
+// them.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -16,14 +18,14 @@ const fileOf = (name, scheme) => join(folder, `${name}-${scheme}.png`);
 const [width, height] = [288, 192];
 
 const tile = 12; // pixels; 24 x 16 tiles
-const mostMean = 5; // a tile's mean difference of a channel
-const mostTiles = 8; // tiles that may differ by more: letters, and the edge of a panel
+const mostMean = 5; // largest allowed mean difference of a tile, per channel
+const mostTiles = 8; // this many tiles may differ by more: letters, and the edge of a panel
 
 let browser;
 before(async () => (browser = await launch()));
 after(async () => browser.close());
 
-/** A PNG of the page, made smaller by averaging; `hidden` is a panel that is left out. */
+/** A PNG of the page, reduced by averaging. `hidden` names a panel that is left out. */
 async function picture(name, scheme, hidden = "") {
     const { page, context, problems } = await open(browser, join(pages, `${name}.html`), {
         scheme,
@@ -118,7 +120,7 @@ async function difference(one, other) {
 }
 
 if (process.argv.includes("--write")) {
-    test("pictures are written", async () => {
+    test("new stored pictures are written", async () => {
         mkdirSync(folder, { recursive: true });
         for (const name of names) {
             for (const scheme of schemes) {
@@ -129,7 +131,7 @@ if (process.argv.includes("--write")) {
 } else {
     for (const name of names) {
         for (const scheme of schemes) {
-            test(`the page of the ${name} looks as it did, ${scheme}`, async () => {
+            test(`the page of the ${name} equals its stored picture, ${scheme}`, async () => {
                 const now = await picture(name, scheme);
                 const tiles = await difference(now, readFileSync(fileOf(name, scheme)));
                 if (tiles > mostTiles) {
@@ -143,7 +145,7 @@ if (process.argv.includes("--write")) {
         }
     }
 
-    test("the comparison tells pages, themes and a lost panel apart", async () => {
+    test("the comparison distinguishes pages, themes and a missing panel", async () => {
         const kept = readFileSync(fileOf("run", "light"));
         const others = {
             dark: readFileSync(fileOf("run", "dark")),

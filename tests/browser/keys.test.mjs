@@ -1,5 +1,6 @@
-// What reaches the page from the keyboard, and what a screen reader gets of it. FRAGTRACE_PAGES
-// holds pages of made-up data.
+// Keyboard input to the page, and the page's output to a screen reader.
+//
+// FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -14,7 +15,7 @@ before(async () => (browser = await launch()));
 after(async () => browser.close());
 const on = (path, options, look) => visit(browser, path, options, look);
 
-test("Alt and an arrow go to the event before and after, frees and cudaMallocs as well", () =>
+test("Alt and an arrow key move to the previous or next event", () =>
     on(join(pages, "two.html"), { hash: "#device=1&cursor=0" }, async (page) => {
         const stops = [];
         for (let i = 0; i < 12; ++i) {
@@ -23,8 +24,8 @@ test("Alt and an arrow go to the event before and after, frees and cudaMallocs a
             if (cursor === stops.at(-1)) break;
             stops.push(cursor);
         }
-        // In ticks of 10 ns, as synthetic.cpp has it: two segments, two blocks, the second of which
-        // is freed after 2 s and reusable after 6, and the end.
+        // Ticks of 10 ns, as in synthetic.cpp: two segments and two blocks. The second block is
+        // freed after 2 s and reusable after 6 s. Then the end.
         assert.deepEqual(stops, [
             "100",
             "200",
@@ -42,7 +43,7 @@ test("Alt and an arrow go to the event before and after, frees and cudaMallocs a
         assert.deepEqual(back, stops.slice(0, -1).reverse());
     }));
 
-test("letters typed in a select choose from it and are no shortcuts", () =>
+test("letters typed in a selector choose an entry and are no shortcuts", () =>
     on(run, {}, async (page) => {
         const before = await hash(page);
         await page.focus("#colour");
@@ -58,12 +59,12 @@ test("letters typed in a select choose from it and are no shortcuts", () =>
         assert.notEqual((await hash(page)).t0, before.t0, "elsewhere they are");
     }));
 
-test("the status is spoken when the cursor rests, not in every frame", () =>
+test("the status is announced when the cursor rests, not in every frame", () =>
     on(run, {}, async (page) => {
         const heard = () => page.locator("#spoken").textContent();
         await eventually(async () => assert.equal(await heard(), await text(page, "#status")));
-        // A clock that the test moves: how many frames a machine draws while keys are pressed
-        // differs.
+        // The test moves the clock, because the number of frames drawn while keys are pressed
+        // differs between machines.
         await page.clock.install();
         await page.clock.pauseAt(Date.now() + 60_000);
         await page.evaluate(() => {
@@ -92,7 +93,7 @@ test("the status is spoken when the cursor rests, not in every frame", () =>
         const said = await page.evaluate(() => window.spoken);
         assert.deepEqual(said, [await text(page, "#status")]);
         assert.match(said[0], /reserved/);
-        // Nothing that changes in each frame is announced.
+        // Text that changes in each frame is not announced.
         assert.equal(
             await page.evaluate(() =>
                 document
@@ -106,7 +107,7 @@ test("the status is spoken when the cursor rests, not in every frame", () =>
         assert.ok(box.width <= 1 && box.height <= 1, "it is not seen");
     }));
 
-test("a screen reader is told which row is chosen", async () => {
+test("a screen reader announces the selected row", async () => {
     for (const [path, list] of [
         [board, "#culprits-list"],
         [run, "#whatif-list"],

@@ -1,6 +1,7 @@
-// Links: what is in the address part is shown, whatever it is, also where the page is open already.
-// And the choice of a device, which can change its mind. FRAGTRACE_PAGES holds pages of made-up
-// data.
+// Links: the page shows the state in the URL fragment, also if it is already open. And quick
+// changes of the device.
+//
+// FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -16,7 +17,7 @@ before(async () => (browser = await launch()));
 after(async () => browser.close());
 const on = (path, options, look) => visit(browser, path, options, look);
 
-test("a number in a link that is no index shows the page as if it were not there", async () => {
+test("an invalid number in a link is ignored", async () => {
     let verdict;
     await on(board, {}, async (page) => (verdict = await text(page, "#verdict")));
     for (const part of [
@@ -45,8 +46,7 @@ test("a number in a link that is no index shows the page as if it were not there
     }
 });
 
-// As a person does who pastes a link into the tab: the address changes, the page is not loaded
-// again.
+// Like a person who pastes a link into the tab: the URL changes, the page is not loaded again.
 async function paste(page, link) {
     await page.evaluate((link) => {
         window.stayed = true;
@@ -56,7 +56,7 @@ async function paste(page, link) {
     assert.equal(await page.evaluate(() => window.stayed), true, "the page was not loaded again");
 }
 
-test("a link pasted where the page is open is followed, what it does not say included", () =>
+test("a link pasted into an open page sets the view and resets the rest", () =>
     on(
         run,
         { hash: "#colour=age&theme=dark&fold=1&q=model&selected=3&mark=5000000" },
@@ -78,7 +78,7 @@ test("a link pasted where the page is open is followed, what it does not say inc
         },
     ));
 
-test("a pasted link leads to another device", () =>
+test("a pasted link shows another device", () =>
     on(two, {}, async (page) => {
         await paste(page, "#device=1");
         assert.match(await text(page, "#run"), /GPU 1/);
@@ -86,7 +86,7 @@ test("a pasted link leads to another device", () =>
         assert.match(await text(page, "#status"), /in 5 segments/);
     }));
 
-test("of two devices chosen one after the other the last one is shown", () =>
+test("if two devices are chosen quickly the last one is shown", () =>
     on(two, {}, async (page) => {
         const choose = (...devices) =>
             page.evaluate((devices) => {
@@ -96,7 +96,8 @@ test("of two devices chosen one after the other the last one is shown", () =>
                     select.dispatchEvent(new Event("change"));
                 }
             }, devices);
-        // The second one's overview must be unpacked first; the first one's is there.
+        // The overview of the second device must be unpacked first, that of the first device is
+        // ready.
         await choose("1", "0");
         await settle(page);
         assert.match(await text(page, "#run"), /GPU 0/);

@@ -1,6 +1,7 @@
-// How the page opens: the overview before the blocks, blocks read by workers or without them, and
-// nothing of the file's text kept. FRAGTRACE_PAGES holds many.html, of more than one pack of
-// blocks.
+// How the page opens: the overview comes before the blocks, blocks are read with or without
+// workers, and the file's text is not kept.
+//
+// FRAGTRACE_PAGES holds many.html, which has several packs of blocks.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -38,7 +39,7 @@ async function opened({ init = "" } = {}) {
     return { ...shown, workers };
 }
 
-test("blocks are read by workers, and the same without them", async () => {
+test("blocks read by workers equal blocks read without workers", async () => {
     const beside = await opened();
     assert.ok(beside.workers > 0, "no worker was started");
     assert.ok(beside.overview < beside.ready, "the overview waited for the blocks");
@@ -64,7 +65,7 @@ test("blocks are read by workers, and the same without them", async () => {
 test("the file's text is not kept in the document", async () =>
     assert.equal((await opened()).left, 0));
 
-test("while blocks are still coming the verdict, the chart and the map are there and can be moved", async () => {
+test("while blocks load, verdict, chart and map can already be used", async () => {
     const whole = readFileSync(path);
     const cut = whole.indexOf('id="ft-0-blocks-1"');
     let finish;
@@ -104,7 +105,7 @@ test("while blocks are still coming the verdict, the chart and the map are there
     server.close();
 });
 
-test("three hundred thousand live blocks: shares in the segments, all of them counted", async () => {
+test("300,000 live blocks are drawn as shares and all are counted", async () => {
     const context = await browser.newContext({ viewport: { width: 1440, height: 960 } });
     const page = await context.newPage();
     await page.goto(`file://${join(process.env.FRAGTRACE_PAGES, "crowd.html")}#cursor=300500000`);

@@ -1,9 +1,11 @@
-// What the tests of the page share: opening it, what it must never do, and looking at it.
+// Shared by the tests of the page: opening it, things it must never do, and reading its pictures.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { open } from "./browser.mjs";
 
-/** Opens, checks that nothing went wrong and nothing was fetched, closes whatever happened. */
+/**
+ * Opens a page, checks that nothing went wrong and nothing was fetched, and closes it in any case.
+ */
 export async function visit(browser, path, options, look) {
     const { page, context, problems, requests } = await open(browser, path, options);
     try {
@@ -22,7 +24,7 @@ export async function visit(browser, path, options, look) {
 export const text = (page, selector) => page.locator(selector).innerText();
 
 /**
- * After the next frames, in which changes are drawn, and the quarter of a second until the address
+ * Waits for the next frames, in which changes are drawn, and the quarter of a second until the URL
  * is written.
  */
 export const settle = (page) =>
@@ -34,8 +36,8 @@ export const settle = (page) =>
     );
 
 /**
- * Tries a check until it holds: how long a page takes differs between machines. The last failure
- * after 20 s.
+ * Repeats a check until it passes, because the time that a page needs differs between machines.
+ * After 20 s it throws the last failure.
  */
 export async function eventually(check) {
     for (const end = Date.now() + 20_000; ;) {
@@ -48,7 +50,7 @@ export async function eventually(check) {
     }
 }
 
-/** The view, as the address has it. */
+/** The view as stored in the URL. */
 export async function hash(page) {
     await settle(page);
     return Object.fromEntries(
@@ -56,7 +58,7 @@ export async function hash(page) {
     );
 }
 
-/** A number that changes when a canvas does. */
+/** A number that changes when a canvas changes. */
 export const print = (page, selector) =>
     page.evaluate((selector) => {
         const canvas = document.querySelector(selector);
@@ -68,7 +70,7 @@ export const print = (page, selector) =>
         return sum;
     }, selector);
 
-/** The share of a canvas's pixels near a colour. */
+/** The share of a canvas's pixels that are near a colour. */
 export const share = (page, selector, [red, green, blue], reach = 24) =>
     page.evaluate(
         ([selector, red, green, blue, reach]) => {

@@ -1,6 +1,8 @@
-// make_page KIND OUTPUT: writes a page of made-up data. KIND is "checkerboard", "two" (devices),
-// "job" (of 40 processes), "crowd" (of live blocks), "shares" (of holes) or a number of blocks; or
-// of a trace, "private-pools" or "expandable": then OUTPUT.moments.json has what the record has.
+// make_page KIND OUTPUT: writes a page of made-up data.
+//
+// KIND is "checkerboard", "two" (devices), "job" (of 40 processes), "crowd" (of live blocks),
+// "shares" (of holes) or a number of blocks. "private-pools" and "expandable" are pages of a trace.
+// For them OUTPUT.moments.json has the recorded states.
 #include "analyzer/report/page/page.h"
 #include "analyzer/support/output_file.h"
 #include "recorded.h"

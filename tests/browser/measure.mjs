@@ -1,5 +1,7 @@
-// node measure.mjs PAGE.html: how long a page takes to open and to follow the hand. Medians of 5
-// loads; a frame is the time from one animation frame to the next while the window moves.
+// node measure.mjs PAGE.html: the time in which a page opens and reacts.
+//
+// Medians of 5 loads. A frame is the time from one animation frame to the next while the window
+// moves.
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { launch, open } from "./browser.mjs";

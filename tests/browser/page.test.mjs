@@ -1,4 +1,4 @@
-// The page as a person meets it, in a real browser. FRAGTRACE_PAGES holds pages of made-up data.
+// The page as a person uses it, in a real browser. FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ const share = (page, selector, colour, reach = 40) => shareNear(page, selector, 
 const orange = [242, 140, 28];
 const plum = [74, 6, 51];
 
-test("the verdict, its four bars and the blocking lines are seen at first sight", () =>
+test("the page opens with the verdict, its four bars and the blocking lines", () =>
     on(board, {}, async (page) => {
         assert.equal(await page.getAttribute("html", "data-blocks"), "188");
         const verdict = await text(page, "#verdict");
@@ -47,7 +47,7 @@ test("the verdict, its four bars and the blocking lines are seen at first sight"
         assert.match(await text(page, "#totals"), /985,613,312 B/);
     }));
 
-test("the pictures have orange holes and plum blocks of the verdict, and nothing is squashed", () =>
+test("the pictures show orange holes and plum blocking blocks without distortion", () =>
     on(board, {}, async (page) => {
         const segments = await share(page, "#segments", orange);
         assert.ok(segments > 0.15 && segments < 0.5, `orange of the segments ${segments}`);
@@ -68,14 +68,14 @@ test("the pictures have orange holes and plum blocks of the verdict, and nothing
         }
     }));
 
-test("the map says how it draws, and shows the cache", () =>
+test("the map explains its colours and shows the cache", () =>
     on(run, {}, async (page) => {
         assert.equal(await text(page, "#map-mode"), "shares of area per pixel");
         const exact = await share(page, "#map", [243, 234, 208], 30);
         assert.ok(exact > 0.02, `cached ${exact}`);
     }));
 
-test("keys move, zoom, step, search and switch", () =>
+test("keys move, zoom, step, search and switch views", () =>
     on(run, {}, async (page) => {
         await page.keyboard.press("0");
         const start = await hash(page);
@@ -111,7 +111,8 @@ test("keys move, zoom, step, search and switch", () =>
 test("a click selects a block everywhere and shows its life and stack", () =>
     on(board, {}, async (page) => {
         const box = await page.locator("#segments").boundingBox();
-        // The first segment: its left half is a hole, its right half a block that pins it.
+        // The first segment: its left half is a hole, its right half is a block that blocks the
+        // hole's release.
         const x = await page.evaluate(([r, g, b]) => {
             const canvas = document.querySelector("#segments");
             const row = canvas.getContext("2d").getImageData(0, 25, canvas.width, 1).data;
@@ -148,7 +149,7 @@ test("a click selects a block everywhere and shows its life and stack", () =>
         assert.ok(Number((await hash(page)).selected) >= 0);
     }));
 
-test("tables say what their columns mean, what ran as recorded, and rows with retries are set apart", () =>
+test("tables explain their columns and mark the recorded row and rows with retries", () =>
     on(run, {}, async (page) => {
         for (const table of ["#culprits-list", "#whatif-list"]) {
             const titles = await page.$$eval(`${table} th`, (heads) =>
@@ -189,7 +190,7 @@ test("tables say what their columns mean, what ran as recorded, and rows with re
         }
     }));
 
-test("events are counted, and a zero is no bar", () =>
+test("events are counted, and a zero has no bar", () =>
     on(join(pages, "two.html"), { hash: "#device=1" }, async (page) => {
         assert.match(await text(page, "#verdict"), /NEAR MISS.*peak, 2 of 2/s);
         const filled = await page.$$eval("#verdict .track", (tracks) =>
@@ -214,11 +215,11 @@ test("events are counted, and a zero is no bar", () =>
         assert.match(await text(page, "#verdict"), /RETRY.*event 1 of 2/s);
     }));
 
-test("a row of a blocking line marks only its blocks", () =>
+test("a click on a blocking line marks only its blocks", () =>
     on(run, {}, async (page) => {
         const rows = page.locator("#culprits tbody tr");
         const before = await share(page, "#segments", plum);
-        // In this made-up run the blocks of the first row alone are named.
+        // In this made-up run only the blocks of the first row are named.
         await rows.nth(1).click();
         await settle(page);
         assert.ok(before > 0.005);
@@ -243,7 +244,7 @@ test("a row of a blocking line marks only its blocks", () =>
         assert.equal(await share(page, "#segments", plum), before, "and all of them again");
     }));
 
-test("links show what their sender saw; broken ones show the page", async () => {
+test("a link shows the sender's view, a broken one the default view", async () => {
     await on(
         run,
         { hash: "#t0=1000000&t1=9000000&cursor=2000000&q=metrics&theme=dark&stacks=live" },
@@ -281,7 +282,7 @@ test("names from the trace are text, never markup", () =>
         assert.equal(await page.locator("dialog img").count(), 0);
     }));
 
-test("a foreign script or image in the file is refused by the page's own policy", async () => {
+test("the page's security policy blocks a foreign script or image", async () => {
     const folder = mkdtempSync(join(tmpdir(), "fragtrace-page-"));
     const path = join(folder, "foreign.html");
     const pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
@@ -298,7 +299,7 @@ test("a foreign script or image in the file is refused by the page's own policy"
         problems.some((text) => /script/.test(text) && /Content Security Policy/.test(text)),
         problems.join(),
     );
-    // The page shows no image: not even one that it holds itself is allowed.
+    // The page shows no image. Even an image inside the file is not allowed.
     assert.ok(
         problems.some((text) => /image/.test(text) && /Content Security Policy/.test(text)),
         problems.join(),
@@ -307,7 +308,7 @@ test("a foreign script or image in the file is refused by the page's own policy"
     rmSync(folder, { recursive: true });
 });
 
-test("a file that was cut off says so, wherever the cut is", async () => {
+test("a file cut off at any place says so", async () => {
     const folder = mkdtempSync(join(tmpdir(), "fragtrace-page-"));
     const whole = readFileSync(board, "utf8");
     const places = {
@@ -330,7 +331,7 @@ test("a file that was cut off says so, wherever the cut is", async () => {
     rmSync(folder, { recursive: true });
 });
 
-test("what is left out of the file is announced", () =>
+test("data left out of the file is announced", () =>
     on(join(pages, "cut-down.html"), {}, async (page) => {
         assert.equal(await page.getAttribute("html", "data-blocks"), "1000");
         assert.match(
@@ -343,7 +344,7 @@ test("what is left out of the file is announced", () =>
         );
     }));
 
-test("two devices: the selector shows the other, its pages, pools and pending blocks", () =>
+test("the selector shows the second device with its pages, pools and pending blocks", () =>
     on(join(pages, "two.html"), {}, async (page) => {
         assert.equal(await page.getAttribute("html", "data-blocks"), "190");
         await page.selectOption("#device", "1");
@@ -361,8 +362,8 @@ test("two devices: the selector shows the other, its pages, pools and pending bl
         await page.waitForFunction(() =>
             /reserved/.test(document.querySelector("#status").textContent),
         );
-        // Pages 0 and 1 hold 10 MiB of holes, page 2 15, page 3 is free, the private pool keeps its
-        // 20.
+        // Pages 0 and 1 have 10 MiB of holes, page 2 has 15 MiB, page 3 is free, and the private
+        // pool keeps its 20 MiB.
         assert.match(
             await text(page, "#status"),
             /30 MiB allocated, 5 MiB pending, 100 MiB reserved; 45 MiB in holes, 20 MiB releasable/,
@@ -397,13 +398,13 @@ test("every control has a name, and the pictures have tables", () =>
         }
     }));
 
-test("the picture can be saved", () =>
+test("the picture can be saved as a file", () =>
     on(board, {}, async (page) => {
         const [download] = await Promise.all([page.waitForEvent("download"), page.click("#png")]);
         assert.equal(download.suggestedFilename(), "fragtrace.png");
     }));
 
-test("1024 pixels are wide enough, in light and in dark", async () => {
+test("the page fits into 1024 pixels, in light and in dark", async () => {
     for (const scheme of ["light", "dark"]) {
         await on(run, { width: 1024, height: 768, scheme }, async (page) => {
             assert.equal(await page.getAttribute("html", "data-theme"), scheme);

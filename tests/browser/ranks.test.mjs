@@ -1,4 +1,4 @@
-// A page of a job: its selector, strip and table, by mouse and by keyboard. FRAGTRACE_PAGES holds
+// The page of a job: its selector, strip and table, by mouse and by keyboard. FRAGTRACE_PAGES holds
 // job.html.
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ const middle = async (page, row) => {
     return [box.x + ((row + 0.5) * box.width) / 41, box.y + box.height / 2];
 };
 
-test("the page opens with what failed, and says how many processes it has completely, as one line, and not at all", () =>
+test("the page opens with the failed process and counts the others by detail", () =>
     on({}, async (page) => {
         assert.match(await text(page, "#run"), /^fragment.py/);
         assert.match(
@@ -71,7 +71,7 @@ test("the selector shows another process with its title, notes, command line and
         assert.match(await text(page, "#verdict"), /512 MiB/);
     }));
 
-test("by keyboard: the selector skips lines, the strip is walked and opened", () =>
+test("by keyboard the selector skips lines, and the strip can be used", () =>
     on({}, async (page) => {
         await page.focus("#device");
         await page.keyboard.press("ArrowDown");
@@ -99,7 +99,7 @@ test("by keyboard: the selector skips lines, the strip is walked and opened", ()
         );
     }));
 
-test("by mouse: a bar tells what it is, and shows the process or its line", () =>
+test("by mouse a bar names its process and opens it", () =>
     on({}, async (page) => {
         await page.mouse.move(...(await middle(page, 24))); // rank 5 has two rows
         assert.match(await text(page, "#tip"), /^rank 23 · pid 4023 · GPU 7 · OOM: .*2 OOMs/);
@@ -112,7 +112,7 @@ test("by mouse: a bar tells what it is, and shows the process or its line", () =
         assert.equal(await page.locator("img, #ranks b, dialog b").count(), 0, "names are text");
     }));
 
-test("the table has every process, sorts, and saves as CSV without formulas", () =>
+test("the table has every process, can be sorted, and saves CSV without formulas", () =>
     on({}, async (page) => {
         await page.click("#ranks-table");
         assert.equal(await page.locator("dialog .datatable").count(), 2);
@@ -132,7 +132,7 @@ test("the table has every process, sorts, and saves as CSV without formulas", ()
         assert.match(await text(page, "dialog"), /<s>bad<\/s>.ftrace\s+is not a trace/);
     }));
 
-test("links keep the process; a device that is not there shows the first", async () => {
+test("a link keeps the process, an unknown device shows the first one", async () => {
     await on({ hash: "#device=2" }, async (page) => {
         assert.match(await text(page, "#run"), /^other.py/);
         assert.equal(await page.inputValue("#device"), "2");
@@ -142,7 +142,7 @@ test("links keep the process; a device that is not there shows the first", async
     );
 });
 
-test("a saved picture has the strip, and names the process", () =>
+test("a saved picture has the strip and names the process", () =>
     on({ hash: "#device=2" }, async (page) => {
         const { text: svg } = await download(page, () => page.click("#svg"));
         assert.match(svg, />Processes</);
@@ -162,7 +162,7 @@ test("the page of one process has no strip", () =>
         await settle(page);
     }));
 
-test("of two quick choices the last is shown", () =>
+test("after two quick choices the last process is shown", () =>
     on({}, async (page) => {
         await page.evaluate(() => {
             const select = document.querySelector("#device");
@@ -176,7 +176,7 @@ test("of two quick choices the last is shown", () =>
         assert.match(await text(page, "#run"), /^fragment.py · second/);
     }));
 
-test("1024 pixels are wide enough for a job, and the strip leaves the page its room", () =>
+test("a job fits into 1024 pixels, and the strip leaves enough room", () =>
     on({ width: 1024, height: 768 }, async (page) => {
         assert.ok(
             (await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0,

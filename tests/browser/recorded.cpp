@@ -33,7 +33,8 @@ PageData recorded_page(bool expandable, const std::string& moments_file) {
         state.advance();
         const std::uint64_t now_ns = timeline.events[i].time_ns;
         const auto& segments = state.segments(device);
-        // Whose a segment is shows with its first block; the page knows from the start.
+        // A segment's stream and pool are recorded with its first block. The page knows them from
+        // the start.
         const bool known = std::none_of(segments.begin(), segments.end(), [](const auto& segment) {
             return segment.stream == kNoStream;
         });

@@ -1,6 +1,8 @@
 #!/bin/sh
-# run.sh data|page|looks|firefox|measure|golden BUILD: one kind of test of the page. Where its tools are missing
-# it says how to get them, and fails if CI is set: a check that did not run must not look like one that did.
+# run.sh data|page|looks|firefox|measure|golden BUILD: runs one kind of test of the page.
+#
+# If its tools are missing it says how to get them, and fails if CI is set: a check that did not run
+# must not look like one that did.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 kind=$1
@@ -55,7 +57,7 @@ firefox)
     FRAGTRACE_PAGES=$pages exec node --test "$here/firefox.test.mjs"
     ;;
 looks | golden)
-    # golden draws the kept pictures anew: look at them before they are kept.
+    # golden writes new stored pictures: look at them before you keep them.
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
     [ -z "$reason" ] || absent "$reason"
     make_pages

@@ -70,7 +70,7 @@ void add_verdict(PageDevice& device,
     card.verdict = "compaction_only";
     card.stack = asking;
     pool.write_segments();
-    // The card's state is the one after all that happened at its time.
+    // The card's state is the one after all events of its time.
     add_culprits(device, pool.now_ns + 1, pinning, &card);
     std::uint64_t held_sum = 0;
     std::uint64_t live_sum = 0;
@@ -183,7 +183,7 @@ PageData synthetic_page(std::size_t blocks) {
         pool.allocate(uniform(120, 200) * kMiB, weights);
     const std::size_t per_step = 24 * 4;
     const std::size_t steps = std::max<std::size_t>(4, (blocks - 96) / (per_step + 2));
-    // However long the run is, it keeps about as many samples: what they hold open fills the
+    // Runs of any length keep about the same number of samples, whose blocked memory fills the
     // device.
     const double keep_chance = std::min(1.0, 400.0 / static_cast<double>(steps));
     double keep_sum = 0;
@@ -237,7 +237,7 @@ PageData synthetic_page(std::size_t blocks) {
     device.markers.push_back(
         {pool.now_ns / 2, PageMarkerKind::kDriverBurst, "12 cudaMallocs <script>"});
     device.markers.push_back({pool.now_ns / 3, PageMarkerKind::kEmptyCache, "empty_cache"});
-    // The replay of the second row reserves half as much, and grows once.
+    // In the second row's replay, half as much is reserved, and the pool grows once.
     for (std::uint64_t point = 0; point < 1024; ++point) {
         device.curve_times_ns.push_back(point * pool.now_ns / 1024);
         device.whatif[1].reserved_curve.push_back(point < 512 ? 10 * kGiB : 20 * kGiB);

@@ -1,5 +1,7 @@
-// A made-up training run on a small caching allocator (best fit, split, coalesce, release and
-// retry), as the data of a page. Deterministic; for tests, pictures and measurements of the page.
+// A made-up training run as the data of a page, on a small caching allocator (best fit, split,
+// coalesce, release and retry).
+//
+// It is deterministic, for tests, pictures and measurements of the page.
 #pragma once
 
 #include "analyzer/report/page/page_data.h"
@@ -8,17 +10,17 @@
 
 namespace fragtrace::page_test {
 
-// About `blocks` blocks; the run ends with a request that fails although enough is free.
+// About `blocks` blocks. The run ends with a request that fails although enough memory is free.
 analyzer::PageData synthetic_page(std::size_t blocks);
-// 188 blocks of 10 MiB in segments of 20 MiB, every other one freed, then 1 GiB is asked for.
+// 188 blocks of 10 MiB in segments of 20 MiB. Every other one is freed, then 1 GiB is requested.
 analyzer::PageData checkerboard_page();
-// Two devices: the checkerboard, and one with an expandable segment, a block over several of its
-// pages, a private pool, a pending block, and neither a failure nor a card.
+// Two devices. The first is the checkerboard. The second has an expandable segment, a block over
+// several of its pages, a private pool and a pending block, but no failure and no card.
 analyzer::PageData two_device_page();
-// A job of 40 processes, of which two are in the file whole: the failed one is that of
-// two_device_page(); names are hostile, and one trace could not be read.
+// A job of 40 processes, two of which are complete in the file. The failed one is that of
+// two_device_page(). Names are hostile, and one trace is unreadable.
 analyzer::PageData job_page();
-// So many blocks, all alive at once in segments of 20 MiB; later every third is freed.
+// So many blocks, all live at once in segments of 20 MiB. Later every third one is freed.
 analyzer::PageData crowded_page(std::size_t blocks);
 
 }  // namespace fragtrace::page_test

@@ -39,7 +39,7 @@ PageData crowded_page(std::size_t blocks) {
             device.segments.push_back(
                 {.start_ns = now_ns, .address = address, .size_bytes = segment_bytes});
         }
-        // Every third is freed again once all are there.
+        // Every third block is freed once all of them are allocated.
         const std::uint64_t freed =
             i % 3 == 0 ? all_there_ns + 1'000'000 + random() % all_there_ns : kNeverNs;
         rows.start_ns.push_back(now_ns);

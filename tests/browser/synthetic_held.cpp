@@ -15,7 +15,7 @@ using namespace analyzer;
 
 namespace {
 
-// Ranges that are mapped next to each other are one segment, whatever calls mapped them.
+// Adjacent mapped ranges are one segment, whatever calls mapped them.
 std::vector<HeapSegment> segments_before(const PageDevice& device, std::uint64_t before_ns) {
     std::vector<HeapSegment> found;
     for (const SegmentLife& segment : device.segments) {
@@ -97,7 +97,7 @@ void add_culprits(const PageDevice& device,
         culprit.held_open_bytes += held[i];
         culprit.held.add(heap.blocks[i].size_bytes, 1);
         culprit.age = "since the first step";
-        // Marked are those around which a quarter or more is free.
+        // Blocks with a quarter or more of free memory around them are marked.
         if (held[i] * 3 >= heap.blocks[i].size_bytes) culprit.blocks.push_back(row);
     }
     for (auto& [name, culprit] : rows)
@@ -122,7 +122,7 @@ PageData shares_page() {
         data.stacks.push_back({0, line});
         names.emplace_back(line, fmt::format("shares.py:{0} line{0}", line));
     }
-    // The same line by another way.
+    // The same line in a different stack.
     data.frames.push_back({"at::native::clone", "libtorch_cuda.so", 0, false});
     data.frames.back().label = "at::native::clone in libtorch_cuda.so";
     data.frames.back().library = "torch";
@@ -135,8 +135,8 @@ PageData shares_page() {
     std::mt19937_64 random(17);
     constexpr std::uint64_t kBase = 0x7f0000000000;
     constexpr std::array<std::uint64_t, 4> kSegments = {2 * kMiB, 20 * kMiB, 34 * kMiB, 2 * kMiB};
-    // Ranges that blocks may lie in, one behind the other: segments, and expandable ones of pages
-    // of 2 and of 20 MiB, mapped by several calls.
+    // Adjacent ranges in which blocks may lie: segments, and expandable ones with pages of 2 and of
+    // 20 MiB, mapped by several calls.
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
     for (std::uint64_t i = 0; i < kSegments.size(); ++i) {
         ranges.emplace_back(kBase + i * kGiB, kSegments[i]);
@@ -179,7 +179,7 @@ PageData shares_page() {
         const std::uint64_t end_ns = begin_ns + 900'000;
         std::uint64_t now_ns = begin_ns;
         for (const auto& [begin, size_bytes] : ranges) {
-            // Small blocks and large ones with holes between them, up to several pages long.
+            // Small and large blocks with holes between them, up to several pages long.
             for (std::uint64_t at = begin; at < begin + size_bytes;) {
                 at += random() % 4 == 0 ? 0 : 512 * (random() % (size_bytes / 2048));
                 const std::uint64_t longest =
@@ -197,7 +197,7 @@ PageData shares_page() {
         card.heading = fmt::format("moment {}", moment);
         add_culprits(device, card_ns, names, &card);
         device.cards.push_back(std::move(card));
-        if (moment % 2 == 1) {  // what the retry served is not among who holds open before it
+        if (moment % 2 == 1) {  // the block of the retry must not count
             device.segments.push_back({.start_ns = card_ns - 10,
                                        .end_ns = end_ns + 10,
                                        .address = kBase + 3072 * kGiB,

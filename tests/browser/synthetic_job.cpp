@@ -11,7 +11,7 @@ using namespace analyzer;
 namespace {
 
 constexpr int kRanks = 40;
-constexpr int kFailed = 5;  // on both of its devices the page has blocks
+constexpr int kFailed = 5;  // the page has blocks on both of its devices
 constexpr int kOther = 7;
 
 PageRank row_of(int rank) {

@@ -1,5 +1,5 @@
-// A small caching allocator (best fit, split, coalesce, release and retry) that writes down what it
-// does as the data of a page.
+// A small caching allocator (best fit, split, coalesce, release and retry) that records its actions
+// as the data of a page.
 #pragma once
 
 #include "analyzer/report/page/page_data.h"
@@ -22,7 +22,7 @@ class Pool {
 
     std::uint64_t now_ns = 1'000'000;
 
-    // The block's row, or -1 when even after releasing the cache nothing serves it.
+    // The block's row. -1 if the request fails even after releasing the cache.
     std::int64_t allocate(std::uint64_t requested_bytes, std::uint32_t stack) {
         now_ns += 3000;
         const std::uint64_t size_bytes = round_up(requested_bytes, 512);
@@ -99,7 +99,7 @@ class Pool {
         }
     }
 
-    // Once, when none comes or goes any more.
+    // Call once, after the last segment was allocated or released.
     void write_segments() {
         for (const auto& [address, segment] : segments_)
             device_->segments.push_back(segment);

@@ -1,5 +1,7 @@
-// The views and what can be done with them, in a real browser: each interaction by its effect on
-// the address part, the pixels or the text. FRAGTRACE_PAGES holds pages of made-up data.
+// The views and their interactions in a real browser. Each interaction is checked by its effect on
+// the URL, the pixels or the text.
+//
+// FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -14,7 +16,7 @@ before(async () => (browser = await launch()));
 after(async () => browser.close());
 const on = (path, options, look) => visit(browser, path, options, look);
 
-test("the verdict says who did it and what helps", () =>
+test("the verdict names the blocking line and the remedy", () =>
     on(board, {}, async (page) => {
         const verdict = await text(page, "#verdict");
         assert.match(
@@ -24,7 +26,7 @@ test("the verdict says who did it and what helps", () =>
         assert.match(verdict, /what helps\s+expandable_segments:True/);
     }));
 
-test("stacks: four measures by select and by key, icicle and flame, libraries folded", () =>
+test("stacks have four measures, icicle and flame, and folded libraries", () =>
     on(run, {}, async (page) => {
         const seen = new Set([await print(page, "#icicle")]);
         for (const [key, measure] of [
@@ -57,7 +59,7 @@ test("stacks: four measures by select and by key, icicle and flame, libraries fo
         assert.notEqual(await print(page, "#icicle"), whole);
     }));
 
-test("growth is measured from the mark", () =>
+test("growth is relative to the mark", () =>
     on(run, {}, async (page) => {
         await page.keyboard.press("4");
         for (let i = 0; i < 4; ++i) await page.keyboard.press("Shift+ArrowLeft");
@@ -81,7 +83,7 @@ test("growth is measured from the mark", () =>
         await page.waitForSelector("html[data-ready]");
     }));
 
-test("search takes expressions, says what is wrong with them, and marks what they find", () =>
+test("search accepts expressions, explains errors in them, and marks the results", () =>
     on(run, { hash: "#stacks=live" }, async (page) => {
         const status = (expected) =>
             eventually(async () => assert.match(await text(page, "#status"), expected));
@@ -99,10 +101,10 @@ test("search takes expressions, says what is wrong with them, and marks what the
         await status(/": [1-9][0-9,]* blocks/);
     }));
 
-// Tries all ways to cut a name into pieces: 2^39 for one of 40 letters.
+// Tries every way to split a name: 2^39 ways for a name of 40 letters.
 const endless = "/^(.+)+~$/";
 
-test("an expression that would run for ever is stopped, and the page stays usable", () =>
+test("an endless expression is stopped, and the page stays usable", () =>
     on(run, { hash: `#q=${encodeURIComponent(endless)}` }, async (page) => {
         await page.evaluate(() => {
             window.longest = 0;
@@ -136,7 +138,7 @@ test("an expression that would run for ever is stopped, and the page stays usabl
         await eventually(async () =>
             assert.match(await text(page, "#status"), /": [1-9][0-9,]* blocks/),
         );
-        // The next search ends one that still runs, and its limit with it.
+        // The next search ends one that is still running, together with its time limit.
         await page.fill("#search", endless);
         await settle(page);
         await page.fill("#search", "/samples/");
@@ -147,7 +149,7 @@ test("an expression that would run for ever is stopped, and the page stays usabl
         assert.match(await text(page, "#status"), /"\/samples\/": [1-9][0-9,]* blocks/);
     }));
 
-test("a search marks every block it finds, however many, and counts all of them", () =>
+test("a search marks and counts every block that it finds", () =>
     on(join(pages, "crowd.html"), { hash: "#cursor=300000000" }, async (page) => {
         const mark = [0, 133, 122];
         const lower = () =>
@@ -181,7 +183,8 @@ test("a search marks every block it finds, however many, and counts all of them"
             ),
         );
         await settle(page);
-        // The blocks with the highest addresses are the last of the file, there in the right half.
+        // The blocks with the highest addresses are the last ones of the file, and lie in the right
+        // half.
         const all = await lower();
         assert.ok(all > 0.25, `${all}`);
         assert.ok((await share(page, "#segments + canvas", mark, 60)) > 0.1, "and in the segments");
@@ -202,8 +205,8 @@ test("a search marks every block it finds, however many, and counts all of them"
         assert.equal(await lower(), 0);
     }));
 
-// What is marked in the segments lies above them, so that nothing else is drawn anew.
-test("a search, a stack and a selection are seen in the segments, and drawn above them", async () => {
+// Marks are drawn on a layer above the segments, so that nothing else is redrawn.
+test("a search, a stack and a selection are marked on a layer above the segments", async () => {
     const mark = [0, 133, 122];
     for (const path of [run, join(pages, "crowd.html")]) {
         await on(
@@ -211,7 +214,7 @@ test("a search, a stack and a selection are seen in the segments, and drawn abov
             { hash: path === run ? "" : "#cursor=300000000&t0=0&t1=600000000" },
             async (page) => {
                 const marked = () => share(page, "#segments + canvas", mark, 60);
-                // A drop of paint on the segments stays as long as they are not drawn anew.
+                // A spot painted on the segments stays until they are redrawn.
                 const drop = (colour) =>
                     page.evaluate((colour) => {
                         const context = document.querySelector("#segments").getContext("2d");
@@ -256,7 +259,7 @@ test("a search, a stack and a selection are seen in the segments, and drawn abov
     }
 });
 
-test("a what-if row lays its replayed curve over the chart", () =>
+test("a what-if row draws its replayed curve over the chart", () =>
     on(run, {}, async (page) => {
         const green = [26, 127, 55];
         assert.equal(await share(page, "#chart", green), 0);
@@ -302,11 +305,11 @@ test("a what-if row lays its replayed curve over the chart", () =>
         assert.equal((await hash(page)).whatif, undefined);
     }));
 
-test("lanes and markers say what they are", () =>
+test("lanes and markers have names", () =>
     on(run, {}, async (page) => {
         await page.keyboard.press("0");
         await settle(page);
-        // The failure came behind the last step; at 50 ms the run was in one.
+        // The failure came after the last step. At 50 ms the run was within a step.
         assert.match(await text(page, "#status"), /^cursor [0-9.]+ ms: /);
         await page.evaluate(
             () => (location.hash = location.hash.replace(/cursor=\d+/, "cursor=50000000")),
@@ -322,7 +325,7 @@ test("lanes and markers say what they are", () =>
             await page.mouse.move(x + 1, y);
             return page.locator("#tip").innerText();
         };
-        // without names at the left and the state at the cursor at the right
+        // without the names at the left and the state at the cursor at the right
         const plot = box.width - 64 - 34;
         const middle = box.x + 64 + plot / 2;
         const above = new Set();
@@ -349,7 +352,7 @@ test("lanes and markers say what they are", () =>
         assert.match(await tip(middle, box.y + 60), /up to .* reserved/);
     }));
 
-test("blocks are coloured by six things, and the legend says by what", () =>
+test("blocks have six colour modes, and the legend names the mode", () =>
     on(run, {}, async (page) => {
         const maps = new Set([await print(page, "#map")]);
         for (const by of ["age", "phase", "stream", "pool", "stack"]) {
@@ -365,16 +368,16 @@ test("blocks are coloured by six things, and the legend says by what", () =>
             }
             if (by === "age") assert.match(legend, /never freed/);
         }
-        // The run has one stream and one pool, so these two look alike.
+        // The run has one stream and one pool, so these two look the same.
         assert.equal(maps.size, 5);
         await page.keyboard.press("c");
         assert.equal((await hash(page)).colour, undefined);
         assert.match(await text(page, "#map-legend"), /hole/);
     }));
 
-test("a block's details tell its whole life, and lead to who had its bytes", () =>
+test("a block's details show its life and link to other blocks at its bytes", () =>
     on(board, {}, async (page) => {
-        // The first segment's left half: a block of "scratch" that was freed.
+        // The left half of the first segment: a freed block of "scratch".
         await page.keyboard.press("0");
         await page.goto(
             (await page.url()).replace(/cursor=\d+/, "cursor=20000000") + "&selected=0",
@@ -395,7 +398,7 @@ test("a block's details tell its whole life, and lead to who had its bytes", () 
         assert.equal(await page.locator("#details").isVisible(), false);
     }));
 
-test("reused bytes can be followed from block to block", () =>
+test("reused memory can be followed from block to block", () =>
     on(run, { hash: "#selected=200" }, async (page) => {
         await page.waitForSelector("#details:not([hidden])");
         const next = page.locator("#details dd button").last();
@@ -405,7 +408,7 @@ test("reused bytes can be followed from block to block", () =>
         assert.equal((await hash(page)).selected, name.match(/[\d,]+/)[0].replaceAll(",", ""));
     }));
 
-test("play moves the cursor, stops at a key, and with reduced motion takes one step", async () => {
+test("play moves the cursor until a key, or one step with reduced motion", async () => {
     await on(run, {}, async (page) => {
         await page.keyboard.press("0");
         await page.evaluate(() => document.activeElement.blur());

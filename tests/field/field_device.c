@@ -12,7 +12,7 @@ __attribute__((visibility("default"))) void field_device_is_busy(int is_busy) {
     busy = is_busy;
 }
 
-// An event that nobody waited for has not happened yet.
+// An event that nobody waited for has not completed.
 __attribute__((visibility("default"))) int cudaEventQuery(void* event) {
     static int (*query)(void*);
     if (query == NULL) {

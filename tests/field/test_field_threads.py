@@ -1,8 +1,8 @@
 """Threads that people diagnosed by hand, rebuilt as programs: the report must find the same cause.
 
-Each file in threads/ is a program. Its FIELD names the thread, the finding in one line, the card that
-the program runs on, and what the report must say. Names of files as arguments run only these files.
-FIELD_SHOW=1 prints each report.
+Each file in threads/ is a program. Its FIELD names the thread, the finding in one line, the card that the
+program runs on, and what the report must say. Names of files as arguments run only these files. FIELD_SHOW=1
+prints each report.
 """
 
 import ast
@@ -20,7 +20,7 @@ DEVICE = real_process.BUILD / "lib" / "libfield_device.so"
 
 
 def field_of(path):
-    """The FIELD of a program, without running it."""
+    """Reads the FIELD of a program without running it."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and node.targets[0].id == "FIELD":
             return eval(compile(ast.Expression(node.value), str(path), "eval"), {"GIB": 1024})
@@ -38,7 +38,7 @@ class FieldThreads(real_process.RealProcessTest):
         return self.only_trace(folder), done
 
     def check_outcome(self, field, done):
-        """Whether the program itself went as the thread says."""
+        """Checks that the program itself behaves as the thread says."""
         ran_out = field.get("kind", "ooms") == "ooms" and not field.get("caught")
         ran_out = ran_out and field.get("requester", "pool") == "pool"
         if ran_out:
@@ -62,7 +62,7 @@ class FieldThreads(real_process.RealProcessTest):
         self.check_remedy(field, report, text)
 
     def check_remedy(self, field, report, text):
-        """Each of the maintainers' remedies was tried and helps; what the report names first as well."""
+        """Checks that each remedy of the maintainers helps, and the first remedy of the report too."""
         rows = [row for row in report["whatif"] if row["pool"] == "pytorch" and row["usable"]]
         recorded = next((row for row in rows if row["recorded"]), None)
         if "remedies" in field:
@@ -108,7 +108,7 @@ class FieldThreads(real_process.RealProcessTest):
 
 
 def row_of(path):
-    """The row of the page for a thread."""
+    """Finds the page's row of a thread."""
     field = field_of(path)
     of = " (of a retry)" if field.get("kind") == "retries" else ""
     if "also" in field:

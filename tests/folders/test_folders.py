@@ -1,6 +1,8 @@
-"""The tables of folders in docs/architecture.md and docs/page.md are true: every source file lies in one of
-their rows, and includes only files of its own row and of the rows that the table allows; rows use only rows
-above. In the viewer no two files import each other, directly or over others."""
+"""The tables of folders in docs/architecture.md and docs/page.md are true.
+
+Every source file lies in one of their rows. It includes only files of its own row and of the rows that the
+table allows. Rows use only rows above. In the viewer no two files import each other, directly or indirectly.
+"""
 
 import pathlib
 import re
@@ -25,7 +27,7 @@ def read_table(page):
 
 
 def row_of(path, rows):
-    """The row of the innermost folder that has one; None without any."""
+    """The row of the innermost folder that has one, else None."""
     for folder in path.parents:
         if str(folder) in rows:
             return str(folder)
@@ -35,7 +37,7 @@ def row_of(path, rows):
 def included(path):
     """The project's own files that a source includes, relative to the project."""
     for name in INCLUDE.findall((SOURCE / path).read_text(encoding="utf-8")):
-        # The recorder is compiled with preload/ and preload/include/ as folders of headers.
+        # The recorder is compiled with preload/ and preload/include/ as include folders.
         for base in ("", "preload", "preload/include", "preload/vgpu", str(path.parent)):
             target = pathlib.Path(base, name)
             if (SOURCE / target).is_file():
@@ -44,7 +46,7 @@ def included(path):
 
 
 def imported(path):
-    """The files of the viewer that one of them imports, for values or for types."""
+    """The viewer's files that a file imports, for values or for types."""
     for name in IMPORT.findall((SOURCE / path).read_text(encoding="utf-8")):
         target = (SOURCE / path.parent / f"{name}.ts").resolve()
         if not target.is_file():
@@ -53,7 +55,7 @@ def imported(path):
 
 
 def circle(imports):
-    """Files of which each imports the next, and the last the first; empty if there are none."""
+    """Files that import each other in a circle. Empty if there is none."""
     done = set()
 
     def visit(path, above):

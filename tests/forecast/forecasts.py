@@ -1,4 +1,4 @@
-"""Forecasts of the rest of a step, held against real runs of the same step on larger cards."""
+"""Compares forecasts of the rest of a step with real runs of the same step on larger cards."""
 
 import json
 import math
@@ -13,7 +13,7 @@ import json_schema
 from matrix import ANALYZER, CONTEXT_MIB, MIB
 
 LARGE_MIB = 65536
-# Steps of each program; the last one is to fail. Whether its size is a batch or a length.
+# The steps of each program, of which the last should fail, and whether the size is a batch or a length.
 PROGRAMS = {
     "batch_growth": (5, (8, 12)),
     "variable_lengths": (6, (224, 320)),
@@ -26,7 +26,7 @@ PROGRAMS = {
     "recurrent": (5, (24, 48)),
     "kept_losses": (6, None),
 }
-# Where in the last step it fails: the card has so much of what the step needs beyond the others.
+# The card has this share of the memory that the last step needs in addition to the earlier steps.
 DEPTHS = (0.25, 0.75)
 
 
@@ -40,7 +40,7 @@ class Program:
         return process.run_file(HERE / "programs.py", f"{card_mib}MiB", "", self.folder, arguments=arguments)
 
     def peaks(self, steps):
-        """Peak allocated and reserved, in MiB, on a card that has room."""
+        """Peak allocated and reserved in MiB on a card with enough memory."""
         statistics, _ = self.run(self.plain, LARGE_MIB, steps)
         if statistics["ended"] != "ok":
             raise RuntimeError(f"{self.name} does not fit {LARGE_MIB} MiB")
@@ -51,17 +51,17 @@ class Program:
         return self.run(self.plain, card_mib, self.steps, *size)[0]["ended"] == "ok"
 
     def least_card(self, fails, fits):
-        """By bisection, to a page of the driver; a smaller one may fit by chance."""
+        """The smallest sufficient card, by bisection to one driver page. A smaller one may fit by chance."""
         while fits - fails > 2:
             middle = (fails + fits) // 4 * 2
             fails, fits = (fails, middle) if self.fits(middle) else (middle, fits)
         return fits
 
     def measure(self, depth):
-        """One run that fails, its forecast, and what really happens with more memory, or less."""
+        """One failing run, its forecast, and the real results with more or less memory."""
         in_use_before, before = self.peaks(self.steps - 1)
         allocated, reserved = self.peaks(self.steps)
-        # Where the steps before reserve more than this one has in use, what they have in use counts.
+        # If earlier steps reserve more than this step allocates, their allocated memory counts.
         floor = before if before < allocated else in_use_before
         card = CONTEXT_MIB + int(floor + depth * (allocated - floor)) // 2 * 2
         statistics, trace = self.run(self.recording, card, self.steps)
@@ -85,7 +85,7 @@ class Program:
         return row
 
     def parts(self, card, part):
-        """Whether the size that is forecast to fit does, and the largest that really does."""
+        """Whether the forecast size fits, and the largest size that really fits."""
         smaller, failed = self.sizes
         smaller_by = math.ceil(100 * (1 - part))  # percent, as the report says it
         size = max(1, failed * (100 - smaller_by) // 100)
@@ -107,7 +107,7 @@ def forecast_of(trace):
 
 
 def errors(row):
-    """Forecast against real, in percent: peak in use, peak reserved, least card."""
+    """Forecast relative to the real value in percent: peak allocated, peak reserved, smallest card."""
     forecast = row["forecast"]
     pairs = (
         (forecast["peak_allocated_bytes"] / MIB, row["allocated_mib"]),

@@ -1,8 +1,6 @@
 """Training loops whose last step is the largest, for forecasts of a step that ran out of memory.
 
-    programs.py NAME STEPS [SIZE]
-
-runs the first STEPS steps of a program; the last of them with another SIZE.
+programs.py NAME STEPS [SIZE] runs the first STEPS steps of a program. The last of them has another SIZE.
 """
 
 import pathlib
@@ -21,7 +19,7 @@ def tokens(batch, length):
 
 
 def trained(model, optimizer=torch.optim.AdamW, **how):
-    """A step on a batch of so many texts of so many tokens."""
+    """A step on a batch with so many texts of so many tokens."""
     optimizer = optimizer(model.parameters())
 
     def step(batch, length):
@@ -33,7 +31,7 @@ def trained(model, optimizer=torch.optim.AdamW, **how):
 
 
 def batch_growth():
-    """The same length, the batch grows."""
+    """The length stays the same, the batch grows."""
     step = trained(transformer())
     return lambda size: step(size, 256), (8, 8, 8, 8, 12)
 
@@ -44,7 +42,7 @@ def variable_lengths():
 
 
 def second_step():
-    """The only complete step is the first, in which the optimizer makes its state."""
+    """The only complete step is the first, in which the optimizer allocates its state."""
     step = trained(transformer(layers=3))
     return lambda size: step(8, size), (192, 288)
 
@@ -69,7 +67,7 @@ def mixed_precision():
 
 
 def accumulation():
-    """Four passes to a step."""
+    """Four forward and backward passes per step."""
     model = transformer(layers=3)
     optimizer = torch.optim.AdamW(model.parameters())
 
@@ -104,7 +102,7 @@ def cnn_sizes():
 
 
 def two_models():
-    """A generator and its judge, trained in turn within a step."""
+    """A generator and its discriminator, trained in turn within a step."""
     first, second = transformer(layers=2), transformer(layers=3)
     steps = trained(first), trained(second, torch.optim.SGD)
 
@@ -116,7 +114,7 @@ def two_models():
 
 
 def recurrent():
-    """As many requests as there are tokens."""
+    """As many requests as tokens."""
     with torch.device("cuda"):
         cell, out = nn.GRUCell(512, 512), nn.Linear(512, 8192)
     optimizer = torch.optim.Adam([*cell.parameters(), *out.parameters()])
@@ -135,7 +133,7 @@ def recurrent():
 
 
 def kept_losses():
-    """Steps of one size; each keeps its loss, and with it the graph's inputs."""
+    """Steps of equal size. Each keeps its loss, and with it the inputs of its graph."""
     model = transformer(layers=3)
     optimizer = torch.optim.AdamW(model.parameters())
     kept = []

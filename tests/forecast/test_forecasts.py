@@ -1,16 +1,16 @@
-"""A sample of forecasts: what a step that ran out of memory is said to need, it really needs."""
+"""A sample of forecasts: the forecast need of a failed step is the real need."""
 
 import forecasts
 import matrix
 import real_process
 from real_process import RealProcessTest
 
-# Program, where in its last step it fails, and the error that is borne, in percent.
+# Program, where its last step fails, and the allowed error in percent.
 SAMPLE = (("batch_growth", 0.25, 5), ("variable_lengths", 0.75, 5), ("kept_losses", 0.25, 5))
 
 
 class Forecasts(RealProcessTest):
-    def test_what_the_step_needs(self):
+    def test_the_forecast_need_of_a_failed_step_is_close_to_the_real_need(self):
         plain, recording = matrix.Torch(recorded=False), matrix.Torch(recorded=True)
         self.addCleanup(plain.close)
         self.addCleanup(recording.close)

@@ -1,5 +1,7 @@
-"""Lists that repeat lists of the sources are complete: the tables of event kinds in docs/trace-format.md,
-and the values that the JSON schemas allow."""
+"""The tables of event kinds in docs/trace-format.md agree with event_kinds.def.
+
+Numbers and names are the same, and a column is described if the kind uses it.
+"""
 
 import json
 import pathlib
@@ -8,7 +10,7 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^FT_EVENT_KIND\((\w+), (\d+), (\w+), (.*)\)$", re.MULTILINE)
-# Their stream is that of the first block, and stands in checkpoints alone: the text says it.
+# The stream of these kinds is that of the first block. It is given only in checkpoints, as the text says.
 STREAM_IN_CHECKPOINTS = {"device alloc", "address reserve"}
 
 
@@ -26,8 +28,8 @@ def read_definition():
 
 
 def read_page():
-    """The same from the page. A row may have several kinds; a cell then has one part for all of them, or
-    a part for each."""
+    """The same from the page. A row may have several kinds. A cell then has one part for all of them, or one
+    part each."""
     kinds = {}
     text = (SOURCE / "docs" / "trace-format.md").read_text(encoding="utf-8")
     for line in re.findall(r"^\| \d+(?:, \d+)* \|.*\|.*\|.*\|.*\|.*\|$", text, re.MULTILINE):

@@ -1,7 +1,7 @@
-"""The trace format against its page: a reader written from docs/trace-format.md alone, and files of each
-version, which stay readable.
+"""Tests of the trace format: a reader written only from docs/trace-format.md, and files of each version.
 
-    FRAGTRACE_APPROVE=1 writes what is expected of the files of this version; never of an earlier one.
+Files of each version stay readable. FRAGTRACE_APPROVE=1 writes the expected output for the files of this
+version, never of an earlier one.
 """
 
 import gzip
@@ -21,7 +21,7 @@ CARD = "1GiB,context=0"
 
 
 def lines_of(trace):
-    """What the reader saw, as text."""
+    """The output of the reader as text."""
     yield f"version {trace.version} pid {trace.pid} part {trace.part} end {trace.end}"
     yield from (f"fact {key}\t{value}" for key, value in sorted(trace.facts.items()))
     yield from (f"node {number} {node}" for number, node in enumerate(trace.nodes))
@@ -47,7 +47,7 @@ class Format(real_process.RealProcessTest):
         return found
 
     def golden(self, name):
-        """A copy, with its ring beside it: a report may take the ring over."""
+        """A copy of a trace with its ring, because a report may absorb the ring."""
         shutil.copy(GOLDEN / f"{name}.ftrace", self.folder)
         trace = Trace(self.folder / f"{name}.ftrace")
         packed = GOLDEN / f"{name}.ring.gz"
@@ -73,7 +73,7 @@ class Format(real_process.RealProcessTest):
         text = self.run_well([ANALYZER, "dump", path, "--no-stacks"]).stdout
         self.assertEqual(len(trace.events), text.count("\n"))
 
-    def test_files_of_each_version_are_read_as_ever(self):
+    def test_files_of_each_version_are_read_as_approved(self):
         for path in self.versions():
             with self.subTest(path.stem):
                 trace, copy = self.golden(path.stem)
@@ -83,14 +83,14 @@ class Format(real_process.RealProcessTest):
                 )
                 self.assert_same_events(trace, copy)
 
-    def test_an_anonymous_copy_keeps_what_was_approved_and_nothing_else(self):
+    def test_an_anonymous_copy_equals_the_approved_copy(self):
         trace, copy = self.golden("v1-killed")
         sent = self.folder / "sent"
         self.run_well([ANALYZER, "anonymize", copy, sent])
         self.approved("v1-killed.anonymous", "\n".join(lines_of(Trace(sent))) + "\n")
         self.assertEqual(len(Trace(sent).events), len(trace.events))
 
-    def test_a_baseline_of_each_version_is_compared_with(self):
+    def test_a_baseline_of_each_version_can_be_compared(self):
         for path in self.versions():
             _, copy = self.golden(path.stem)
             baseline = GOLDEN / f"{path.stem}.summary.json"
@@ -102,7 +102,7 @@ class Format(real_process.RealProcessTest):
                 )
             self.run_well([ANALYZER, "check", copy, "--baseline", baseline])
 
-    def test_what_is_recorded_today_is_read_by_the_page_alone(self):
+    def test_a_new_trace_is_read_by_a_reader_written_from_the_page(self):
         for compression in (0, 3):
             for ending, code in (("return", 0), ("kill", -9)):
                 folder = self.folder / f"{compression}-{ending}"
@@ -130,7 +130,7 @@ class Format(real_process.RealProcessTest):
                     names.add(trace.codes[frame >> 32 & 0x3FFFFFFF][0])
                 self.assertIn("work", names)
 
-    def test_a_flipped_bit_is_seen(self):
+    def test_a_flipped_bit_is_noticed(self):
         for name in ("v1-ended", "v1-killed"):
             data = (GOLDEN / f"{name}.ftrace").read_bytes()
             whole = list(lines_of(Trace(GOLDEN / f"{name}.ftrace")))
@@ -142,7 +142,7 @@ class Format(real_process.RealProcessTest):
                     seen = list(lines_of(Trace(self.folder / "changed")))
                 except Damaged:
                     continue
-                self.assertNotEqual(seen, whole)  # a chunk's magic: the file ends there
+                self.assertNotEqual(seen, whole)  # a chunk's magic: the file seems to end there
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Reads a trace and its ring by what docs/trace-format.md says, and by nothing else of the project.
+"""Reads a trace and its ring, written only from docs/trace-format.md and no other part of the project.
 
-A witness: the recorder and the analyzer share a header, and would share its mistakes.
+It is a witness: the recorder and the analyzer share a header, and would share its mistakes.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ WIDTHS = {
     "thread": 32,
     "duration_ns": 32,
     "pool": 32,
-}  # bits; the others have 64
+}  # in bits. The others have 64
 PLAIN = {"kind", "flags", "duration_ns", "pool"}
 UNKNOWN_IS_0 = {"size", "stream", "device"}
 SLOT = struct.Struct("<6Q5IH2B")
@@ -57,7 +57,7 @@ SLOT_FIELDS = (
 
 
 class Damaged(Exception):
-    """Where the bytes are not what the format says."""
+    """The bytes do not match the format."""
 
 
 def zstd_decompress(data, size):
@@ -71,7 +71,7 @@ def zstd_decompress(data, size):
 
 
 class Bytes:
-    """A payload, read from its begin to its end."""
+    """A payload, read from its beginning to its end."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -143,7 +143,7 @@ class Trace:
             5: self.read_facts,
             6: self.read_end,
         }.get(kind)
-        if read is not None:  # the index is a short cut, and types that are not known are skipped
+        if read is not None:  # the index is optional, and unknown types are skipped
             read(payload, count, first)
         return at + 32 + (stored + 7) // 8 * 8
 
@@ -202,7 +202,7 @@ class Trace:
         self.end = struct.unpack_from("<QB", payload)
 
     def add_ring(self, path):
-        """What the ring of a killed process has and the file lacks."""
+        """Adds the events that the ring of a killed process has and the file lacks."""
         data = pathlib.Path(path).read_bytes()
         if data[:8] != b"FTRING\r\n" or data[16:32] != self.session:
             raise Damaged("no ring of this trace")

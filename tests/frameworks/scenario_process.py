@@ -1,4 +1,4 @@
-"""What the tests of scenarios share: a run, held against its page."""
+"""Shared by the tests of scenarios: a run, compared with its page."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The simulated pytorch pool against PyTorch's own allocator, linked with a stand-in for CUDA."""
+"""Compares the simulated pytorch pool with PyTorch's own allocator, linked with a stand-in for CUDA."""
 
 import itertools
 import os
@@ -34,8 +34,8 @@ class Allocator(real_process.RealProcessTest):
         self.assertRegex(done.stdout, rf"\| {SCRIPTS} \| [1-9]\d* \|")
         self.assertIn("0 unexplained", done.stdout)
 
-    def test_a_request_for_all_that_a_memory_fraction_allows_is_served_or_refused_alike(self):
-        """Products of a fraction and a card are often a part of a byte below a whole number."""
+    def test_a_request_for_the_whole_memory_fraction_has_the_same_outcome(self):
+        """A fraction times the card's size is often slightly below a whole number of bytes."""
         folder = BUILD / "allocator"
         release = against.Release(TORCH_PYTHON, (folder / "cuda_include.txt").read_text(), folder)
         comparison = against.Comparison(BUILD / "bin" / "simulated_allocator", release)

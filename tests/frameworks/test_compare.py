@@ -1,5 +1,7 @@
-"""fraganalyze compare on runs of a real PyTorch: a trace, the JSON of one, a program that keeps what
-it should not, and what other batches need, against runs that have them."""
+"""fraganalyze compare on runs of a real PyTorch: traces, JSON reports, a leak, and other batch sizes.
+
+Predictions for other batch sizes are compared with runs that have them.
+"""
 
 import json
 import pathlib
@@ -40,7 +42,7 @@ class Compare(real_process.RealProcessTest):
         (steps,) = result["iterations"]
         self.assertEqual((steps["a_count"], steps["b_count"], steps["class"]), (3, 3, "exact"))
         self.assertEqual(steps["parting"]["iteration"], 0)
-        for side in "ab":  # the phases are the iterations; the last goes on to the end of the run
+        for side in "ab":  # the phases are the iterations, and the last one lasts until the end of the run
             self.assertEqual(
                 steps["parting"][side]["peak_allocated_bytes"], phase["parting"][side]["peak_allocated_bytes"]
             )
@@ -48,7 +50,7 @@ class Compare(real_process.RealProcessTest):
         text = self.run_well([ANALYZER, "compare", good, bad]).stdout
         self.assertIn("first difference in the 1st step", text)
 
-    def test_a_run_against_its_own_json(self):
+    def test_a_run_compared_with_its_own_json_has_no_differences(self):
         good = self.trace("good")
         summary = self.folder / "good.json"
         self.run_well([ANALYZER, "summarize", good, "--json", summary])
@@ -88,7 +90,7 @@ class Batches(real_process.RealProcessTest):
         )
         return self.only_trace(folder)
 
-    def test_two_runs_tell_what_other_batches_need(self):
+    def test_two_runs_predict_the_memory_of_other_batch_sizes(self):
         small, large = self.train(4), self.train(8)
         (told,) = json.loads(
             self.run_well(
@@ -99,7 +101,7 @@ class Batches(real_process.RealProcessTest):
         self.assertEqual([row["batch"] for row in told["rows"]], [4, 6, 8, 12, 16])
         for row in told["rows"]:
             recorded = row["recorded_peak_reserved_bytes"]
-            if recorded is not None:  # at its own batch a fitted run is the recorded one
+            if recorded is not None:  # at its own batch size a fitted run equals the recorded one
                 self.assertEqual(row["card_peak_reserved_bytes"], recorded)
                 continue
             peak = self.report(self.train(row["batch"]))["devices"][0]["peak"]

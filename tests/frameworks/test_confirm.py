@@ -1,4 +1,4 @@
-"""Exact what-if rows are what real runs do: scripts/scenarios/confirm on its shortest scenarios."""
+"""Exact what-if rows agree with real runs: scripts/scenarios/confirm on its shortest scenarios."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from scenario_table import SCENARIOS as TABLE
 
 
 class WrongByOneBlock(Runner):
-    """An analyzer whose row of one setting is 512 bytes off."""
+    """An analyzer that reports one row with an error of 512 bytes."""
 
     CONF = "large_segment_size_mb:64"
 
@@ -38,7 +38,7 @@ class WrongByOneBlock(Runner):
 
 
 class NeverEmptied(Runner):
-    """An analyzer by whose dump more blocks come than a run ever has: no instant is met."""
+    """An analyzer whose dump has more blocks than a run ever has, so no instant is met."""
 
     ROW = "empty_cache() before each step"
 
@@ -55,7 +55,7 @@ class NeverEmptied(Runner):
 
 
 class Confirm(real_process.RealProcessTest):
-    def test_exact_rows_are_what_real_runs_do(self):
+    def test_exact_rows_agree_with_real_runs(self):
         said = self.run_well(
             [sys.executable, SCENARIOS / "confirm", *SHORT, "--python", TORCH_PYTHON, "--build", BUILD],
             timeout=800,
@@ -74,7 +74,7 @@ class Confirm(real_process.RealProcessTest):
             self.assertIn(kind, names)
         self.assertTrue({kind for _, kind, _ in judged} == {"exact", "bound"})
 
-    def test_a_row_that_is_512_bytes_off_is_found(self):
+    def test_a_row_with_an_error_of_512_bytes_is_found(self):
         self.assertEqual(
             self.judged(WrongByOneBlock), {"default settings": True, WrongByOneBlock.CONF: False}
         )
@@ -83,7 +83,7 @@ class Confirm(real_process.RealProcessTest):
         self.assertEqual(self.judged(NeverEmptied), {"default settings": True, NeverEmptied.ROW: False})
 
     def judged(self, kind):
-        """Rows of the shortest scenario as an analyzer tells them, and whether they are right."""
+        """The rows of the shortest scenario as reported by an analyzer, and whether they are right."""
         runner = kind(
             types.SimpleNamespace(python=TORCH_PYTHON, build=BUILD, install=False), pathlib.Path(self.folder)
         )

@@ -1,4 +1,4 @@
-"""The scenario with fastai, if that is installed: the figures of its page are those of a run here."""
+"""The scenario with fastai, if it is installed: the figures on its page equal those of a run here."""
 
 import sys
 import types
@@ -13,7 +13,7 @@ from scenario_runner import Runner
 
 
 class Fastai(ScenarioTest):
-    def test_the_page_says_what_runs_say(self):
+    def test_the_figures_on_the_page_equal_those_of_a_run(self):
         self.assert_pages_say_what_runs_say("fastai")
 
 

@@ -1,4 +1,4 @@
-"""Who holds the memory, what holds more than an iteration before, what grows: of real programs."""
+"""Holders of memory, differences between iterations, and growth, of real programs."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ class Holders(TorchTest):
         if holders["places_left_out"] == 0:
             self.assertEqual(sum(one["bytes"] for one in holders["places"]), allocated)
 
-    def test_a_gpt_that_runs_out_of_memory_in_its_second_step(self):
+    def test_a_gpt_that_fails_in_its_second_step_has_its_holders_named(self):
         trace = self.trace_of("6GiB", GPT, "--steps", 8, "--layers", 6, expected=1)
         report = self.report(trace)
         (oom,) = report["ooms"]
@@ -31,7 +31,7 @@ class Holders(TorchTest):
         holders = oom["holders"]
         self.assert_adds_up(holders, oom["allocated_bytes"])
         held = {one["category"]: one["bytes"] for one in holders["categories"]}
-        # 120.6 million parameters in float32, and two moments of each for AdamW.
+        # 120.6 million parameters in float32, and two AdamW moments for each.
         self.assertAlmostEqual(held["parameters"] / MIB, 460, delta=5)
         self.assertAlmostEqual(held["optimizer_state"] / MIB, 920, delta=10)
         self.assertEqual(max(held, key=held.get), "activations")
@@ -45,7 +45,7 @@ class Holders(TorchTest):
         self.assertEqual(difference["places"][0]["category"], "optimizer_state")
         self.assertGreater(difference["asked_bytes"], 2 * difference["asked_bytes_then"])
 
-    def test_a_training_is_cut_into_its_steps(self):
+    def test_the_steps_of_a_training_are_found(self):
         trace = self.trace_of("16GiB", GPT, "--steps", 8, "--layers", 6)
         (device,) = self.report(trace)["devices"]
         iterations = device["iterations"]
@@ -71,20 +71,20 @@ class Holders(TorchTest):
         first = growth["places"][0]
         self.assertEqual(first["label"], "programs/keeps_losses.py:12 <module>")
         self.assertEqual(first["category"], "activations")
-        # Six layers keep what went into GELU and what came out, 2 MiB each.
+        # Each of the six layers keeps the input and the output of GELU, 2 MiB each.
         steps = growth["last"] - growth["first"]
         self.assertEqual(first["bytes"], steps * 24 * MIB)
         text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
         self.assertRegex(text, r"grows +by 26 MiB per step .* never shrinks: \+408 MiB")
 
-    def test_a_bare_loss_kept_of_every_step_is_not_the_culprit_of_a_wasteful_run(self):
+    def test_losses_kept_without_graphs_are_not_blamed_for_a_wasteful_run(self):
         trace = self.trace_of("4GiB,context=0", PROGRAMS / "leaks.py", "bare", 24)
         report = json.loads(self.run_well([ANALYZER, trace, "--json", "-"]).stdout)
         (device,) = report["devices"]
         growth = device["iterations"]["growth"]
         self.assertEqual(growth["forecast"]["bytes_per_iteration"], 512)
         self.assertFalse(growth["forecast"]["matters"])
-        # Full after thousands of times the recorded steps: a later line says so.
+        # The card is full only after thousands of times the recorded steps. A later line says so.
         self.assertGreater(growth["forecast"]["at_iteration"], 10_000 * growth["last"])
         conclusion = device["conclusion"]
         self.assertNotIn("with each iteration", conclusion["culprit"])
@@ -95,14 +95,14 @@ class Holders(TorchTest):
         full = self.run_well([ANALYZER, trace]).stdout
         self.assertRegex(full, r"grows +by 512 B per step")
         self.assertRegex(full, r"out of memory at about step [0-9,]+ at this rate \(estimate")
-        # What is printed after a run names the same culprit and the same remedy.
+        # The summary printed after a run names the same line and the same remedy.
         brief = self.run_well([ANALYZER, trace, "--summary"]).stdout
         for start in ("  culprit ", "  remedy "):
             lines = [[line for line in text.splitlines() if line.startswith(start)] for text in (full, brief)]
             self.assertEqual(len(lines[0]), 1)
             self.assertEqual(*lines)
 
-    def test_a_leak_is_forecast_to_the_step_in_which_memory_really_runs_out(self):
+    def test_a_leak_is_forecast_to_the_step_that_really_runs_out(self):
         card = "1GiB,context=0"
         trace = self.trace_of(card, PROGRAMS / "leaks.py", "graph", 24)
         (device,) = self.report(trace)["devices"]
@@ -126,7 +126,7 @@ class Holders(TorchTest):
         self.assertIn("per step, never shrinks", oom["conclusion"]["culprit"])
         self.assertIn("free what that line accumulates", oom["conclusion"]["remedy"])
 
-    def test_one_batch_too_large_is_told_from_the_one_before(self):
+    def test_a_too_large_batch_is_compared_with_the_previous_one(self):
         trace = self.trace_of("6GiB", PROGRAMS / "large_batch.py")
         report = self.report(trace)
         (oom,) = report["ooms"]
@@ -137,7 +137,7 @@ class Holders(TorchTest):
         self.assertEqual(difference["places"][0]["category"], "activations")
         self.assertEqual(report["devices"][0]["iterations"]["survivors"], [])
 
-    def test_a_kept_exception_keeps_the_batch(self):
+    def test_a_kept_exception_is_reported_with_the_batch_that_it_keeps(self):
         trace = self.trace_of("6GiB", PROGRAMS / "large_batch.py", "keep")
         (survivors,) = self.report(trace)["devices"][0]["iterations"]["survivors"]
         self.assertEqual(survivors["iteration"], 6)

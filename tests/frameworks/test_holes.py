@@ -1,5 +1,7 @@
-"""188 blocks of 9 MiB, every other one freed, one request of 256 MiB: what really happens under
-five settings, and that the trace of the default run alone predicts each of them."""
+"""188 blocks of 9 MiB, every other one freed, then a request of 256 MiB, under five settings.
+
+The trace of the default run predicts the real outcome under each of them.
+"""
 
 import real_process
 from real_process import MIB
@@ -22,7 +24,7 @@ class Holes(TorchTest):
         self.assertIn("torch.OutOfMemoryError", done.stderr)
         return trace
 
-    def test_real_outcomes(self):
+    def test_the_real_outcome_depends_on_the_setting(self):
         for conf, served in OUTCOMES.items():
             with self.subTest(conf or "default"):
                 _, _, done = self.train([HOLES], CARD, conf=conf, record=False, expected=0 if served else 1)
@@ -53,7 +55,7 @@ class Holes(TorchTest):
         real, _, _ = self.train([HOLES], CARD, conf="expandable_segments:True", record=False, expected=1)
         self.assertEqual(real["reserved_bytes.all.current"], 1700 * MIB)
 
-    def test_the_verdict(self):
+    def test_the_verdict_is_stitchable_and_names_the_blocking_lines(self):
         report = self.report(self.trace_of_default())
         (oom,) = report["ooms"]
         self.assertEqual(oom["verdict"], "stitchable")
@@ -63,7 +65,7 @@ class Holes(TorchTest):
         frames = [frame for culprit in oom["culprits"] for frame in culprit["stack"]]
         self.assertTrue(any(frame["file"].endswith("holes.py") for frame in frames), frames)
 
-    def test_the_text_says_it_within_25_lines(self):
+    def test_the_summary_has_sizes_and_remedy_within_25_lines(self):
         trace = self.trace_of_default()
         lines = self.run_well([real_process.ANALYZER, trace, "--summary"]).stdout.splitlines()
         self.assertLessEqual(len(lines), 25)

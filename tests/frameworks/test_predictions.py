@@ -1,4 +1,4 @@
-"""A trace of the default settings predicts what real runs under other settings need, to the byte."""
+"""A trace of the default settings predicts the memory of real runs under other settings, to the byte."""
 
 import real_process
 from real_process import DEMOS
@@ -41,13 +41,13 @@ class Predictions(TorchTest):
                     "this setting changes nothing: nothing is shown by it",
                 )
 
-    def test_small_gpt(self):
+    def test_other_settings_are_predicted_for_a_small_gpt(self):
         self.compare(SMALL)
 
-    def test_small_gpt_in_bf16(self):
+    def test_other_settings_are_predicted_for_a_small_gpt_in_bf16(self):
         self.compare([*SMALL, "--bf16"])
 
-    def test_gpt_of_the_demo(self):
+    def test_other_settings_are_predicted_for_the_gpt_of_the_demo(self):
         self.compare(FULL)
 
 

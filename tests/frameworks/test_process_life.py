@@ -1,4 +1,4 @@
-"""Training that is killed, and training that the shim must not change."""
+"""Training that is killed, and training that the recorder must not change."""
 
 import pathlib
 import re
@@ -14,7 +14,7 @@ SHORT = [GPT, "--layers", "2", "--width", "128", "--steps", "10", "--max-length"
 
 
 class ProcessLife(TorchTest):
-    def test_kill_in_the_middle_of_training_loses_no_event_that_had_returned(self):
+    def test_a_kill_during_training_loses_no_completed_allocation(self):
         for least in (200, 5000):  # allocations before the kill
             folder = self.folder / f"{least}"
             folder.mkdir()
@@ -50,10 +50,10 @@ class ProcessLife(TorchTest):
         self.assertEqual(shimmed.stderr, plain.stderr)
         return shimmed
 
-    def test_the_shim_changes_nothing_of_a_training(self):
+    def test_the_shim_changes_nothing_in_a_training(self):
         self.assertEqual(self.assert_unchanged(SHORT, "2GiB").returncode, 0)
 
-    def test_the_shim_changes_nothing_of_an_out_of_memory(self):
+    def test_the_shim_changes_nothing_in_an_out_of_memory(self):
         self.assertEqual(self.assert_unchanged([HOLES], "1894MiB,context=0").returncode, 1)
 
     def test_the_launcher_prints_the_verdict_after_an_out_of_memory(self):
@@ -81,7 +81,7 @@ class ProcessLife(TorchTest):
         "print(sys.argv[1], file=sys.stderr, flush=True); os.abort()"
     )
 
-    def test_an_abort_of_pytorch_at_its_end_is_borne_where_a_training_runs_and_nowhere_else(self):
+    def test_an_abort_of_pytorch_at_its_end_is_accepted_only_for_trainings(self):
         env = environment("1GiB", record_to=self.folder)
         done = self.run_training(["-c", self.ABORTS, abort_at_end.LINE], env=env)
         self.assertEqual((done.stdout, done.stderr), ("done\n", ""))
@@ -91,7 +91,7 @@ class ProcessLife(TorchTest):
             with self.assertRaises(AssertionError, msg=said):
                 self.run_training(["-c", self.ABORTS, said], env=env)
 
-    def test_an_abort_at_the_end_that_the_trace_does_not_know_of_is_not_borne(self):
+    def test_an_abort_at_the_end_that_is_not_in_the_trace_is_an_error(self):
         env = environment("1GiB", record_to=self.folder)
         done = self.run_training(["-c", "import torch; torch.ones(8, device='cuda')"], env=env)
         done.returncode, done.stderr = -6, abort_at_end.LINE + "\n"

@@ -1,4 +1,4 @@
-"""Programs of several processes: one file for each that uses the GPU, nothing lost, all readable."""
+"""Programs with several processes: one readable file for each that uses the GPU, and nothing is lost."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def work(megabytes=8):
 
 class Processes(real_process.RealProcessTest):
     def start(self, program, *command, **variables):
-        """{pid: (trace, parent)} of the processes that said that they used the GPU."""
+        """{pid: (trace, parent)} of the processes that reported using the GPU."""
         path = self.folder / "program.py"
         path.write_text(textwrap.dedent(WORK) + textwrap.dedent(program))
         seen = self.folder / "seen"
@@ -84,16 +84,16 @@ class Processes(real_process.RealProcessTest):
             """)
         self.assertEqual(len(found), 3)
 
-    def test_multiprocessing_by_fork(self):
+    def test_each_child_by_multiprocessing_fork_has_its_trace(self):
         self.assert_children_by("fork")
 
-    def test_multiprocessing_by_spawn(self):
+    def test_each_child_by_multiprocessing_spawn_has_its_trace(self):
         self.assert_children_by("spawn")
 
-    def test_multiprocessing_by_forkserver(self):
+    def test_each_child_by_multiprocessing_forkserver_has_its_trace(self):
         self.assert_children_by("forkserver")
 
-    def test_a_program_that_runs_another_one_that_uses_the_gpu(self):
+    def test_a_program_and_its_subprocess_on_the_gpu_have_a_trace_each(self):
         found = self.start("""
             import subprocess
             if len(sys.argv) == 1:
@@ -110,7 +110,7 @@ class Processes(real_process.RealProcessTest):
             """)
         self.assertEqual([len(of_process) for of_process in found.values()], [2])
 
-    def test_a_daemon(self):
+    def test_a_daemon_has_its_own_trace(self):
         found = self.start("""
             if len(sys.argv) == 1:
                 ends = os.pipe()
@@ -132,7 +132,7 @@ class Processes(real_process.RealProcessTest):
             """)
         self.assertEqual(len(found), 1)
 
-    def test_two_ranks_of_torchrun_on_two_devices(self):
+    def test_two_ranks_of_torchrun_have_traces_of_their_own_devices(self):
         found = self.start(
             """
             import torch.distributed
@@ -165,7 +165,7 @@ class Processes(real_process.RealProcessTest):
                 ]
         self.assertEqual(ranks, {(0, 0): [0], (1, 1): [1]})
 
-    def test_the_rank_that_ran_out_of_memory_is_reported_not_the_ranks_that_were_stopped(self):
+    def test_the_rank_that_ran_out_of_memory_is_reported_not_the_stopped_ranks(self):
         path = self.folder / "program.py"
         path.write_text(
             textwrap.dedent("""
@@ -242,7 +242,7 @@ class Processes(real_process.RealProcessTest):
 
 
 def numbers_of(header):
-    """parent, rank and local rank: TraceHeader in preload/include/fragtrace/format.h."""
+    """parent, rank and local rank, as in TraceHeader of preload/include/fragtrace/format.h."""
     return struct.unpack_from("<Iii", header, 60)
 
 

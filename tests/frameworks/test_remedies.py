@@ -1,4 +1,4 @@
-"""What-if rows of class exact, confirmed by real runs that follow the remedy."""
+"""Exact what-if rows, confirmed by real runs that follow the remedy."""
 
 import json
 import pathlib
@@ -27,7 +27,7 @@ class Remedies(real_process.RealProcessTest):
         self.assertEqual(len(found), 1, [row["name"] for row in document["whatif"]])
         return found[0]
 
-    def test_exact_rows_are_what_real_runs_need(self):
+    def test_exact_rows_equal_real_runs_with_the_remedy(self):
         recorded, trace, _ = self.run_steps(record=True)
         document = self.whatif(trace)
         as_run = next(row for row in document["whatif"] if row["recorded"])

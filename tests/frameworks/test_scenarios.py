@@ -1,5 +1,7 @@
-"""The shortest scenarios, run as documented: the figures on their pages are those of a run here, and
-no exact prediction is contradicted (the runner fails then)."""
+"""The shortest scenarios, run as documented: their pages have the figures of a run here.
+
+The runner fails if an exact prediction is contradicted.
+"""
 
 import re
 import sys
@@ -12,10 +14,10 @@ TABLE = SOURCE / "scripts/scenarios/scenario_table.py"
 
 
 class Scenarios(ScenarioTest):
-    def test_pages_say_what_runs_say(self):
+    def test_the_figures_on_the_pages_equal_those_of_runs(self):
         self.assert_pages_say_what_runs_say("three_pieces", "pinned_loader", "no_caching")
 
-    def test_the_guide_says_what_its_runs_say(self):
+    def test_the_figures_in_the_guide_equal_those_of_its_runs(self):
         guide = (SOURCE / "docs/guide.md").read_text()
         part = guide.split("## From an out-of-memory to the fix")[1].split("\n## ")[0]
         shown = re.findall(
@@ -51,11 +53,11 @@ class Scenarios(ScenarioTest):
         self.assertEqual(names, pages - {"README"})
         self.assertGreater(len(names), 11)
 
-    def test_a_name_that_is_none_is_refused(self):
+    def test_an_unknown_scenario_is_refused(self):
         done = self.run_well([sys.executable, RUNNER, "nonsense"], expected=2)
         self.assertIn("no scenario nonsense", done.stderr)
 
-    def test_an_interpreter_without_pytorch_is_skipped_and_no_success(self):
+    def test_without_pytorch_a_scenario_is_skipped_and_not_a_success(self):
         for program in ("run", "confirm"):
             done = self.run_well(
                 [sys.executable, RUNNER.with_name(program), "three_pieces", "--python", "/bin/false"],

@@ -1,5 +1,7 @@
-"""PyTorch's own snapshots beside our trace of the same process: the same placements, the same peaks,
-the same verdict; every placement of a snapshot is replayed equal, from the start and in mid-life."""
+"""PyTorch's own snapshots and our trace of the same process: same placements, peaks and verdict.
+
+Every placement of a snapshot is replayed equal, from the start and in mid-life.
+"""
 
 import json
 import pathlib
@@ -16,11 +18,11 @@ SETTINGS = ("", "expandable_segments:True", "max_split_size_mb:20", "roundup_pow
 
 class Snapshots(TorchTest):
     def placements(self, file):
-        """Blocks as they were handed out: address, requested and block bytes."""
+        """Blocks as they were allocated: address, requested and block bytes."""
         out = self.run_well([real_process.ANALYZER, "dump", "--no-stacks", file]).stdout
         return re.findall(r" block_alloc (address=\S+ requested=\S+ bytes=\S+)", out)
 
-    def test_snapshots_replay_equal_and_say_what_our_trace_says(self):
+    def test_snapshots_replay_equal_and_agree_with_our_trace(self):
         for conf in SETTINGS:
             with self.subTest(conf or "default"):
                 folder = self.folder / (re.sub(r"\W", "_", conf) or "default")
@@ -45,14 +47,14 @@ class Snapshots(TorchTest):
 
 
 class Kinds(TorchTest):
-    """Snapshots as programs record them; one run of the program for all tests."""
+    """Snapshots as programs record them. One run of the program serves all tests."""
 
     def setUp(self):
         super().setUp()
         self.printed = self.run_training([KINDS, self.folder], env=environment("16GiB")).stdout
 
     def whole(self, name):
-        """The JSON and the text of the whole report."""
+        """The JSON and the text of the full report."""
         file = self.folder / f"{name}.pickle"
         written = self.folder / f"{name}.json"
         text = self.run_well([real_process.ANALYZER, file, "--json", written]).stdout
@@ -82,13 +84,13 @@ class Kinds(TorchTest):
         )
         return report, text
 
-    def test_kinds_of_snapshots_are_told_apart(self):
+    def test_the_kind_of_each_snapshot_is_recognised(self):
         with self.subTest("the same lines with C++ frames as with Python frames alone"):
             lines = self.holders(self.whole("python")[0])
             self.assertTrue(lines[0].startswith("programs/snapshot_kinds.py:"), lines)
             for name in ("defaults", "stacks_of_allocations"):
                 self.assertEqual(self.holders(self.whole(name)[0])[:3], lines[:3], name)
-            # Of blocks that are live at the end alone.
+            # Only blocks that are live at the end have a holder.
             self.assertIn(lines[0], self.holders(self.whole("stacks_of_state")[0])[:2])
         with self.subTest("no stacks: sizes"):
             self.assertEqual(self.holders(self.whole("no_stacks")[0])[0], "no stack: blocks of 9 MiB")

@@ -28,7 +28,7 @@ class TensorFlow(real_process.RealProcessTest):
         env["LD_LIBRARY_PATH"] = ":".join([env["LD_LIBRARY_PATH"], *map(str, own), more])
         return self.run_well([PYTHON, PROGRAM], env=env).stdout
 
-    def test_it_trains_as_without_the_recorder(self):
+    def test_training_is_the_same_as_without_the_recorder(self):
         plain = self.train()
         self.assertEqual(plain.splitlines()[0], "1", "TensorFlow sees no GPU")
         for number in range(ROUNDS):

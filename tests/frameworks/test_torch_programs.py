@@ -1,4 +1,4 @@
-"""What PyTorch's allocator did in small programs, held against what PyTorch itself says of it."""
+"""Small PyTorch programs: the trace is compared with PyTorch's own account of its allocator."""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ class Event(dict):
 
     @property
     def pool(self):
-        """A, B of PyTorch's id; (0, 0) is the default pool."""
+        """The numbers (A, B) of PyTorch's pool id. (0, 0) is the default pool."""
         found = re.search(r"\bpool=\d+\(pytorch (\d+),(\d+)\)", " ".join(self.words))
         return [int(found[1]), int(found[2])] if found else [0, 0]
 
@@ -35,7 +35,7 @@ class ProgramTest(TorchTest):
     python = TORCH_PYTHON
 
     def run_program(self, name, *arguments, **variables):
-        """Runs it; returns what it said, and the events and the facts of its trace."""
+        """Runs a program. Returns its output, and the events and facts of its trace."""
         env = environment(CARD, record_to=self.folder, FRAGTRACE_COMPRESSION=0, **variables)
         done = real_process.run([self.python, "-W", "ignore", PROGRAMS / f"{name}.py", *arguments], env=env)
         if done.returncode == 77:
@@ -50,7 +50,7 @@ class ProgramTest(TorchTest):
         return dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
 
     def live_blocks(self, events):
-        """What is held at the end of the trace: the events that handed it out, by address."""
+        """The live blocks at the end of the trace: their allocation events, by address."""
         live = {}
         for event in events:
             if event.kind == "block_alloc":
@@ -63,7 +63,7 @@ class ProgramTest(TorchTest):
         return live
 
     def assert_blocks_agree(self, said, events):
-        """Live blocks, their sizes and the pools of their segments are those that PyTorch names."""
+        """Live blocks, their sizes and the pools of their segments equal PyTorch's account."""
         live = self.live_blocks(events)
         expected = {}
         for segment in said["segments"]:
@@ -85,7 +85,7 @@ class ProgramTest(TorchTest):
         self.assertEqual(report["devices"][0]["violations"], 0)
 
     def assert_pools_are_constant(self, events):
-        """All blocks of a segment are of one pool for as long as it lives."""
+        """All blocks of a segment belong to one pool as long as the segment lives."""
         segments = {}
         for event in events:
             if event.kind == "device_alloc":
@@ -100,7 +100,7 @@ class ProgramTest(TorchTest):
                 self.assertEqual(segment[1], event.pool)
 
     def uses(self, events, pool):
-        """Kinds of what was said about the users of a pool, in order."""
+        """The kinds of events about a pool's users, in order."""
         return [
             event.words[0] if event.kind == "pool_use" else "release"
             for event in events
@@ -138,10 +138,10 @@ class Programs(ProgramTest):
         said, events = self.check_pools("captured_graph")
         self.assertEqual(self.uses(events, said["pools"][0]).count("begin"), 2)
 
-    def test_threads_are_routed_each_for_itself(self):
+    def test_a_pool_chosen_by_one_thread_does_not_affect_another_thread(self):
         self.check_pools("two_threads")
 
-    def test_a_pool_that_is_set_back_announces_what_it_holds(self):
+    def test_a_pool_set_back_to_a_checkpoint_announces_its_live_blocks(self):
         said, events, _ = self.run_program("rewound_pool")
         self.assertEqual([event.pool for event in events if event.kind == "pool_rewind"], said["pools"])
         self.assert_blocks_agree(said, events)
@@ -152,7 +152,7 @@ class Programs(ProgramTest):
         said, events, _ = self.run_program(
             "graph_trees",
             how,
-            LIBRARY_PATH=self.folder,  # where triton's compiler finds -lcuda
+            LIBRARY_PATH=self.folder,  # triton's compiler finds -lcuda there
             TORCHINDUCTOR_COMPILE_THREADS=1,  # in this process
             TORCHINDUCTOR_CACHE_DIR=self.folder / "inductor",
             TRITON_CACHE_DIR=self.folder / "triton",
@@ -168,10 +168,10 @@ class Programs(ProgramTest):
         self.assertEqual(len(stated), 1)
         self.assertIn(f"reset to a checkpoint {len(rewinds)} times", stated[0])
 
-    def test_graph_trees_without_compiled_kernels(self):
+    def test_graph_trees_without_compiled_kernels_agree_with_pytorch(self):
         self.check_graph_trees("cudagraphs")
 
-    def test_graph_trees_of_torch_compile(self):
+    def test_graph_trees_of_torch_compile_agree_with_pytorch(self):
         self.check_graph_trees("reduce-overhead")
 
     def test_frees_within_a_capture_wait_for_its_end(self):
@@ -192,21 +192,21 @@ class Programs(ProgramTest):
 
     # ---- settings, failures ---------------------------------------------------------------------
 
-    def test_streams_and_pending_frees(self):
+    def test_pending_frees_of_two_streams_agree_with_pytorch(self):
         said, events, _ = self.run_program("two_streams")
         self.assert_blocks_agree(said, events)
         pending = [event for event in events if event.kind == "pending_event"]
         self.assertGreater(len(pending), 10)
         self.assertGreater(len({event["stream"] for event in events if event.kind == "block_alloc"}), 2)
 
-    def test_any_number_of_frees_that_wait_is_completed(self):
+    def test_twenty_thousand_pending_frees_are_all_completed(self):
         said, events, _ = self.run_program("many_pending")
         self.assert_blocks_agree(said, events)
         kinds = [event.kind for event in events]
         self.assertEqual(kinds.count("pending_event"), 40000)
         self.assertEqual(kinds.count("event_complete"), 40000)
 
-    def test_failures_say_what_the_device_had(self):
+    def test_failed_requests_record_the_free_memory_of_the_device(self):
         said, events, _ = self.run_program("out_of_memory")
         self.assert_blocks_agree(said, events)
         failed = [
@@ -218,7 +218,7 @@ class Programs(ProgramTest):
         self.assertEqual([event.kind for event in events].count("memory_fraction"), 1)
         self.assertEqual([event.kind for event in events].count("empty_cache"), 1)
 
-    def test_settings_that_were_accepted_at_run_time_are_recorded(self):
+    def test_settings_accepted_at_run_time_are_recorded(self):
         said, events, _ = self.run_program("settings_at_run_time")
         self.assert_blocks_agree(said, events)
         settings = [event["settings"].strip('"') for event in events if event.kind == "settings"]
@@ -229,12 +229,12 @@ class Programs(ProgramTest):
     def assert_no_blocks(self, events):
         self.assertEqual([event for event in events if event.kind.startswith("block_")], [])
 
-    def test_native(self):
+    def test_the_native_allocator_is_recorded_as_blocks(self):
         said, events, facts = self.run_program("default_pool")
         self.assertEqual(facts["allocator_backend"], "native")
         self.assert_blocks_agree(said, events)
 
-    def test_expandable(self):
+    def test_expandable_segments_are_recorded_as_maps(self):
         said, events, facts = self.run_program(
             "default_pool", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"
         )
@@ -242,7 +242,7 @@ class Programs(ProgramTest):
         self.assert_blocks_agree(said, events)
         self.assertTrue(any(event.kind == "map" for event in events))
 
-    def test_cuda_malloc_async(self):
+    def test_with_cuda_malloc_async_requests_are_stream_ordered_allocations(self):
         _, events, facts = self.run_program("default_pool", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
         self.assertEqual(facts["allocator_backend"], "cudaMallocAsync")
         self.assert_no_blocks(events)
@@ -255,7 +255,7 @@ class Programs(ProgramTest):
         peak = self.report(self.trace)["devices"][0]["peak"]
         self.assertEqual(peak, dict.fromkeys(("requested", "allocated", "active", "reserved"), sum(sizes)))
 
-    def test_no_caching(self):
+    def test_without_caching_requests_are_device_allocations(self):
         _, events, facts = self.run_program("default_pool", PYTORCH_NO_CUDA_MEMORY_CACHING="1")
         self.assertEqual(facts["torch.caching"], "off")
         self.assert_no_blocks(events)
@@ -263,7 +263,7 @@ class Programs(ProgramTest):
         self.assertEqual([event.number("bytes") for event in made], [5000, 3 * 2**20, 21 * 2**20, 70_000])
         self.assertFalse(any("from_allocator" in event.words for event in made))
 
-    def test_a_zero_means_what_this_release_takes_it_for(self):
+    def test_the_caching_variable_set_to_zero_is_read_as_by_this_release(self):
         said, events, facts = self.run_program("default_pool", PYTORCH_NO_CUDA_MEMORY_CACHING="0")
         if said["segments"]:
             self.assertNotIn("torch.caching", facts)
@@ -272,7 +272,7 @@ class Programs(ProgramTest):
             self.assertEqual(facts["torch.caching"], "off")
             self.assert_no_blocks(events)
 
-    def test_caching_switched_off_at_run_time(self):
+    def test_requests_while_caching_is_off_are_device_allocations(self):
         if not hasattr_of(self.python, "torch.cuda.memory.caching_allocator_enable"):
             self.skipTest("this release of PyTorch has no caching_allocator_enable")
         said, events, facts = self.run_program("default_pool", "switch")
@@ -285,7 +285,7 @@ class Programs(ProgramTest):
         ]
         self.assertEqual(direct, [123_456, 9 * 2**20 + 1])
 
-    def test_pluggable_allocator(self):
+    def test_requests_of_a_pluggable_allocator_are_device_allocations(self):
         _, events, facts = self.run_program("pluggable", PLUGGABLE)
         self.assertEqual(facts["allocator_backend"], "pluggable libplain_allocator.so plain_alloc")
         self.assert_no_blocks(events)
@@ -294,7 +294,7 @@ class Programs(ProgramTest):
             [5000, 3 * 2**20 + 1, 7],
         )
 
-    def test_pluggable_allocator_of_a_mem_pool(self):
+    def test_the_pluggable_allocator_of_a_mem_pool_is_named(self):
         said, events, facts = self.run_program("pluggable", PLUGGABLE, "pool")
         self.assertEqual(facts["allocator_backend"], "native")
         self.assert_blocks_agree(said, events)

@@ -1,5 +1,8 @@
-"""The programs of test_torch_programs.py on an older release of PyTorch: the interpreter that
-FRAGTRACE_OLDER_PYTHON names, or the newest of these that scripts/setup has left in its cache."""
+"""The programs of test_torch_programs.py on an older release of PyTorch.
+
+FRAGTRACE_OLDER_PYTHON names the interpreter. Without it the newest of these in the cache of scripts/setup is
+used.
+"""
 
 import os
 import pathlib

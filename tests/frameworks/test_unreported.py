@@ -1,5 +1,7 @@
-"""What PyTorch reports to nobody, and what decides all the same: captures that other pools serve,
-requests that are rejected, requests while caching is off."""
+"""Events that PyTorch reports to no observer, although they decide the outcome.
+
+These are captures that other pools serve, rejected requests, and requests while caching is off.
+"""
 
 import json
 import pathlib
@@ -9,14 +11,14 @@ from real_process import MIB, TORCH_PYTHON, environment
 from torch_process import PEAKS, TorchTest
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs")
-CONTEXT = 256 * MIB  # of the virtual GPU's plain cards
+CONTEXT = 256 * MIB  # on plain cards of the virtual GPU
 
 
 class Unreported(TorchTest):
     runs = 0
 
     def play(self, capacity_mib, program, *arguments, record=False, expected=0, **variables):
-        """Runs a program on a card that leaves the pool so much: statistics, trace, output."""
+        """Runs a program on a card with so much memory for the pool: statistics, trace, output."""
         self.runs += 1
         folder = self.folder / str(self.runs)
         folder.mkdir()
@@ -39,7 +41,7 @@ class Unreported(TorchTest):
         self.assertEqual(fidelity["placements_equal"], fidelity["placements"], fidelity)
         self.assertEqual(fidelity["segments_equal"], fidelity["segments"], fidelity)
 
-    def test_a_capture_that_another_pool_serves_releases_no_cache(self):
+    def test_a_capture_served_by_another_pool_releases_no_cache(self):
         for kind in ("handle", "mem_pool", "raw"):
             with self.subTest(kind):
                 _, trace, _ = self.play(4096, "fails_in_capture", kind, record=True)
@@ -68,11 +70,11 @@ class Unreported(TorchTest):
         same = self.on_card(trace, 1024, conf)
         self.assertEqual(same["class"], "exact", same["class_reason"])
         self.assertEqual(same["devices"][0]["peak"]["reserved"], real["reserved_bytes.all.peak"])
-        # Without the setting the request is served, and the program takes another way.
+        # Without the setting the request is served, and the program continues differently.
         self.assertEqual(self.play(1024, "rejected")[2], "served\n")
         self.assertEqual(self.on_card(trace, 1024)["parting"]["kind"], "goes_on")
 
-    def test_requests_while_caching_is_off_hold_memory_in_the_report_and_in_replays(self):
+    def test_requests_while_caching_is_off_count_in_the_report_and_in_replays(self):
         real, trace, _ = self.play(2048, "caching_off", record=True)
         device = self.report(trace)["devices"][0]
         self.assertEqual(device["past_pool"], {"peak": 300 * MIB, "peak_with_reserved": 800 * MIB})

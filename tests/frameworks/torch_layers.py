@@ -17,7 +17,7 @@ import torch
 
 MIB = 2**20
 lines = []  # written at the end, in one piece: warnings of PyTorch's own must not cut a line
-if len(sys.argv) > 1:  # seen by PyTorch, though not by a library's constructor
+if len(sys.argv) > 1:  # PyTorch sees it, but a library's constructor does not
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = sys.argv[1]
 
 
@@ -46,7 +46,7 @@ def other_streams():
     own = tensor(3 * MIB)
     with torch.cuda.stream(streams[0]):
         other = tensor(5 * MIB)
-    # An event recorded for the program just before a free has nothing to do with the free.
+    # An event recorded by the program just before a free is unrelated to the free.
     event = torch.cuda.Event()
     event.record()
     generic = torch.Event("cuda")
@@ -84,13 +84,13 @@ def raw_interface():
 
 
 def out_of_memory():
-    # More than is free beside the context, less than an expandable segment may span.
+    # More than is free besides the context, less than an expandable segment may span.
     size = torch.cuda.get_device_properties(0).total_memory * 99 // 100 + 5
     try:
         torch.empty(size, dtype=torch.uint8, device="cuda")
     except torch.OutOfMemoryError:
         say("oom", size)
-    after = tensor(777)  # the failed request must not leak into this one
+    after = tensor(777)  # the failed request must not affect this one
     torch.cuda.set_per_process_memory_fraction(0.75)
     torch.cuda.empty_cache()
     del after

@@ -1,4 +1,4 @@
-"""What the tests with a real PyTorch share."""
+"""Shared by the tests with a real PyTorch."""
 
 import json
 import pathlib

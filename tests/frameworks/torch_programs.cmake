@@ -4,6 +4,6 @@ target_link_options(plain_allocator PRIVATE -Wl,-z,undefs)
 set_target_properties(plain_allocator PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 framework_test(torch_programs test_torch_programs.py TIMEOUT 900)
-# A separate test, because it can be skipped: features that the older release lacks.
+# The older release is a separate test. It is skipped by name if the release is missing.
 framework_test(torch_programs_older test_torch_programs_older.py ARGUMENTS OlderPrograms TIMEOUT 900)
 framework_test(torch_programs_older_pools test_torch_programs_older.py ARGUMENTS OlderPoolsForOthers)

@@ -1,6 +1,7 @@
-// Settings and sizes as they stand on a command line: the pool's settings, and after a line feed
-// each the capacity, what others hold, the request, the driver's page and the release of PyTorch.
-#include "analyzer/pools/registry/pool_registry.h"
+// Settings and sizes as on a command line. The first line has the pool's settings. The next lines
+// have the capacity, the memory of others, the request, the driver's page and the release of
+// PyTorch.
+#include "analyzer/pools/registry.h"
 #include "tests/fuzz/harness.h"
 #include "tests/support/made_up_traces.h"
 

@@ -1,5 +1,5 @@
-// A trace made of events that the input spells out, in two ways: any event at all, or a program
-// that runs on the simulated pool, whose trace is one that a recorder could have written.
+// A trace made of events from the input, in two ways: arbitrary events, or a program on the
+// simulated pool, whose trace a recorder could have written.
 #include <fragtrace/sizes.h>
 
 #include "tests/fuzz/harness.h"
@@ -14,7 +14,7 @@ using namespace fragtrace;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 constexpr std::array<std::uint64_t, 4> kStreams = {0, 0x70, 0x71, kStreamUnknown};
 
-// One byte for the values that matter: sizes, addresses and handles, small numbers, ends of ranges.
+// One byte selects a value that matters: sizes, addresses, handles, small numbers, ends of ranges.
 std::uint64_t value(std::uint8_t code) {
     constexpr std::array<std::uint64_t, 10> rare = {
         0, 1, 2, 3, 4, 5, kUnknown64, kDeferredEvent, kDeferredEvent + 1, kUnknown64 - 4095};

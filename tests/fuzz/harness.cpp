@@ -45,9 +45,9 @@ bool run(std::vector<std::string> words) {
 void run_on_recording(std::uint8_t choice, const std::string& path) {
     const std::string sent = std::filesystem::path(path).parent_path() / "anonymous";
     switch (choice % 16) {
-        case 0:  // a page takes longer than all else: few inputs make one
+        case 0:  // a page takes longer than all other reports, so few inputs make one
             if (run({"report", path}) && !run({"report", path, "--html", "/dev/null"})) {
-                std::abort();  // what can be read can be drawn
+                std::abort();  // a readable file can also be drawn
             }
             break;
         case 5:
@@ -94,7 +94,7 @@ void run_on_recording(std::uint8_t choice, const std::string& path) {
         case 1:
             run({"report", path, "--json", "/dev/null"});
             break;
-        default:  // the search for better settings takes most of the time, and reads no more
+        default:  // the search for better settings takes longest and reads no additional data
             run({"report", path, "--json", "/dev/null", "--no-whatif"});
             break;
     }

@@ -1,6 +1,8 @@
-// What the fuzz targets share. Each target is one file with LLVMFuzzerTestOneInput(), which turns
-// bytes into files and runs commands on them in this process. libFuzzer calls it, or
-// run_inputs.cpp, which needs no clang.
+// Shared by the fuzz targets.
+//
+// Each target is one file with LLVMFuzzerTestOneInput(), which turns bytes into files and runs
+// commands on them in this process. It is called by libFuzzer, or by run_inputs.cpp, which does not
+// need clang.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace fragtrace::fuzz {
 
-// Takes the bytes of an input from its front. Gives zeros after the last one.
+// Reads the bytes of an input from its front. After the last byte it returns zeros.
 class Input {
   public:
     Input(const std::uint8_t* data, std::size_t size)
@@ -31,14 +33,15 @@ class Input {
     std::string_view rest_;
 };
 
-// Writes a file and gives its path: the same folder for all inputs of the process.
+// Writes a file and returns its path. All inputs of the process use the same folder.
 std::string save(std::string_view name, std::string_view content);
 
-// `fraganalyze WORDS...`, without its output. True = exit status 0. What it throws ends the
-// process: no file and no setting may lead there.
+// Runs `fraganalyze WORDS...` without output. True means exit status 0. An exception ends the
+// process: no file and no setting may cause one.
 bool run(std::vector<std::string> words);
 
-// What reads a trace or a snapshot; `choice` says which commands, so that each input costs one.
+// Runs the commands that read a trace or a snapshot. `choice` selects them, so that each input
+// costs one command.
 void run_on_recording(std::uint8_t choice, const std::string& path);
 
 }  // namespace fragtrace::fuzz

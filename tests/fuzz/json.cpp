@@ -1,4 +1,4 @@
-// Reports of earlier runs: baselines of check, and both sides of compare.
+// Reports of earlier runs: baselines for check, and both sides of compare.
 #include "tests/fuzz/harness.h"
 #include "tests/support/made_up_traces.h"
 

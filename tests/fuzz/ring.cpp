@@ -1,4 +1,4 @@
-// The ring beside a trace of a killed process, byte by byte. It always belongs to the trace.
+// The ring of a killed process's trace, byte by byte. It always belongs to the trace.
 #include "tests/fuzz/harness.h"
 #include "tests/support/trace_writer.h"
 

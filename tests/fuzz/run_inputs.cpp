@@ -1,6 +1,7 @@
-// Runs a target's inputs without libFuzzer: TARGET FILE|FOLDER... Each input is a process of its
-// own, which has 10 seconds and 1 GiB. Exit status 1 when one was not withstood, 2 when there is
-// none.
+// Runs a target's inputs without libFuzzer: TARGET FILE|FOLDER...
+//
+// Each input runs in its own process with 10 seconds and 1 GiB. Exit status 1 if an input failed, 2
+// if there are no inputs.
 #include "tests/fuzz/harness.h"
 #include "tests/support/trace_writer.h"
 

@@ -1,5 +1,5 @@
-// PyTorch's memory snapshots, in two ways: a pickle byte by byte, or segments and entries that the
-// input spells out.
+// PyTorch's memory snapshots in two ways: a pickle byte by byte, or segments and entries from the
+// input.
 #include <fragtrace/sizes.h>
 
 #include "tests/fuzz/harness.h"

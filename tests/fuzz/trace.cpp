@@ -1,4 +1,4 @@
-// A trace, byte by byte. Its checksums are set right, so that the bytes behind them are read.
+// A trace, byte by byte. Its checksums are corrected so that the bytes they cover are read.
 #include <fragtrace/codec.h>
 
 #include "tests/fuzz/harness.h"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace fragtrace;
 
-// A chunk with this checksum keeps it and is read as a damaged one.
+// A chunk with this checksum keeps it and is read as damaged.
 constexpr std::uint32_t kStaysDamaged = 0xffffffff;
 
 void mend_header(std::string* file) {

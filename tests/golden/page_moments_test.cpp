@@ -1,5 +1,5 @@
-// What the page has at any moment, out of its blocks, segments and pools, is what the recorded
-// state has there: to the byte, after every event.
+// At any moment the page's memory, computed from its blocks, segments and pools, equals the
+// recorded state: to the byte, after every event.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/report/page/page_content.h"
@@ -42,7 +42,7 @@ bool pool_keeps(const PageDevice& page, std::uint32_t pool, std::uint64_t now_ns
     return keeps;
 }
 
-// From nothing but the page's columns, the slow way.
+// Computed from the page's columns only, in the slow way.
 Moment of_page(const PageDevice& page, std::uint64_t now_ns) {
     Moment moment;
     const BlockLives& blocks = page.blocks;
@@ -93,7 +93,7 @@ Moment of_record(const RecordedState& state, DeviceId device) {
                                                     state.device_free_bytes(device)};
 }
 
-// How many moments were compared.
+// Returns how many moments were compared.
 std::size_t compare(const std::string& path) {
     const auto analysis = analyze(path, {});
     REQUIRE(analysis.ok());
@@ -109,7 +109,8 @@ std::size_t compare(const std::string& path) {
             const std::uint64_t now_ns = timeline.events[i].time_ns;
             const bool last_of_its_time =
                 i + 1 == timeline.events.size() || timeline.events[i + 1].time_ns > now_ns;
-            // Whose a segment is shows with its first block; the page knows from the start.
+            // A segment's stream and pool are recorded with its first block. The page knows them
+            // from the start.
             const auto& segments = state.segments(device);
             const bool known = std::none_of(segments.begin(), segments.end(), [](const auto& one) {
                 return one.stream == kNoStream;
@@ -126,7 +127,7 @@ std::size_t compare(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("at every moment the page has what the record has, with private pools and streams") {
+TEST_CASE("at every moment the page equals the recorded state, with private pools and streams") {
     for (unsigned seed = 1; seed <= 20; ++seed) {
         TemporaryFolder folder;
         const std::string path = folder.file("made-up.4711.ftrace");
@@ -135,7 +136,7 @@ TEST_CASE("at every moment the page has what the record has, with private pools 
     }
 }
 
-TEST_CASE("at every moment the page has what the record has, with expandable segments") {
+TEST_CASE("at every moment the page equals the recorded state, with expandable segments") {
     for (unsigned seed = 1; seed <= 20; ++seed) {
         TemporaryFolder folder;
         const std::string path = folder.file("made-up.4711.ftrace");

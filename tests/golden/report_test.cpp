@@ -1,7 +1,7 @@
-// The report, its summary and its JSON for two small made-up traces, against approved files.
+// The report, its summary and its JSON for two small made-up traces, compared with approved files.
 //
-// FRAGTRACE_APPROVE=1 writes what came out into tests/golden/expected; the difference is then
-// reviewed like any other change.
+// FRAGTRACE_APPROVE=1 writes the output into tests/golden/expected. Review the difference like any
+// other change.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/page/page_content.h"
@@ -40,14 +40,14 @@ void describe_run(TraceWriter* trace, const char* command) {
     trace->fact("torch_version", "2.15.0");
 }
 
-// The line that the events after this come from; its stack, for events made by hand.
+// Sets the line of the events that follow. Returns its stack, for events made by hand.
 std::uint32_t set_line(TraceWriter* trace, const char* function, std::uint32_t line) {
     const std::uint32_t node = trace->python_node(0, trace->code(function, "train.py", 1), line);
     trace->set_python_stack(node);
     return node;
 }
 
-// The recorder's own question to the driver, right after the first segment.
+// The recorder's own query of free memory, right after the first segment.
 void sample_memory(TraceWriter* trace) {
     EventRecord sample = {};
     sample.kind = EventKind::kMemoryInfo;
@@ -57,7 +57,8 @@ void sample_memory(TraceWriter* trace) {
     trace->event(sample);
 }
 
-// Example E6 of PyTorch's rules: 24 MiB free in pieces of 8 and 4, 20 MiB asked, 6 left outside.
+// Example E6 of PyTorch's rules: 24 MiB are free in pieces of 8 and 4, 20 MiB are requested, 6 MiB
+// are left outside.
 TraceWriter out_of_memory() {
     TraceWriter trace;
     describe_run(&trace, "/usr/bin/python3 train.py");
@@ -90,7 +91,7 @@ TraceWriter out_of_memory() {
     return trace;
 }
 
-// A run without trouble: one long-lived block keeps a segment whose rest is free.
+// A run without trouble: one long-lived block blocks the free rest of its segment.
 TraceWriter waste() {
     TraceWriter trace;
     describe_run(&trace, "python3 serve.py --port 8000");
@@ -119,12 +120,12 @@ void check_against(const std::string& name, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("reports of two small runs say what was approved") {
+TEST_CASE("the reports of two small runs equal the approved files") {
     const bool ran_out = GENERATE(true, false);
     const std::string name = ran_out ? "out_of_memory" : "waste";
     TemporaryFolder folder;
     TraceWriter trace = ran_out ? out_of_memory() : waste();
-    REQUIRE(chdir(folder.file("").c_str()) == 0);  // the path is part of the report
+    REQUIRE(chdir(folder.file("").c_str()) == 0);  // the report contains the path
     trace.save("made-up.4711.ftrace");
 
     const auto analysis = analyze("made-up.4711.ftrace",
@@ -136,7 +137,7 @@ TEST_CASE("reports of two small runs say what was approved") {
     check_against(name + ".json", report_json(**analysis));
 }
 
-TEST_CASE("a trace that is too long for the plan of `offline` has a line instead of its row") {
+TEST_CASE("a trace too long for `offline` gets a line instead of its row") {
     TemporaryFolder folder;
     const std::string path = folder.file("made-up.4711.ftrace");
     waste().save(path);
@@ -158,7 +159,7 @@ TEST_CASE("a trace that is too long for the plan of `offline` has a line instead
     CHECK(json.find("\"offline\"") == std::string::npos);
 }
 
-TEST_CASE("the page's numbers are those of the JSON, to the byte") {
+TEST_CASE("the page's numbers equal the JSON's to the byte") {
     const bool ran_out = GENERATE(true, false);
     TemporaryFolder folder;
     TraceWriter trace = ran_out ? out_of_memory() : waste();
@@ -187,7 +188,7 @@ TEST_CASE("the page's numbers are those of the JSON, to the byte") {
     CHECK(totals.at("retries") == recorded["retries"]);
     CHECK(totals.at("ooms") == recorded["ooms"]);
 
-    // Each bar is a number of the JSON, or a difference of two.
+    // Each bar is a number of the JSON, or the difference of two.
     std::map<std::string, std::uint64_t> bars;
     for (const PageBar& bar : page.cards[0].bars) {
         bars[bar.label] = bar.bytes;
@@ -220,7 +221,7 @@ TEST_CASE("the page's numbers are those of the JSON, to the byte") {
         CHECK(row.run.waste_at_peak.releasable == (*told)["waste_at_peak"]["releasable"]);
     }
 
-    // The first card speaks the report's words, and the curves are those of its rows.
+    // The first card uses the words of the report, and its curves are those of its rows.
     REQUIRE_FALSE(page.cards.empty());
     const auto& conclusion = report["devices"][0]["conclusion"];
     REQUIRE_FALSE(conclusion["culprit"].get<std::string>().empty());

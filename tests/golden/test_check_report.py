@@ -1,5 +1,4 @@
-"""The checker of reports finds nothing in the approved reports, and each single thing that is made
-to disagree in them."""
+"""The checker finds no contradiction in the approved reports, and finds each one that is planted in them."""
 
 import copy
 import json
@@ -13,12 +12,12 @@ EXPECTED = pathlib.Path(__file__).resolve().parent / "expected"
 
 
 def load(name):
-    """The JSON and the text of an approved report."""
+    """Loads the JSON and the text of an approved report."""
     return json.loads((EXPECTED / f"{name}.json").read_text()), (EXPECTED / f"{name}.txt").read_text()
 
 
 def page_of(report):
-    """The data of a page that shows what the report says."""
+    """The data of a page that agrees with the report."""
     device = report["devices"][0]
     totals = [{"label": f"peak {part}", "value": value} for part, value in device["peak"].items()]
     totals += [
@@ -50,7 +49,7 @@ def page_of(report):
 
 
 def summary_of(report):
-    """What summarize says of the same trace."""
+    """The summarize output of the same trace."""
     source, device = report["source"], report["devices"][0]
     summary = {key: source[key] for key in ("ended", "ending", "events") if key in source}
     keep = ("index", *check_report.SUMMARY)
@@ -58,7 +57,7 @@ def summary_of(report):
 
 
 def process_of(report):
-    """Its line in the view of a job."""
+    """The trace's line in the view of a job."""
     device = report["devices"][0]
     line = {key: report["source"][key] for key in ("ended", "ending") if key in report["source"]}
     return line | {
@@ -70,7 +69,7 @@ def process_of(report):
 
 
 def setter(*path):
-    """Sets what the path leads to: its last word is the value, or a function of the old one."""
+    """Sets the value at the path. The last word is the new value, or a function of the old one."""
     *keys, last, value = path
 
     def change(report):
@@ -187,7 +186,7 @@ TEXTS = {
 
 
 class Checker(unittest.TestCase):
-    def test_the_approved_reports_agree_with_themselves(self):
+    def test_the_approved_reports_have_no_contradictions(self):
         for name in ("out_of_memory", "waste"):
             report, text = load(name)
             self.assertEqual(
@@ -198,7 +197,7 @@ class Checker(unittest.TestCase):
                 name,
             )
 
-    def test_each_change_of_the_json_is_found(self):
+    def test_each_planted_change_of_the_json_is_found(self):
         report, _ = load("out_of_memory")
         for what, change in CHANGES.items():
             with self.subTest(what):
@@ -207,7 +206,7 @@ class Checker(unittest.TestCase):
                 self.assertNotEqual(changed, report)
                 self.assertNotEqual(check_report.contradictions(changed), [])
 
-    def test_each_change_of_the_text_is_found(self):
+    def test_each_planted_change_of_the_text_is_found(self):
         report, text = load("out_of_memory")
         for what, (old, new) in TEXTS.items():
             with self.subTest(what):
@@ -215,7 +214,7 @@ class Checker(unittest.TestCase):
                 self.assertNotEqual(changed, text)
                 self.assertNotEqual(check_report.contradictions(report, changed), [])
 
-    def test_other_reports_of_the_same_trace_must_say_the_same(self):
+    def test_different_figures_in_other_reports_of_the_trace_are_found(self):
         report, _ = load("out_of_memory")
         for key, other in (("summary", summary_of(report)), ("process", process_of(report))):
             for path in ("ooms", "retries", "ended"):
@@ -233,7 +232,7 @@ class Checker(unittest.TestCase):
             self.assertNotEqual(changed, page_of(report))
             self.assertNotEqual(check_report.contradictions(report, page=changed), [], new)
 
-    def test_a_replay_of_the_recorded_settings_is_the_row_as_recorded(self):
+    def test_a_replay_under_recorded_settings_must_equal_the_recorded_row(self):
         report, _ = load("waste")
         row = next(row for row in report["whatif"] if row["recorded"])
         device = {
@@ -250,7 +249,7 @@ class Checker(unittest.TestCase):
         device["retries"] += 1
         self.assertNotEqual(check_report.contradictions(report, replay=replay), [])
 
-    def test_a_comparison_with_itself_has_the_figures_of_the_report(self):
+    def test_a_comparison_with_itself_must_have_the_figures_of_the_report(self):
         report, _ = load("waste")
         lines = [
             {"index": device["index"], "holders_at_peak": [], "a": device, "b": device}

@@ -1,5 +1,5 @@
-// The report of a small made-up program for each rung of the verdict ladder, and for what is beside
-// it: what a user gets to read. FRAGTRACE_APPROVE=1 writes the files anew, to be read by eye.
+// The report of a small made-up program for each verdict and for some special cases, as a user
+// reads it. FRAGTRACE_APPROVE=1 writes the files again, to be reviewed by eye.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/page/page_content.h"
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t kSide = 0x70;  // a stream
 
-// For the tests golden_reports_agree and json_schema, beside the trace.
+// Saves the report with its trace for the tests golden_reports_agree and json_schema.
 void keep_report(const std::string& name, const Analysis& analysis, const std::string& text) {
     const std::string path = FRAGTRACE_REPORTS "/" + name;
     write_file(path + ".json", report_json(analysis));
@@ -146,7 +146,7 @@ SimulatedProgram rounding() {
     return program;
 }
 
-// Of 100 MiB that others have, the context 40: the rest would be enough.
+// Others have 100 MiB, 40 MiB of them the context: the rest would be enough.
 SimulatedProgram outside_pool() {
     SimulatedProgram program(200 * kMiB, 100 * kMiB);
     program.measure_context(40 * kMiB);
@@ -157,7 +157,8 @@ SimulatedProgram outside_pool() {
     return program;
 }
 
-// Without its own context the program could not ask at all: no part of a shortage is its fault.
+// Without its own context the program could not request anything, so the context is never the cause
+// of a shortage.
 SimulatedProgram context_alone() {
     SimulatedProgram program(200 * kMiB, 100 * kMiB);
     program.measure_context(100 * kMiB);
@@ -168,7 +169,7 @@ SimulatedProgram context_alone() {
     return program;
 }
 
-// The driver has less than it said at first.
+// The driver has less memory than it reported at first.
 SimulatedProgram unexplained() {
     SimulatedProgram program(200 * kMiB, 100 * kMiB);
     program.take_unseen(100 * kMiB);
@@ -225,7 +226,7 @@ SimulatedProgram retry() {
     return program;
 }
 
-// Each request is larger than all that are cached; a small block holds a little open as well.
+// Each request is larger than every cached block. A small block also blocks a little free memory.
 SimulatedProgram retry_of_cache() {
     SimulatedProgram program(100 * kMiB);
     program.at("build", 5);
@@ -237,7 +238,7 @@ SimulatedProgram retry_of_cache() {
     return program;
 }
 
-// Steps that each keep `kept_bytes`; a block of the third one keeps most of a segment free.
+// Steps that each keep `kept_bytes`. A block of the third step blocks most of a segment.
 SimulatedProgram steps_that_keep(std::uint64_t card_bytes, std::uint64_t kept_bytes, int steps) {
     SimulatedProgram program(card_bytes);
     program.at("build", 5);
@@ -261,22 +262,22 @@ SimulatedProgram steps_that_keep(std::uint64_t card_bytes, std::uint64_t kept_by
     return program;
 }
 
-// Full in the sixteenth step; it goes on.
+// The card is full in the sixteenth step. The program continues.
 SimulatedProgram leak() {
     return steps_that_keep(400 * kMiB, 14 * kMiB, 20);
 }
 
-// The same, seen for eight steps on a larger card.
+// The same program, recorded for eight steps on a larger card.
 SimulatedProgram leak_ahead() {
     return steps_that_keep(600 * kMiB, 14 * kMiB, 8);
 }
 
-// A run that wastes much, and keeps the loss of every step.
+// A run that wastes much memory and keeps the loss of every step.
 SimulatedProgram kept_losses() {
     return steps_that_keep(600 * kMiB, 512, 8);
 }
 
-// Whether a row moves another line than the one that the report says pins the holes.
+// Whether a row moves a line other than the one that the report blames for the holes.
 bool moves_another(const DeviceAnalysis& device, const Analysis& analysis) {
     const Diagnosis* shown = device.peak ? &*device.peak : nullptr;
     for (const Diagnosis& diagnosis : device.diagnoses) {
@@ -330,7 +331,7 @@ struct Told {
 
 }  // namespace
 
-TEST_CASE("the page's bars of a stream-bound request are the JSON's free places") {
+TEST_CASE("for a stream-bound request the page's bars equal the JSON's free places") {
     const Told told(stream_bound());
     const auto& places = told.report["ooms"][0]["free_places"];
     CHECK(places["own"]["stream"] == 0);
@@ -344,14 +345,14 @@ TEST_CASE("the page's bars of a stream-bound request are the JSON's free places"
     CHECK(card.asked_by == "train.py:40 step");
 }
 
-TEST_CASE("a report without what-if replays does not say that settings were tried") {
+TEST_CASE("a report without what-if replays does not claim that settings were tried") {
     const Told told(stitchable(), false);
     const std::string remedy = told.report["devices"][0]["conclusion"]["remedy"];
     CHECK(remedy.find("no other setting was replayed") == 0);
     CHECK(told.page.devices[0].cards.back().change == remedy);
 }
 
-TEST_CASE("a run with a retry opens as a near miss, and the retry's card says what it gave back") {
+TEST_CASE("a run with a retry opens as a near miss with the released bytes") {
     const Told told(retry());
     const std::vector<PageCard>& cards = told.page.devices[0].cards;
     REQUIRE(cards.size() == 2);
@@ -368,7 +369,7 @@ TEST_CASE("a run with a retry opens as a near miss, and the retry's card says wh
     CHECK(again.sentence.find("released 40 MiB of its cache") != std::string::npos);
 }
 
-TEST_CASE("the report of each rung of the ladder reads as approved") {
+TEST_CASE("the report of each verdict equals the approved text") {
     const Rung rungs[] = {
         {"stitchable", "verdict    stitchable", stitchable},
         {"granularity", "verdict    granularity", granularity},
@@ -395,7 +396,7 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
     for (const Rung& rung : rungs) {
         TemporaryFolder folder;
         SimulatedProgram program = rung.run();
-        REQUIRE(chdir(folder.file("").c_str()) == 0);  // the path is part of the report
+        REQUIRE(chdir(folder.file("").c_str()) == 0);  // the report contains the path
         program.save("train.4711.ftrace");
         write_file(std::string(FRAGTRACE_REPORTS "/") + rung.name + ".ftrace",
                    read_file("train.4711.ftrace"));

@@ -1,4 +1,4 @@
-"""Calls torch.cuda.empty_cache() in a running program at the instants that a what-if row names."""
+"""Calls torch.cuda.empty_cache() in a running program at the instants named by a what-if row."""
 
 import sys
 
@@ -6,11 +6,10 @@ import torch
 
 
 class Emptying:
-    """`instants`: [blocks handed out so far, blocks freed so far] of device 0.
+    """`instants`: [blocks allocated so far, blocks freed so far] of device 0.
 
-    An instant lasts until the next block comes or goes. Emptying the cache twice in it does what
-    doing so once does, so it happens at every line and every call of a C function of the main thread
-    that finds the program there.
+    An instant lasts until the next allocation or free. Emptying the cache twice within it has the same effect
+    as once. So the cache is emptied at every line and every C call of the main thread during the instant.
     """
 
     def __init__(self, instants):
@@ -22,7 +21,7 @@ class Emptying:
         sys.setprofile(self.at_call)
 
     def end(self):
-        """Stops; says which instants were not met."""
+        """Stops, and returns the instants that were not met."""
         sys.settrace(None)
         sys.setprofile(None)
         return sorted(self.wanted - self.reached)

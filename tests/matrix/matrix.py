@@ -1,6 +1,8 @@
-"""The matrix: programs x settings x cards. What the replay of a trace that was recorded under other
-settings predicts for a cell, what a real run does there, and whether the two are equal.
-docs/fidelity.md explains it."""
+"""The matrix: programs x settings x cards.
+
+A trace is recorded under other settings. Its replay predicts each cell, a real run measures the cell, and
+both are compared. docs/fidelity.md explains it.
+"""
 
 import concurrent.futures
 import json
@@ -36,10 +38,10 @@ SETTINGS = (
     "pinned_use_cuda_host_register:True,pinned_num_register_threads:2",
 )
 CARDS = ("tight", "enough", "roomy")
-CONTEXT_MIB = 256  # of the virtual GPU's plain cards
-SECONDS = 120  # for one program, at most
+CONTEXT_MIB = 256  # on plain cards of the virtual GPU
+SECONDS = 120  # limit for one program
 
-# What is compared: name in our tables, PyTorch's statistic, key of our JSON.
+# The compared figures: name in our tables, PyTorch's statistic, key of our JSON.
 COMPARED = (
     ("peak reserved", "reserved_bytes.all.peak", ("peak", "reserved")),
     ("peak active", "active_bytes.all.peak", ("peak", "active")),
@@ -51,7 +53,7 @@ COMPARED = (
 
 
 class Torch:
-    """A process that has torch imported and runs programs in forks of itself."""
+    """A process that has imported torch and runs programs in forks of itself."""
 
     def __init__(self, recorded, python=TORCH_PYTHON, **variables):
         self.recorded = recorded
@@ -65,11 +67,11 @@ class Torch:
         )
 
     def run(self, program, card_mib, conf, folder):
-        """Runs one of the matrix; returns its statistics, and the trace where it was recorded."""
+        """Runs a program of the matrix. Returns its statistics, and the trace if it was recorded."""
         return self.run_file(HERE / "programs" / f"{program}.py", f"{card_mib}MiB", conf, folder)
 
     def run_file(self, path, card, conf, folder, **more):
-        """The same with any program; `more`: what else a job may say (warm_torch.py)."""
+        """The same for any program. `more`: other fields of the job (warm_torch.py)."""
         folder.mkdir(parents=True, exist_ok=True)
         statistics = folder / "statistics.json"
         job = {
@@ -97,7 +99,7 @@ class Torch:
 
 
 def cards_of(statistics):
-    """Three cards, from what the program needs under default settings with all memory it wants."""
+    """Three cards, based on the program's need under default settings with enough memory."""
     reserved = statistics["at_end"]["reserved_bytes.all.peak"] // MIB
     active = -(-statistics["at_end"]["active_bytes.all.peak"] // MIB)
     tight = active + (reserved - active) // 3
@@ -120,7 +122,7 @@ def replayed(trace, *arguments):
 
 
 class Prediction:
-    """What a trace says of other settings, and of cards that have `more_mib` more, or less."""
+    """The prediction of a trace for other settings, and for cards with `more_mib` more or less."""
 
     def __init__(self, trace):
         self.trace = trace
@@ -140,7 +142,7 @@ class Prediction:
 
 
 def values(of):
-    """A prediction's figures in the order of COMPARED."""
+    """The figures of a prediction, in the order of COMPARED."""
     found = []
     for _, _, path in COMPARED:
         at = of
@@ -155,10 +157,10 @@ def measured(statistics):
 
 
 def judge(prediction, recorded_ended, real):
-    """(kind of the cell, whether it is as predicted, what was predicted, what was seen).
+    """(kind of the cell, whether the prediction is right, the prediction, the real values).
 
-    Kinds: "exact" - the whole run; "until" - exact up to an out-of-memory that the recorded run did
-    not have; "at least" - the record ends in an out-of-memory that is none here; "estimate".
+    Kinds: "exact" - the whole run; "until" - exact up to an out-of-memory that the recorded run did not have;
+    "at least" - the trace ends in an out-of-memory that does not happen here; "estimate".
     """
     parting = prediction["parting"]
     whole = [recorded_ended, *values(prediction["all"])]
@@ -169,28 +171,30 @@ def judge(prediction, recorded_ended, real):
         number = parting["failed_requests"] - 1
         at = real["at_ooms"][number] if number < len(real["at_ooms"]) else None
         if at is None and real["at_end"]["num_oom_rejections"] and number == 0:
-            at = real["at_end"]  # throw_on_cudamalloc_oom: nobody is told but the program
+            at = real["at_end"]  # throw_on_cudamalloc_oom: only the program learns of it
         wanted = ["oom", *values(parting)]
         seen = ["oom", *measured(at)] if at else [real["ended"], *measured(real["at_end"])]
         return "until", wanted == seen, wanted, seen
     if prediction["class"] == "bound":
         wanted = values(parting)
         seen = measured(real["at_end"])
-        # Peaks and counts only grow; before the OOM all was equal.
+        # Peaks and counts only grow, and until the OOM everything was equal.
         return "at least", all(a <= b for a, b in zip(wanted, seen, strict=True)), wanted, seen
     seen = [real["ended"], *measured(real["at_end"])]
     return "estimate", whole == seen, whole, seen
 
 
 def pairs(cards):
-    """Cards that are recorded, and those that are predicted from them: the same and roomier ones."""
+    """Recorded cards, and the cards predicted from them: the same and larger ones."""
     names = list(cards)
     return [(source, target) for i, source in enumerate(names) for target in names[i:]]
 
 
 def rows_of(program, cards, records, reals, jobs=1):
-    """Predicts every cell of a program. `records`: (card, conf) -> (statistics, trace); `reals`:
-    (card, conf) -> statistics."""
+    """Predicts every cell of a program.
+
+    `records`: (card, conf) -> (statistics, trace); `reals`: (card, conf) -> statistics.
+    """
     tasks = [
         ((source, recorded), target, conf)
         for source, target in pairs(cards)

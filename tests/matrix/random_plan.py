@@ -1,28 +1,28 @@
-"""What a random program does (random_program.py), drawn from its seed before the first call is made.
+"""The calls of a random program (random_program.py), drawn from its seed before the first call.
 
-Neither the card nor the settings change what a program asks for, except that a caught out-of-memory
-leaves a tensor out.
+Neither the card nor the settings change the requests of a program, except that a caught out-of-memory leaves
+a tensor out.
 """
 
 import random
 
 MIB = 2**20
 
-# What a program may use beside tensors on one stream, and how likely it is to do so.
+# Features that a program may use in addition to tensors on one stream, with their probability.
 FEATURES = {
     "streams": 0.6,
-    "record_stream": 0.6,  # of programs with several streams
+    "record_stream": 0.6,  # for programs with several streams
     "threads": 0.3,
     "mem_pool": 0.35,
-    "no_split": 0.4,  # of programs with MemPools
-    "use_on_oom": 0.4,  # of programs with MemPools
+    "no_split": 0.4,  # for programs with MemPools
+    "use_on_oom": 0.4,  # for programs with MemPools
     "graphs": 0.4,
     "shared_graph_pool": 0.5,  # of programs with graphs
     "graph_pool_handle": 0.4,  # of programs with graphs
-    "oom_in_capture": 0.3,  # of programs with graphs
-    "other_pool_in_capture": 0.3,  # of programs with graphs
+    "oom_in_capture": 0.3,  # for programs with graphs
+    "other_pool_in_capture": 0.3,  # for programs with graphs
     "fraction": 0.25,
-    "any_fraction": 0.5,  # of programs with fractions: not only those that a double holds exactly
+    "any_fraction": 0.5,  # for programs with fractions: also values that a double cannot represent exactly
     "empty_cache": 0.6,
     "raw_block": 0.3,
     "raw_malloc": 0.25,
@@ -31,8 +31,8 @@ FEATURES = {
     "caught": 0.4,
     "huge": 0.15,
     "settings": 0.25,
-    "throw": 0.3,  # of programs that change settings
-    "expand_later": 0.4,  # of programs that change settings
+    "throw": 0.3,  # for programs that change settings
+    "expand_later": 0.4,  # for programs that change settings
     "caching_off": 0.2,
     "pinned": 0.2,
     "memory_info": 0.05,
@@ -66,7 +66,7 @@ EDGES = (
     21 * MIB,
     40 * MIB,
 )
-# Sizes that are allowed beside large_segment_size_mb:64, too.
+# Sizes that are also allowed together with large_segment_size_mb:64.
 CHANGES = (
     "max_split_size_mb:64",
     "max_split_size_mb:66,garbage_collection_threshold:0.6",
@@ -79,15 +79,16 @@ CHANGES = (
 
 
 class Plan:
-    """The calls of a program: `calls`, each a name of a method of Program with its arguments."""
+    """The calls of a program: each one names a method of Program and its arguments."""
 
     def __init__(self, seed, features):
         self.choice = choice = random.Random(f"program {seed}")
-        # Drawn for each feature that there is, so that those left out change no other draw.
+        # Drawn for every feature, so that a left-out feature does not change other draws.
         drawn = {name: choice.random() < chance for name, chance in FEATURES.items()}
         self.has = {name for name in FEATURES if drawn[name] and name in features}
         self.has = {name for name in self.has if NEEDS.get(name, name) in self.has}
-        # With caching switched since, PyTorch gives the driver what is its pool's, or the other way.
+        # If caching was switched in between, PyTorch frees pool memory as driver memory or the other way
+        # round.
         if "caching_off" in self.has:
             self.has.discard("raw_block")
         self.streams = choice.randint(2, 3) if "streams" in self.has else 1
@@ -98,7 +99,7 @@ class Plan:
         self.droppable = []  # of the graphs
         self.calls = []
         kinds = self.kinds()
-        # Settings that a program sets before its first request are replaced by those of a replay.
+        # Settings before the first request would be replaced by those of a replay.
         self.tensor(self.calls)
         for _ in range(choice.choice((40, 100, 200, 300))):
             getattr(self, choice.choices(list(kinds), list(kinds.values()))[0])(self.calls)
@@ -174,7 +175,7 @@ class Plan:
         calls.append(("raw_block", self.new(), self.size(), self.choice.randrange(self.streams)))
 
     def raw_malloc(self, calls):
-        # Whole pages: smaller ones share the driver's.
+        # Whole pages, because smaller requests share the driver's pages.
         calls.append(("raw_malloc", self.new(), self.choice.randint(1, 20) * 2 * MIB))
 
     def pinned(self, calls):
@@ -233,7 +234,7 @@ class Plan:
             calls.append(("drop_graph", graph))
 
     def capture(self, calls):
-        """A graph: tensors made and freed while it is captured. Others may live on."""
+        """A graph: tensors are allocated and freed during its capture. Some may live on."""
         choice, outside = self.choice, self.live
         self.live, inside = [], []
         for _ in range(choice.randint(1, 25)):
@@ -260,7 +261,7 @@ class Plan:
         pool = choice.choice(pools)
         calls.append(("capture", self.next, pool, choice.randrange(self.streams), tuple(inside)))
         self.graphs.append(self.next)
-        # PyTorch refuses a capture into a pool of a handle that has lost its last user.
+        # PyTorch refuses a capture into a handle's pool that has lost its last user.
         if pool != "handle":
             self.droppable.append(self.next)
         self.live = outside + self.live

@@ -18,7 +18,7 @@ class Program:
         self.catches = "caught" in plan.has
         self.streams = [torch.cuda.current_stream()]
         self.streams += [torch.cuda.Stream() for _ in range(plan.streams - 1)]
-        # Several pools for use on an out-of-memory are asked in an order that nobody knows.
+        # Several pools with use_on_oom would be used in an unspecified order.
         self.pools = [
             torch.cuda.MemPool(
                 use_on_oom="use_on_oom" in plan.has and number == 0,
@@ -38,7 +38,7 @@ class Program:
                 self.note_failure(False)
                 if not self.catches:
                     raise
-            except self.torch.AcceleratorError as error:  # with the pool's caching off
+            except self.torch.AcceleratorError as error:  # while the pool's caching is off
                 if "out of memory" not in str(error):
                     raise
                 self.note_failure(True)
@@ -57,7 +57,7 @@ class Program:
             else:
                 self.live[name] = made()
             if stream is None:
-                self.live[name].zero_()  # a capture without any work is warned of
+                self.live[name].zero_()  # PyTorch warns about a capture without any work
 
     def free(self, name):
         held = self.live.pop(name, None)
@@ -133,7 +133,7 @@ class Program:
         shared = self.graphs[pool].pool() if pool in self.graphs else None
         graph = torch.cuda.CUDAGraph()
         if pool == "handle":
-            self.keeps.append(graph)  # also where the capture fails
+            self.keeps.append(graph)  # also if the capture fails
         capture_on = self.streams[stream] if stream else None
         with torch.cuda.graph(graph, pool=self.handle if pool == "handle" else shared, stream=capture_on):
             self.make(calls)

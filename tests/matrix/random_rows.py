@@ -1,5 +1,7 @@
-"""Random programs against their predictions: each is recorded on one card under one setting, the
-analyzer predicts other rows (setting, card) from it, and each row is run for real (docs/fidelity.md).
+"""Compares random programs with their predictions.
+
+Each program is recorded on one card under one setting. The analyzer predicts other rows (setting, card) from
+the trace, and each row is run for real (docs/fidelity.md).
 """
 
 import random
@@ -9,12 +11,12 @@ import matrix
 import random_plan
 
 PROGRAM = matrix.HERE / "random_program.py"
-ROWS = 12  # of a program
+ROWS = 12  # per program
 SETTINGS = matrix.SETTINGS
 
 
 def cards_of(statistics):
-    """The matrix' three cards, and one on which the program runs out whatever its pool does."""
+    """The three cards of the matrix, and one on which the program runs out of memory under any setting."""
     cards = matrix.cards_of(statistics)
     live = statistics["at_end"]["active_bytes.all.peak"] // matrix.MIB
     cards = {"short": matrix.CONTEXT_MIB + live * 4 // 5, **cards}
@@ -43,8 +45,10 @@ class Checker:
         self.recording.close()
 
     def check(self, seed, folder, rows=ROWS):
-        """One program; `folder` is emptied, and keeps the trace. Raises RuntimeError where a run
-        ends in another way than by itself or out of memory."""
+        """Checks one program. `folder` is emptied first, and then has the trace.
+
+        Raises RuntimeError if a run ends in another way than normally or out of memory.
+        """
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         arguments = [str(seed), ",".join(self.features)]
@@ -68,7 +72,7 @@ class Checker:
         for on, under in [(card, conf), *choice.sample(others, rows - 1)]:
             more = cards[on] - cards[card]
             if predictor.capacity + more * matrix.MIB <= 0:
-                continue  # what was held beside the pool at the end leaves nothing of this card
+                continue  # memory allocated outside the pool at the end leaves no room on this card
             prediction = predictor.of(under, more)
             row = {
                 "card": on,
@@ -101,7 +105,7 @@ class Checker:
         }
 
     def run_row(self, run, card, conf, folder):
-        """A real run without the recorder. None where PyTorch loses a private pool and crashes."""
+        """A real run without the recorder. None if PyTorch loses a private pool and crashes."""
         try:
             return run(self.plain, card, conf)[0]
         except RuntimeError:

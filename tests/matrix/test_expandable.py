@@ -1,5 +1,7 @@
-"""Traces recorded under expandable segments on tight cards: what the card has for the pool, which map
-was refused, and what other settings and cards would have come to, against real runs."""
+"""Traces recorded under expandable segments on tight cards, compared with real runs.
+
+Checked are the card's memory for the pool, the refused map, and the results of other settings and cards.
+"""
 
 import matrix
 import real_process
@@ -39,7 +41,7 @@ class Expandable(RealProcessTest):
         )[0]
 
     def check(self, arguments, pool_mib, context_mib, conf):
-        """Records one run; the card, the replay of the record, and other rows must be right."""
+        """Records one run. Its card, the replay of the trace, and other rows must be right."""
         recorded, trace = self.recording.run_file(
             PROGRAM, card(pool_mib, context_mib), conf, self.folder / "recorded", arguments=arguments
         )
@@ -61,14 +63,14 @@ class Expandable(RealProcessTest):
                 self.assertTrue(equal or kind == "estimate", (kind, other, more_mib, wanted, seen))
         return recorded
 
-    def test_a_request_that_is_refused_while_its_pages_are_created(self):
+    def test_a_request_refused_while_its_pages_are_created_is_replayed_exactly(self):
         for context_mib in CONTEXTS_MIB:
             with self.subTest(context_mib=context_mib):
                 recorded = self.check(["refused_while_mapping"], 1150, context_mib, RECORDED[0])
                 self.assertEqual(recorded["at_end"]["num_alloc_retries"], 1)
                 self.assertEqual(recorded["at_end"]["num_ooms"], 0)
 
-    def test_a_request_that_is_refused_in_its_second_hole(self):
+    def test_a_request_refused_in_its_second_hole_is_replayed_exactly(self):
         for context_mib in CONTEXTS_MIB:
             for name, ooms in (("refused_in_second_hole", 0), ("refused_twice_in_second_hole", 1)):
                 with self.subTest(name, context_mib=context_mib):
@@ -76,7 +78,7 @@ class Expandable(RealProcessTest):
                     self.assertEqual(recorded["at_end"]["num_alloc_retries"], 1 + ooms)
                     self.assertEqual(recorded["at_end"]["num_ooms"], ooms)
 
-    def test_random_programs(self):
+    def test_random_programs_on_tight_cards_are_predicted(self):
         retries = ooms = 0
         for seed in range(SEEDS):
             arguments = ["any_order", str(seed)]

@@ -1,5 +1,7 @@
-"""A sample of the matrix: what a trace predicts is what real runs do, on the recorded card and on a
-roomier one, whatever settings it was recorded under."""
+"""A sample of the matrix: the predictions of a trace equal real runs.
+
+This holds on the recorded card and on a larger one, for any recorded settings.
+"""
 
 import collections
 
@@ -20,7 +22,7 @@ CARDS = ("tight", "roomy")
 
 
 class Matrix(RealProcessTest):
-    def test_predicted_is_what_happens(self):
+    def test_predictions_equal_real_runs(self):
         plain, recording = matrix.Torch(recorded=False), matrix.Torch(recorded=True)
         self.addCleanup(plain.close)
         self.addCleanup(recording.close)
@@ -44,10 +46,10 @@ class Matrix(RealProcessTest):
                     self.assertTrue(row["equal"], row)
                     kinds[row["kind"]] += 1
                     endings[reals[row["on"], row["conf"]]["ended"]] += 1
-        # The sample must hold runs that fail and runs that do not, or it shows little.
+        # The sample must have failing and successful runs, otherwise it shows little.
         self.assertGreater(min(kinds["exact"], endings["ok"], endings["oom"]), 5, (kinds, endings))
 
-    def test_a_pool_of_which_pytorch_loses_count_is_not_called_exact(self):
+    def test_a_row_with_a_pool_that_pytorch_loses_is_not_called_exact(self):
         plain, recording = matrix.Torch(recorded=False), matrix.Torch(recorded=True)
         self.addCleanup(plain.close)
         self.addCleanup(recording.close)

@@ -1,5 +1,7 @@
-"""A sample of random programs: no row that is called exact or bound differs from its real run, and each
-record replays exactly under its own settings."""
+"""A sample of random programs: no row called exact or bound differs from its real run.
+
+Each trace replays exactly under its own settings.
+"""
 
 import collections
 
@@ -7,13 +9,13 @@ import random_rows
 import real_process
 from real_process import RealProcessTest
 
-# The last three: a card that small requests past the pool fill page by page, a real run in which
-# PyTorch crashes, and a program with caching off and captures that other pools serve.
+# The last three: small requests outside the pool fill a card page by page; PyTorch crashes in a real run; a
+# program has caching off and captures served by other pools.
 SEEDS = (*range(1, 9), 442, 314, 563)
 
 
 class Random(RealProcessTest):
-    def test_rows_are_what_real_runs_do(self):
+    def test_exact_rows_and_bounds_agree_with_real_runs(self):
         checker = random_rows.Checker()
         self.addCleanup(checker.close)
         kinds = collections.Counter()
@@ -24,7 +26,7 @@ class Random(RealProcessTest):
                     self.assertIsNot(row["equal"], False, row)
                     kinds[row["kind"]] += 1
             self.assertEqual(result["rows"][0]["fidelity"], "", result)
-        # A sample that is never judged, or holds no failing run, shows little.
+        # The sample must have judged rows and failing runs, otherwise it shows little.
         self.assertGreater(kinds["exact"], 10, kinds)
         self.assertGreater(kinds["until"], 3, kinds)
 

@@ -19,7 +19,7 @@ import sys
 import traceback
 
 import torch
-import torch._dynamo  # what optimizers import at their first step
+import torch._dynamo  # optimizers import it in their first step
 import torch.utils.checkpoint
 import torch.utils.data
 from emptying import Emptying
@@ -28,7 +28,7 @@ ENDINGS = {0: "ok", 3: "oom"}
 
 
 def run(job):
-    """In the fork: runs the program, writes what PyTorch says of its memory, and ends."""
+    """In the fork: runs the program, writes PyTorch's memory statistics, and ends."""
     os.environ["FRAGTRACE_VIRTUAL_GPU"] = job["card"]
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = job["conf"]
     os.environ.update(job.get("environment", {}))
@@ -45,15 +45,15 @@ def run(job):
     at_ooms = []
 
     def note_failure(of_driver):
-        """For programs: no observer is told what throw_on_cudamalloc_oom rejects, and what fails
-        past the pool."""
+        """For programs: notes failures that no observer sees, namely rejections by throw_on_cudamalloc_oom
+        and failures past the pool."""
         statistics = dict(torch.cuda.memory_stats())
         rejected = sum(1 for at in at_ooms if at.get("rejected"))
         if of_driver or statistics["num_oom_rejections"] > rejected:
             at_ooms.append({**statistics, "rejected": not of_driver})
 
     def finish(ending):
-        """For programs, too: ends before the interpreter has freed anything."""
+        """For programs: ends before the interpreter has freed anything."""
         statistics = {
             "ended": ENDINGS.get(ending),
             "at_ooms": at_ooms,
@@ -67,7 +67,7 @@ def run(job):
     torch._C._cuda_attach_out_of_memory_observer(lambda *_: at_ooms.append(dict(torch.cuda.memory_stats())))
     emptying = Emptying(job["empty_cache_at"]) if "empty_cache_at" in job else None
     gc.collect()
-    gc.freeze()  # collections come at the same places in every run
+    gc.freeze()  # so that collections come at the same places in every run
     ending = 0
     if emptying:
         emptying.begin()
@@ -86,7 +86,7 @@ def run(job):
 def main():
     os.environ.pop("PYTORCH_ALLOC_CONF", None)
     gc.collect()
-    gc.freeze()  # forks need not look at what is here already
+    gc.freeze()  # forks need not scan the existing objects
     for line in sys.stdin:
         job = json.loads(line)
         child = os.fork()
@@ -96,7 +96,7 @@ def main():
         _, status = os.waitpid(child, 0)
         code = os.waitstatus_to_exitcode(status)
         print(json.dumps({"ended": ENDINGS.get(code, f"failed with {code}"), "process": child}), flush=True)
-    os._exit(0)  # what is frozen is not freed, which libraries would complain of
+    os._exit(0)  # frozen objects are not freed, and libraries would complain about that
 
 
 main()

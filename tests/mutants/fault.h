@@ -1,6 +1,6 @@
-// Which planted fault is in force: scripts/mutants includes this file in every source that it
-// plants faults in. MUTANT holds the number of the fault. With MUTANT_REACHED, a file of one byte
-// for each fault, every fault that a program comes across is marked there.
+// Which planted fault is active. scripts/mutants includes this file in every source in which it
+// plants faults. MUTANT is the number of the fault. MUTANT_REACHED names a file with one byte for
+// each fault. A program marks there every fault that it passes.
 #pragma once
 
 #include <cerrno>
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Two processors may both do the first call: they find the same. Also used in programs that are
-// recorded, so that it neither allocates nor prints.
+// Two processors may both make the first call, with the same result. It is also used in recorded
+// programs, so it neither allocates nor prints.
 inline bool fragtrace_fault_at_run_time(int number) {
     static int chosen = -1;
     static unsigned char* reached = nullptr;

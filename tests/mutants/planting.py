@@ -1,4 +1,4 @@
-"""Reads the lists of faults and plants all of them into a copy of the sources, each chosen at run time."""
+"""Reads the lists of faults and plants all of them into a copy of the sources, to be chosen at run time."""
 
 import dataclasses
 import pathlib
@@ -21,7 +21,7 @@ class Fault:
     behind: str = ""
     right: str = ""
     wrong: str = ""
-    equal: str = ""  # why it changes nothing
+    equal: str = ""  # the reason why it changes nothing
     number: int = 0
 
     @property
@@ -30,7 +30,7 @@ class Fault:
 
 
 def read_faults():
-    """A list is a file of blocks divided by empty lines; README.md beside this file has the format."""
+    """Reads the lists: each is a file of blocks divided by empty lines (format: README.md in this folder)."""
     faults = []
     for path in sorted(LISTS.glob("*.txt")):
         file = ""
@@ -65,7 +65,7 @@ def joined(before, text):
 
 
 def spans_of(text, snippet, begin=0):
-    """Where the snippet is, whatever the white space between its words."""
+    """Where the snippet occurs, for any white space between its words."""
     pattern = re.compile(r"\s+".join(re.escape(word) for word in snippet.split()))
     return [match.span() for match in pattern.finditer(text, begin)]
 
@@ -136,7 +136,7 @@ def with_faults(folder, file, text, faults):
 
 
 def copy_tree(folder, faults):
-    """The files that git knows, or would, with the faults; unchanged ones are left alone."""
+    """Copies all files that git knows or would add, with the faults. Unchanged files are left alone."""
     listed = (
         subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],

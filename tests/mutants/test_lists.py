@@ -1,4 +1,4 @@
-"""Every planted fault still has its place in the sources: code that changes takes its faults along."""
+"""Every planted fault still has its place in the sources: when code changes, its faults must follow."""
 
 import unittest
 
@@ -6,7 +6,7 @@ import planting
 
 
 class Lists(unittest.TestCase):
-    def test_each_fault_has_one_place(self):
+    def test_each_planted_fault_matches_exactly_one_place(self):
         faults = planting.read_faults()
         self.assertGreaterEqual(len(faults), 200)
         lost = []

@@ -28,23 +28,23 @@ KINDS_OF_END = {
     "running": {"running"},
     "continued": {"continued"},
 }
-MOST_DIAGNOSES = 16  # of a device's requests; the first 16 of libraries beside
+MOST_DIAGNOSES = 16  # per device: requests of the pool, and the first 16 of libraries
 MOST_HELD_LINES = 10
 ANOTHER_CARD = {"--capacity", "--context"}  # options
 
 
 def recorded_row(report, device):
-    """The replay of the recorded settings on the recorded capacity; None where there is none."""
+    """The replay of the recorded settings on the recorded capacity, or None."""
     return next((row for row in of_device(report.get("whatif", []), device) if row["recorded"]), None)
 
 
 def requests(report, device):
-    """The failed requests of the report's list: a call that is no allocation asked for nothing."""
+    """The failed requests in the report's list. A call that is no allocation requested nothing."""
     return [oom for oom in of_device(report["ooms"], device) if oom["verdict"] != "not_judged"]
 
 
 def check_waste(found, peak_reserved, waste):
-    """The parts of what was reserved that were not asked for."""
+    """Checks the parts of reserved memory that were not requested."""
     found.rising(waste_in_all=sum(waste.values()), peak_reserved=peak_reserved)
 
 
@@ -65,7 +65,7 @@ def check_device(found, report, device, assumed):
         device["total_bytes"],
     )
     if not assumed:
-        # A replay may have another card than the record.
+        # A replay may have another card than the recorded run.
         total = max(device["total_bytes"], report["capacity_bytes"] + device["others_bytes"])
         found.rising(peak_reserved=peak["reserved"], total=total)
     found.rising(
@@ -87,19 +87,19 @@ def gaps(report):
 
 
 def held_before(report):
-    """More than any count where a trace begins in mid-life: such segments were not counted."""
+    """Larger than any count, if a trace begins in mid-life: earlier segments were not counted."""
     recording = report.get("recording", {"checkpoints": 1, "gaps": [1]})
     snapshot = "snapshot.entries" in report.get("facts", {})
     return 2**62 if recording["checkpoints"] or recording["gaps"] or snapshot else 0
 
 
 def check_counts(found, report):
-    """Devices, lists and phases count alike (docs/metrics.md, Failed requests and retries)."""
+    """Devices, lists and phases must have equal counts (docs/metrics.md, Failed requests and retries)."""
     for device in report["devices"]:
         found.at = f"device {device['index']}"
         for key in ("ooms", "retries"):
             if key == "retries" and device["limit_bytes"] is not None:
-                continue  # only the replay shows retries after a refusal by the fraction
+                continue  # only the replay shows retries after a refusal by the memory fraction
             listed = of_device(report[key], device)
             found.rising(**{f"{key} listed": len(listed), f"{key} counted": device[key]})
             in_all = device["ooms"] + device["retries"]
@@ -134,7 +134,7 @@ def check_row(found, report, device, row, recorded):
     found.at = f"what-if row '{row['name']}' of device {device['index']}"
     fidelity = fidelity_of(report, device)
     if row["class"] == "exact":
-        # A report without fidelity (whatif) says nothing of it.
+        # A report without fidelity (whatif) makes no statement about it.
         found.holds(fidelity is None or is_exact(fidelity), "exact, and the fidelity is not 100 %")
         found.equal("valid until", row["valid_until_event"], None)
         found.holds(
@@ -160,7 +160,7 @@ def check_row(found, report, device, row, recorded):
             found.equal(f"cost, {part}", cost[part], row[key] - recorded[key])
     if row["recorded"] and row["class"] == "exact" and "devices" in report:
         for key in ("segments_allocated", "segments_freed", "retries", "waste_at_peak"):
-            if key != "retries" or device["limit_bytes"] is None:  # else they are not recorded
+            if key != "retries" or device["limit_bytes"] is None:  # otherwise they are not recorded
                 found.equal(f"as recorded: {key}", row[key], device[key])
         for part in ("allocated", "reserved"):
             found.equal(f"as recorded: peak {part}", row[f"peak_{part}_bytes"], device["peak"][part])
@@ -188,7 +188,7 @@ def check_advice(found, report, device, recorded):
 
 
 def check_bounds(found, report, device):
-    """docs/metrics.md, Bounds: which is below which."""
+    """Checks the order of the bounds (docs/metrics.md, Bounds)."""
     least = {
         row["pool"]: row["peak_reserved_bytes"]
         for row in of_device(report["whatif"], device)
@@ -222,9 +222,9 @@ def check_near_misses(found, report, device):
 
 
 def check_conclusion(found, report, device, recorded):
-    """A remedy that is a setting is a row of the table, with its class and its figures."""
+    """A remedy that is a setting is a row of the table, with the same class and figures."""
     found.at = f"conclusion of device {device['index']}"
-    for key, sentence in device["conclusion"].items():  # the name of a row has no class
+    for key, sentence in device["conclusion"].items():  # the name of a row does not contain its class
         if not is_exact(fidelity_of(report, device)):
             found.holds("(exact" not in sentence, f"{key} says exact, the fidelity is not 100 %")
     remedy = device["conclusion"]["remedy"]
@@ -247,7 +247,7 @@ def check_conclusion(found, report, device, recorded):
             gets_past or row["class_text"].startswith(words),
             f"the remedy is '{words}', the row '{row['class_text']}'",
         )
-        # What comes after it is about costs, and about what is not in the record.
+        # The rest of the text is about costs, and about facts that are not in the trace.
         check_report_text.check_figures(
             found, remedy[: certain.end()] if certain else "", [row, recorded, device]
         )
@@ -261,7 +261,8 @@ def check_source(found, source):
 
 
 def check_side_memory(found, report):
-    """Who held pinned and managed memory: each line once, together at most the peak."""
+    """Checks the holders of pinned and managed memory: each line occurs once, and their sum is at most the
+    peak."""
     for kind in ("pinned", "managed"):
         memory = report.get("memory", {}).get(kind, {"peak_bytes": 0, "holders": []})
         labels = [holder["label"] for holder in memory["holders"]]
@@ -294,7 +295,7 @@ def check_main(found, report, assumed):
         check_conclusion(found, report, device, recorded)
         most = device["holders"]
         if most is not None:
-            # The record does not know by how much blocks exceed requests; a replay does.
+            # The trace does not contain the rounding of blocks, but a replay computes it.
             same = is_exact(fidelity_of(report, device)) or not has_pool(report, device)
             check_holders(
                 found, most, most["event"], device["peak"]["allocated"] if same else most["allocated_bytes"]
@@ -305,7 +306,7 @@ def check_main(found, report, assumed):
 
 
 def check_summary(found, report, summary):
-    """`summarize` of the same trace: nothing is replayed, and nothing may differ."""
+    """Checks `summarize` of the same trace: nothing is replayed, and nothing may differ."""
     found.at = "summarize"
     found.equal("ended", summary["ended"], report["source"]["ended"])
     found.equal("ending", summary.get("ending"), report["source"].get("ending"))
@@ -323,7 +324,7 @@ def check_summary(found, report, summary):
 
 
 def check_process(found, report, process):
-    """The line of the same trace in the view of a job."""
+    """Checks the line of the same trace in the view of a job."""
     found.at = "job"
     devices = report["devices"]
     for part in ("allocated", "reserved"):
@@ -343,7 +344,7 @@ def check_process(found, report, process):
 
 
 def check_replay(found, report, replay):
-    """`replay` under the recorded settings is the row 'as recorded'."""
+    """Checks that `replay` under the recorded settings equals the row 'as recorded'."""
     found.at = "replay"
     device = replay["devices"][0]
     recorded = recorded_row(report, device)
@@ -357,7 +358,7 @@ def check_replay(found, report, replay):
 
 
 def check_comparison(found, report, comparison):
-    """`compare` of the trace with itself: each figure is the report's, and nothing differs."""
+    """Checks `compare` of the trace with itself: each figure is the report's, and nothing differs."""
     found.at = "compare"
     for line in comparison["devices"]:
         found.equal("what differs", (line["a"], line["holders_at_peak"]), (line["b"], []))
@@ -407,7 +408,7 @@ def contradictions(
 
 
 def all_reports(analyzer, trace, *options):
-    """What contradictions() wants of a trace; `options` are those of the report."""
+    """All reports of a trace that contradictions() needs. `options` are those of the report."""
     with tempfile.TemporaryDirectory(prefix="fragtrace-reports-") as folder:
 
         def asked(*command):

@@ -1,8 +1,8 @@
-"""What every check of a report uses (check_report.py)."""
+"""Shared by all checks of a report (check_report.py)."""
 
 
 class Findings(list):
-    """Contradictions; `at` is where those that follow were found."""
+    """Contradictions. `at` is the place of those that follow."""
 
     at = ""
 
@@ -17,7 +17,7 @@ class Findings(list):
         self.holds(value == expected, f"{what}: {value} is not {expected}")
 
     def rising(self, **values):
-        """Each at most as large as the next."""
+        """Checks that each value is at most the next one."""
         pairs = list(values.items())
         for (small_name, small), (large_name, large) in zip(pairs, pairs[1:]):
             self.holds(small <= large, f"{small_name} {small} is more than {large_name} {large}")

@@ -1,8 +1,8 @@
-"""The failed requests and retries of a report, and what was free then (check_report.py)."""
+"""Checks the failed requests and retries of a report, and the free memory at that time (check_report.py)."""
 
 from check_report_common import fidelity_of, is_exact
 
-# The verdicts that are no fragmentation (docs/metrics.md, Verdict).
+# The verdicts that are not fragmentation (docs/metrics.md, Verdict).
 NOT_DESPITE = ("genuine", "limit", "outside_pool", "unexplained")
 LADDER = (
     "pending",
@@ -21,7 +21,8 @@ MOST_CULPRITS = 20
 
 
 def check_steps(found, trouble):
-    """The ladder: the last rung serves and is the verdict, none before it does."""
+    """Checks the steps of the verdict: the last one serves the request and is the verdict, no earlier one
+    does."""
     verdict, steps = trouble["verdict"], trouble["steps"]
     if verdict == "unexplained":
         found.equal("rungs of an unexplained failure", len(steps), 0)
@@ -39,7 +40,7 @@ def check_steps(found, trouble):
 
 
 def check_state(found, report, device, trouble):
-    """What the verdict says against what was free."""
+    """Compares the verdict with the free memory."""
     pool, on_device = trouble["free_bytes"], trouble["device_free_bytes"] or 0  # null: unknown
     asked = trouble["requested_bytes"]
     found.rising(largest_hole=trouble["largest_free_bytes"], free=pool)
@@ -117,7 +118,7 @@ def check_culprits(found, trouble):
 
 
 def check_holders(found, holders, event, allocated):
-    """Kinds and lines that hold the memory add up to what is allocated."""
+    """Checks that the categories and lines of the live memory add up to allocated."""
     if holders is None:
         return
     found.equal("event of the holders", holders["event"], event)

@@ -1,4 +1,4 @@
-"""The text and the page of a report against its JSON (check_report.py)."""
+"""Compares the text and the page of a report with its JSON (check_report.py)."""
 
 import json
 import re
@@ -18,7 +18,7 @@ TITLE = re.compile(
 
 
 def size_text(size_bytes):
-    """As analyzer/support/units.h prints it."""
+    """A size as analyzer/support/units.h prints it."""
     value, unit = float(size_bytes), 0
     while value >= 1023.5 and unit + 1 < len(UNITS):
         value /= 1024
@@ -43,7 +43,7 @@ def figures(part):
 
 
 def check_figures(found, sentence, parts, more=()):
-    """Each size of the sentence is that of a number in these parts of the JSON."""
+    """Checks that each size in the sentence is a number in these parts of the JSON."""
     known = {size_text(abs(number)) for part in parts for number in figures(part)}
     known |= {size_text(number) for number in more}
     for size in SIZE.findall(sentence):
@@ -51,7 +51,7 @@ def check_figures(found, sentence, parts, more=()):
 
 
 def row_named(rows, sentence):
-    """The row of the what-if that a sentence recommends, by the name that it begins with."""
+    """The what-if row that a sentence recommends, found by the name at its beginning."""
     for row in sorted(rows, key=lambda row: -len(row["name"])):
         is_setting = row["remedy"] == "settings" and row["config"] == row["name"]
         name = SETTING + row["config"] if is_setting else row["name"]
@@ -61,7 +61,7 @@ def row_named(rows, sentence):
 
 
 class Block:
-    """The lines of one device: its headline, and what stands behind each label."""
+    """The lines of one device: its headline, and the text after each label."""
 
     def __init__(self, headline):
         self.headline = headline
@@ -74,7 +74,7 @@ class Block:
 
 
 def blocks_of(text):
-    """Of a report's text, in its order."""
+    """The blocks of a report's text, in order."""
     blocks, headline = [], None
     for line in text.splitlines()[1:]:
         label = LABEL.match(line)
@@ -87,14 +87,14 @@ def blocks_of(text):
             if TITLE.match(line):
                 headline = None
                 if blocks and blocks[-1].index is not None:
-                    blocks.append(Block(line))  # what follows is of no label above
+                    blocks.append(Block(line))  # later lines belong to no label above
             else:
                 headline = line
     return [block for block in blocks if block.index is not None]
 
 
 def numbers(found, label, line, pattern):
-    """The groups of the pattern in that line; None, and said, where it reads otherwise."""
+    """The groups of the pattern in that line. None, and a contradiction, if it does not match."""
     match = re.search(pattern, line)
     found.holds(match, f"the line '{label}' cannot be read: {line}")
     return match.groups() if match else None
@@ -153,7 +153,7 @@ def check_headline(found, report, device, block, first):
     """`first`: the device's first failed request, or None."""
     line = block.headline
     if device.get("state_only"):
-        return  # nothing was recorded of requests
+        return  # no requests were recorded
     found.equal(
         "'No out-of-memory' in the headline",
         line.startswith("No out-of-memory"),
@@ -224,7 +224,7 @@ def is_plain(text):
 
 
 def check_text(found, report, text):
-    """The text of `fraganalyze TRACE` against the JSON of the same run."""
+    """Compares the text of `fraganalyze TRACE` with the JSON of the same run."""
     found.at = "text"
     blocks = blocks_of(text)
     found.equal(
@@ -269,7 +269,7 @@ def check_text(found, report, text):
 
 
 def check_page(found, report, html):
-    """The page of the same run."""
+    """Checks the page of the same run."""
     found.at = "page"
     header = re.search(r'id="ft-header">(.*?)</script>', html, re.DOTALL)
     found.holds(header, "no data in it")

@@ -1,7 +1,7 @@
-"""Validates what `fraganalyze --json` writes against docs/schema.
+"""Validates the output of `fraganalyze --json` against docs/schema.
 
-Tests call check_command() after each command that they run. Without the module jsonschema it does
-nothing, and the test json_schema is skipped with that reason.
+Tests call check_command() after each command that they run. Without the module jsonschema it does nothing,
+and the test json_schema is skipped with that reason.
 """
 
 import functools
@@ -35,24 +35,24 @@ MOST_PROBLEMS = 5
 
 @functools.cache
 def load(name):
-    """A schema as its file has it, but for the references to common.json: they stay inside."""
+    """A schema as in its file, except that references to common.json stay inside."""
     text = (FOLDER / f"{name}.json").read_text()
     return json.loads(text.replace('"common.json#', '"#'))
 
 
 def whole(name):
-    """A schema with the definitions of common.json beside its own, so that it stands alone."""
+    """A schema together with the definitions of common.json, so that it is complete."""
     schema = load(name)
     return schema | {"$defs": load("common")["$defs"] | schema.get("$defs", {})}
 
 
 def names():
-    """The documents, one schema each."""
+    """The names of the documents. Each has a schema."""
     return sorted(path.stem for path in FOLDER.glob("*.json") if path.stem != "common")
 
 
 class Schemas:
-    """Validators of all documents; they remember which properties occurred in valid objects."""
+    """Validators of all documents. They remember which properties occurred in valid objects."""
 
     def __init__(self):
         self.seen = set()  # (identity of "properties", name)
@@ -80,10 +80,10 @@ class Schemas:
         self.validators = {name: validator(whole(name)) for name in names()}
 
     def problems(self, name, document):
-        """Sentences; the first few."""
+        """The first few problems, as sentences."""
         found = []
         for error in self.validators[name].iter_errors(document):
-            # Of a choice the branch that got furthest says most.
+            # For a choice, the branch that got furthest gives the best message.
             best = jsonschema.exceptions.best_match([error])
             place = "".join(f"[{key!r}]" for key in best.absolute_path)
             found.append(f"{name}{place}: {best.message[:300]}")
@@ -103,7 +103,7 @@ class Schemas:
 
 
 def tables(schema, place=""):
-    """Each "properties" of a schema with its place."""
+    """Each "properties" of a schema, with its place."""
     parts = (
         enumerate(schema)
         if isinstance(schema, list)
@@ -122,7 +122,7 @@ def schemas():
 
 
 def kind_of(command, document):
-    """Which document a command of fraganalyze, or `fragtrace top`, writes."""
+    """The document that a command of fraganalyze, or `fragtrace top`, writes."""
     word = str(command[1]) if len(command) > 1 else ""
     word = word if word in COMMANDS else "report"
     if word == "report" and "processes" in document:
@@ -135,7 +135,7 @@ def kind_of(command, document):
 
 
 def documents(command, status, stdout, cwd=None):
-    """The texts that a command wrote, if it was asked for JSON and did not refuse."""
+    """The texts that a command wrote, if JSON was requested and the command did not refuse."""
     words = [str(word) for word in command]
     program = pathlib.Path(words[0]).name
     if "--json" not in words or program not in ("fraganalyze", "fragtrace"):
@@ -153,7 +153,7 @@ def documents(command, status, stdout, cwd=None):
 
 
 def check_command(command, status, stdout, cwd=None):
-    """Raises AssertionError where a document that this command wrote is not as its schema says."""
+    """Raises AssertionError if a document that this command wrote does not match its schema."""
     if jsonschema is None:
         return
     if isinstance(stdout, bytes):

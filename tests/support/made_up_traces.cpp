@@ -38,7 +38,7 @@ TraceWriter private_pools_trace(unsigned seed) {
         event.size = size;
         trace.event(event);
     };
-    std::uint64_t begun = 0;  // a segment is there for a block
+    std::uint64_t begun = 0;  // a segment exists because of a block
     for (int step = 0; step < 600; ++step) {
         if (begun == 0 && (segments.size() < 4 || (segments.size() < 12 && one_in(12)))) {
             begun = next;
@@ -67,7 +67,7 @@ TraceWriter private_pools_trace(unsigned seed) {
             const bool waits = one_in(3);
             trace.block_free(address + offset, segment.blocks[offset], waits);
             segment.blocks.erase(offset);
-            if (waits) {  // its place may be taken before that is seen: then it was complete
+            if (waits) {  // pending: its reuse implies completion
                 waiting.push_back(1000 + static_cast<std::uint64_t>(step));
                 trace.simple(EventKind::kPendingEvent, address + offset, 0, waiting.back());
             }

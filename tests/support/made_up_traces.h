@@ -5,11 +5,12 @@
 
 namespace fragtrace::testing {
 
-// Blocks of two private pools, the default one and another stream in segments of 20 MiB, some
-// pending; users of the pools come and go; memory is obtained beside the pool.
+// Blocks of two private pools, of the default pool and of another stream in segments of 20 MiB,
+// some of them pending. Users of the pools begin and end. Memory is also allocated outside the
+// pool.
 TraceWriter private_pools_trace(unsigned seed);
 
-// Pages of two reservations are mapped and unmapped; blocks reach over several; one reservation
+// Pages of two reservations are mapped and unmapped. Blocks span several pages. One reservation
 // serves a graph's pool.
 TraceWriter expandable_trace(unsigned seed);
 

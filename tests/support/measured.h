@@ -1,4 +1,4 @@
-// The metrics of one device, or of a run, for tests that need no others.
+// The metrics of one device, or of a run, for tests that need nothing else.
 #pragma once
 
 #include "analyzer/analysis/metrics/measure.h"

@@ -1,4 +1,5 @@
-// Writes pickles as Python's pickler does (protocol 4), and, byte by byte, as no pickler would.
+// Writes pickles like Python's pickler (protocol 4), and, byte by byte, pickles that no pickler
+// would write.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ class PickleWriter {
         return raw(std::string_view("\x8a\x08", 2)).little(static_cast<std::uint64_t>(value), 8);
     }
 
-    // As a pickler that refers to a text that it wrote before.
+    // Like a pickler that refers to a text that it wrote before.
     PickleWriter& text(std::string_view text) {
         for (std::size_t i = 0; i < memo_.size(); ++i) {
             if (memo_[i] == text) {
@@ -53,7 +54,7 @@ class PickleWriter {
         return number(first).number(second).raw("\x86").memoize("");
     }
 
-    // What the object written next will be recalled by.
+    // The number under which the object written next can be recalled.
     [[nodiscard]] std::uint64_t next_memo() const { return memo_.size(); }
 
     PickleWriter& recall(std::uint64_t memo) { return raw("j").little(memo, 4); }
@@ -69,7 +70,7 @@ class PickleWriter {
 
   private:
     PickleWriter& memoize(std::string text) {
-        // No text is recalled by an empty one.
+        // An empty text never matches, so no text is recalled by it.
         memo_.push_back(text.empty() ? std::string("\0object", 7) : std::move(text));
         return raw("\x94");
     }
@@ -78,7 +79,7 @@ class PickleWriter {
     std::vector<std::string> memo_;
 };
 
-// A snapshot of one device. What is not set is left out, as older releases do.
+// A snapshot of one device. Unset parts are left out, as older releases do.
 class SnapshotWriter {
   public:
     struct Frame {
@@ -106,7 +107,7 @@ class SnapshotWriter {
         std::uint64_t size_bytes = 0;
         std::uint64_t stream = 0;
         std::string line = "train.py";
-        std::string label = {};          // user_metadata
+        std::string label = {};          // in user_metadata, instead of two texts in `line`
         std::vector<Frame> frames = {};  // instead of two in `line`
     };
 
@@ -115,7 +116,7 @@ class SnapshotWriter {
     std::string settings;
     bool with_settings = true;
     bool with_history = true;
-    bool of_registration = true;  // of a release that goes by the order of segments
+    bool of_registration = true;  // from a release that sorts by the order of segments
     bool with_stacks = true;
     bool entries_with_stacks = true;
     bool with_labels = false;

@@ -1,7 +1,7 @@
-"""Runs real programs under the built shim and the built virtual GPU, and reads their traces.
+"""Runs real programs with the built recorder and the built virtual GPU, and reads their traces.
 
-For tests that are Python files: ctest gives them FRAGTRACE_BUILD (the build tree) and
-FRAGTRACE_PYTHON (an interpreter with PyTorch, or nothing).
+For tests that are Python files. ctest sets FRAGTRACE_BUILD (the build tree) and FRAGTRACE_PYTHON (an
+interpreter with PyTorch, or empty).
 """
 
 import json
@@ -32,7 +32,7 @@ GIB = 2**30
 
 
 def environment(card=None, record_to=None, **variables):
-    """What a program is started with: virtual GPU and shim by LD_PRELOAD alone, shim first."""
+    """The environment of a program: virtual GPU and recorder only by LD_PRELOAD, the recorder first."""
     env = {
         name: value
         for name, value in os.environ.items()
@@ -42,7 +42,7 @@ def environment(card=None, record_to=None, **variables):
     if record_to is not None:
         preload.append(str(SHIM))
         env["FRAGTRACE_OUTPUT"] = str(record_to)
-        # A killed program leaves its ring: it goes with the test's folder.
+        # A killed program leaves its ring, which is removed with the test's folder.
         env["FRAGTRACE_RING_DIRECTORY"] = str(record_to)
     if card is not None:
         names = (VIRTUAL_GPU / "preload.list").read_text().split()
@@ -75,7 +75,7 @@ def traces(folder):
 
 
 def interpreters():
-    """Those at hand that have ctypes, by version: the first of each of FRAGTRACE_PYTHONS."""
+    """Installed interpreters with ctypes, by version: the first of each in FRAGTRACE_PYTHONS."""
     found = {}
     for path in os.environ["FRAGTRACE_PYTHONS"].split(":"):
         asked = subprocess.run(
@@ -90,7 +90,7 @@ def interpreters():
 
 
 class RealProcessTest(unittest.TestCase):
-    """A test with a folder of its own, removed afterwards."""
+    """A test with its own folder, which is removed afterwards."""
 
     maxDiff = None
 
@@ -110,14 +110,16 @@ class RealProcessTest(unittest.TestCase):
         )
 
     def run_training(self, command, expected=0, *, env, **options):
-        """run_well of a program with a backward pass in PyTorch, which may abort at its end."""
+        """Like run_well, for a program with a PyTorch backward pass, which may abort at its end."""
         done = self.without_abort_at_end(run([TORCH_PYTHON, *command], env=env, **options), env)
         self.assert_status(command, done, expected)
         return done
 
     def without_abort_at_end(self, done, env):
-        """The outcome as it is without PyTorch's own abort at the end of a training, which is told;
-        the trace must say how the process ended."""
+        """The outcome without PyTorch's own abort at the end of a training, which is printed.
+
+        The trace must say how the process ended.
+        """
         status = abort_at_end.status_but_for_abort(done.returncode, done.stderr)
         if status is None:
             return done
@@ -136,9 +138,11 @@ class RealProcessTest(unittest.TestCase):
         return found[0]
 
     def report(self, trace, *arguments, process=None):
-        """The JSON of `fraganalyze TRACE`, without the what-if table, which takes longest. It
-        agrees with itself, with the text of the same run, with `fraganalyze summarize`, and with
-        `process`, its line in the JSON of a job."""
+        """The JSON of `fraganalyze TRACE` without the what-if table, which takes longest.
+
+        It must be consistent, and agree with the text of the same run, with `fraganalyze summarize`, and with
+        `process`, its line in the JSON of a job.
+        """
         with tempfile.TemporaryDirectory(prefix="fragtrace-report-") as folder:
             file = pathlib.Path(folder, "report.json")
             done = self.run_well([ANALYZER, trace, "--no-whatif", "--json", file, *arguments])
@@ -159,13 +163,14 @@ class RealProcessTest(unittest.TestCase):
         return replay
 
     def assert_all_agree(self, trace, *arguments):
-        """All kinds of reports of this trace or snapshot, the what-if included. Gives the JSON."""
+        """Checks all kinds of reports of this trace or snapshot, including the what-if table. Returns the
+        JSON."""
         reports = check_report.all_reports(ANALYZER, trace, *arguments)
         self.assert_agrees(trace, **reports, arguments=arguments)
         return reports["report"]
 
     def assert_agrees(self, trace, report, **others):
-        """check_report.contradictions() finds none."""
+        """Checks that check_report.contradictions() finds none."""
         self.assertEqual(check_report.contradictions(report, **others), [], trace)
 
     def events(self, trace):
@@ -173,9 +178,9 @@ class RealProcessTest(unittest.TestCase):
         return self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stdout.splitlines()
 
     def assert_events_hold(self, trace, logged, kind):
-        """Every (address, bytes) that the program logged is an event of this kind, in that order.
+        """Checks that every logged (address, bytes) is an event of this kind, in that order.
 
-        Addresses are used again, so the events are searched from where the last one was found.
+        Addresses are used again, so the search continues after the last match.
         """
         lines = [line for line in self.events(trace) if re.search(rf"\b{kind}\b", line)]
         position = 0
@@ -193,7 +198,7 @@ class RealProcessTest(unittest.TestCase):
 
 
 def read_log(path):
-    """The (address, bytes) that a client wrote, one line each, after the call had returned."""
+    """The (address, bytes) pairs that a client wrote, one per line, after each call had returned."""
     logged = []
     for line in path.read_text().splitlines(keepends=True):
         if line.endswith("\n"):  # the last line may have been cut by the kill
@@ -203,7 +208,7 @@ def read_log(path):
 
 
 def main():
-    """Exit status 77, with their names last, where all tests passed but some were skipped."""
+    """Exit status 77, with the names on the last line, if all tests passed but some were skipped."""
     ran = unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[1:]], exit=False).result
     if not ran.wasSuccessful():
         sys.exit(1)

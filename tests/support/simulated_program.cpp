@@ -85,7 +85,7 @@ void SimulatedProgram::record_driver_calls(std::uint64_t asked_bytes, Outcome ou
         if (!known_.contains(number)) {
             trace_.device_alloc(kBase + number * kApart, bytes, true);
             reserved_ += bytes;
-            if (!sampled_) {  // the recorder's own question, after the first segment
+            if (!sampled_) {  // the recorder's own query, after the first segment
                 sampled_ = true;
                 EventRecord sample = {};
                 sample.kind = EventKind::kMemoryInfo;
@@ -112,7 +112,7 @@ std::uint32_t SimulatedProgram::alloc(std::uint64_t bytes,
     const std::uint64_t rounded = (bytes + 511) / 512 * 512;
     if (result.outcome == Outcome::kOutOfMemory &&
         pool_->config().find("fraction") != std::string::npos) {
-        complete_events();  // its own limit stopped it: the driver was not asked
+        complete_events();  // stopped by its own limit: the driver was not called
     } else {
         record_driver_calls(rounded, result.outcome);
     }

@@ -1,5 +1,5 @@
-// A program made by hand that runs on the simulated PyTorch pool and is recorded as the recorder
-// would record it: its requests, and the driver calls that the pool makes for them.
+// A program made by hand that runs on the simulated PyTorch pool. It is recorded like by the
+// recorder: its requests, and the driver calls that the pool makes for them.
 #pragma once
 
 #include "analyzer/pools/pool.h"
@@ -16,33 +16,33 @@ namespace fragtrace::testing {
 
 class SimulatedProgram {
   public:
-    // A card of `card_bytes`, of which the context and others have `others_bytes`.
+    // A card of `card_bytes`. The context and others use `others_bytes` of it.
     SimulatedProgram(std::uint64_t card_bytes,
                      std::uint64_t others_bytes = 0,
                      const std::string& settings = "");
 
-    // The line that the calls after this come from.
+    // Sets the line of the calls that follow.
     void at(const char* function, std::uint32_t line);
 
-    // The block's number; requests that fail are recorded as such and have one too.
+    // Returns the block's number. Failed requests are recorded as such and have one too.
     std::uint32_t alloc(std::uint64_t bytes,
                         std::uint64_t stream = 0,
                         std::uint32_t private_pool = 0);
-    // `used_by`: another stream that has work with it: it is pending.
+    // `used_by`: another stream that still uses the block, which makes it pending.
     void free(std::uint32_t block, std::uint64_t used_by = 0);
-    // Somebody beside the pool asks the driver in vain.
+    // A library outside the pool requests memory and is refused.
     void refuse_library(std::uint64_t bytes);
 
-    // Others take this much of the card after it was asked how much is free: unseen. To be called
-    // before the first request; the pool's card must be without it.
+    // Others allocate so much of the card, unseen, after free memory was queried. Call it before
+    // the first request. The pool's card must be smaller by this amount.
     void take_unseen(std::uint64_t bytes) { unseen_bytes_ = bytes; }
 
-    // Of what others have of the card: the program's own context, as it was measured.
+    // Part of the memory of others: the program's own context, as it was measured.
     void measure_context(std::uint64_t bytes) {
         trace_.fact("device.0.context_bytes", std::to_string(bytes));
     }
 
-    // A torch.cuda.MemPool, in use.
+    // A torch.cuda.MemPool that is in use.
     void make_pool(std::uint32_t number);
     void begin_phase(const std::string& name);
     void end_phase();

@@ -1,4 +1,4 @@
-// A test case that cannot be run here: its test is skipped by name, never passed.
+// Skips a test case that cannot run here: its test is reported as skipped by name, never as passed.
 #pragma once
 
 #include <cstdio>
@@ -7,8 +7,8 @@
 
 namespace fragtrace::test {
 
-// Ends the program: for test cases that stand apart (fragtrace_add_unit_test), with a tag of their
-// own.
+// Ends the program. For test cases that run separately (fragtrace_add_unit_test), with their own
+// tag.
 [[noreturn]] inline void skip(const std::string& why) {
     std::printf("skipped: %s\n", why.c_str());
     std::fflush(stdout);

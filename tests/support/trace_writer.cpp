@@ -69,7 +69,7 @@ TraceWriter::TraceWriter() {
     header.pid = 4711;
     header.rank = -1;
     header.local_rank = -1;
-    header.process_start_ticks = 1;  // no process has this and the pid
+    header.process_start_ticks = 1;  // no process has this start time and the pid
     next_.thread = 4711;
     nodes_.push_back(StackNode{});
 }
@@ -293,7 +293,7 @@ std::string TraceWriter::ring(std::uint64_t tail,
     std::memcpy(file.data(), &ring, sizeof ring);
     for (const EventRecord& record : events_) {
         if (record.sequence + slot_count <= ring.head) {
-            continue;  // overwritten since
+            continue;  // overwritten in the meantime
         }
         EventRecord slot = record;
         if (std::find(unfinished.begin(), unfinished.end(), slot.sequence) != unfinished.end()) {

@@ -1,6 +1,6 @@
-// Writes synthetic traces and rings, byte for byte as the recorder would.
+// Writes synthetic traces and rings, byte for byte like the recorder.
 //
-// For tests only: keeps everything in memory, writes on demand. Not thread-safe.
+// Only for tests. It keeps everything in memory and writes on request. Not thread-safe.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -30,7 +30,7 @@ class TemporaryFolder {
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, std::string_view content);
 
-// Writes a report as JSON to where the test json_schema finds it, which validates it.
+// Writes a report as JSON to the folder in which the test json_schema finds and validates it.
 void keep_report(const std::string& name, std::string_view json);
 
 class TraceWriter {
@@ -61,14 +61,14 @@ class TraceWriter {
                          std::uint64_t extra,
                          bool from_allocator = false);
 
-    // Stacks and device of the events that follow.
+    // The stacks and the device of the events that follow.
     void set_native_stack(std::uint32_t node) { next_.native_stack = node; }
 
     void set_python_stack(std::uint32_t node) { next_.python_stack = node; }
 
     void set_device(std::uint16_t device) { next_.device = device; }
 
-    // An event with these, for those made by hand.
+    // An event with these fields, for events made by hand.
     [[nodiscard]] const EventRecord& next() const { return next_; }
 
     // ---- tables ---------------------------------------------------------------------------------
@@ -89,12 +89,12 @@ class TraceWriter {
     void flush();
     // An end chunk; events may follow.
     void end(EndReason reason);
-    // Index and trailer.
+    // Writes the index and the trailer.
     void footer();
-    // The whole file so far, flushed.
+    // The complete file so far, after a flush.
     std::string bytes();
 
-    // Where each chunk begins, and the end of the file.
+    // The begin of each chunk, and the end of the file.
     [[nodiscard]] const std::vector<std::uint64_t>& boundaries() const { return boundaries_; }
 
     void save(const std::string& path) { write_file(path, bytes()); }
@@ -106,7 +106,7 @@ class TraceWriter {
                                    std::uint32_t slot_count,
                                    const std::vector<std::uint64_t>& unfinished = {}) const;
 
-    // Fact lines of that ring, the first `written_bytes` of which the file has too.
+    // Fact lines of that ring. The file also has the first `written_bytes` of them.
     void set_ring_facts(std::string lines, std::uint32_t written_bytes) {
         ring_facts_ = std::move(lines);
         ring_facts_written_ = written_bytes;

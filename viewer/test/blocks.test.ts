@@ -1,5 +1,5 @@
-// Decodes columns of a file into blocks: the values for "never" and "not known", and the array type
-// for each width.
+// Columns of a file become blocks: how "never" and "unknown" are stored, and which widths need
+// which arrays.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blockLayout, blocksOf, emptyBlocks, never, noUnit, placeBlocks } from "../src/data/blocks";
@@ -11,8 +11,8 @@ const widths = (name: string, width: number): Parameters<typeof blockLayout>[0] 
 
 const unknown = 2 ** 48 - 1;
 
-// Four blocks: one never freed, one freed, one freed with a wait, one that waits for ever. The last
-// one lies in no unit.
+// A block that stays, one that is freed, one that waits, and one that waits for ever. The last one
+// lies in no unit.
 const columns = (excess: number): Columns => ({
     start: Uint32Array.of(10, 20, 30, 40),
     held: Uint32Array.of(never, 5, 6, 7),
@@ -26,7 +26,7 @@ const columns = (excess: number): Columns => ({
 });
 const wide = { pending: true, size: true, excess: true, stack: true, stream: true };
 
-test("a block ends when it was held for long enough, waits from then on, or never ends", () => {
+test("a block ends after its lifetime, then waits for streams, or never ends", () => {
     const { freed, end } = blocksOf(columns(0), Float64Array.of(1000, 2000), wide);
     assert.deepEqual([...freed], [never, 25, 36, 47]);
     assert.deepEqual([...end], [never, 25, 39, never]);
@@ -38,7 +38,7 @@ test("a block ends when it was held for long enough, waits from then on, or neve
     assert.equal(alike, ends);
 });
 
-test("a block lies in its unit, or where the file says; an unknown request stays unknown", () => {
+test("a block lies in its unit or at its own address, unknown requests stay unknown", () => {
     const blocks = blocksOf(columns(7), Float64Array.of(1000, 2000), wide);
     assert.deepEqual([...blocks.offset], [1000, 2008, 2016, 24]);
     assert.deepEqual([...blocks.excess], [0, 7, 12, -1]);
@@ -61,7 +61,7 @@ test("columns keep every number that their width in the file allows", () => {
     assert.equal(blockLayout([...widths("size", 6), ...widths("size", 2)]).size, true);
 });
 
-test("packs lie one behind the other, and no more than the file announces", () => {
+test("packs follow one another, and no more of them than the file announces", () => {
     const part = blocksOf(columns(7), Float64Array.of(1000, 2000), wide);
     const all = emptyBlocks(8, wide);
     placeBlocks(all, part, 0);

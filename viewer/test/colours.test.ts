@@ -1,5 +1,5 @@
-// Tests colours by numbers: the contrast of text and of colours that must be distinguishable, with
-// full colour vision and with each of the three kinds of colour blindness.
+// Contrast of text, and distances of colours that must be distinguished, for full colour vision and
+// three kinds of colour blindness.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ const linear = (colour: string): Triple =>
 
 const luminance = ([r, g, b]: Triple): number => 0.2126 * r + 0.7152 * g + 0.0722 * b;
 
-// Contrast ratio of WCAG 2.
+// The formula of WCAG 2.
 function contrast(a: string, b: string): number {
     const [one, other] = [luminance(linear(a)), luminance(linear(b))];
     return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
@@ -43,8 +43,8 @@ function seen(colour: string, vision: string): Triple {
     ) as Triple;
 }
 
-// Oklab: distances correspond to perceived differences. About 0.02 is the least that is noticed
-// side by side.
+// Distances in Oklab match human vision. About 0.02 is the smallest difference visible side by
+// side.
 function oklab([r, g, b]: Triple): Triple {
     const l = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);
     const m = Math.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b);
@@ -67,7 +67,7 @@ const themes: [string, Colours][] = [
 ];
 
 for (const [theme, colours] of themes) {
-    test(`${theme}: text can be read on what it stands on`, () => {
+    test(`${theme}: text is readable on its background`, () => {
         const pairs: [string, string, string][] = [
             ["ink on paper", colours.ink, colours.paper],
             ["faint text", colours.faint, colours.paper],
@@ -95,7 +95,7 @@ for (const [theme, colours] of themes) {
         }
     });
 
-    test(`${theme}: pins and holes stand out from what lies around them`, () => {
+    test(`${theme}: blocking blocks and holes stand out from their surroundings`, () => {
         for (const [name, a, b] of [
             ["pin on a hole", colours.pin, colours.hole],
             ["pin beside what is in use", colours.pin, colours.use],
@@ -106,7 +106,7 @@ for (const [theme, colours] of themes) {
     });
 
     for (const vision of Object.keys(visions)) {
-        test(`${theme}, ${vision}: states and kinds can be told apart`, () => {
+        test(`${theme}, ${vision}: states and kinds can be distinguished`, () => {
             const states: [string, string][] = [
                 ["use", colours.use],
                 ["hole", colours.hole],
@@ -140,7 +140,7 @@ for (const [theme, colours] of themes) {
     }
 }
 
-test("the style sheet has the same colours, and its text can be read", () => {
+test("the style sheet has the same colours, and its text is readable", () => {
     const css = readFileSync(process.env.FRAGTRACE_STYLE!, "utf8");
     const sheets = {
         light: /:root \{([^}]*)\}/.exec(css)![1],

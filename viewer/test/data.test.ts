@@ -1,4 +1,4 @@
-// Tests the pure functions against the simplest correct implementation.
+// The functions without a browser, each compared with the simplest correct implementation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
@@ -22,7 +22,7 @@ function randomNumbers(seed: number): (below: number) => number {
     };
 }
 
-test("columns: planes, widths and differences", () => {
+test("columns are decoded from planes, widths and differences", () => {
     // Rows 1, 258, 70000 as two columns: differences of 3 bytes, plain values of 6.
     const raw = new Uint8Array([
         1, 1, 110, 0, 1, 16, 0, 0, 1, 1, 2, 112, 0, 1, 17, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0,
@@ -51,7 +51,7 @@ test("columns: planes, widths and differences", () => {
     );
 });
 
-test("columns: negative differences wrap back in every width", () => {
+test("columns: negative differences wrap around in every width", () => {
     const rows = [5, 3];
     for (const width of [1, 4, 6]) {
         const raw = new Uint8Array(2 * width);
@@ -66,7 +66,7 @@ test("columns: negative differences wrap back in every width", () => {
     }
 });
 
-test("a damaged or cut pack is one plain sentence", async () => {
+test("a damaged or cut pack is reported in one sentence", async () => {
     const text = gzipSync(Buffer.from([1, 2, 3, 4])).toString("base64");
     const description = {
         id: "ft-0-x",
@@ -86,12 +86,12 @@ test("a damaged or cut pack is one plain sentence", async () => {
     assert.deepEqual([...fromBase64("AQID")], [1, 2, 3]);
 });
 
-test("headers of other formats and broken ones are refused", () => {
+test("broken headers and headers of other formats are refused", () => {
     assert.throws(() => parseHeader('{"format":"fragtrace-page"'), /cut off/);
     assert.throws(() => parseHeader('{"format":"fragtrace-page","version":99}'), /99/);
 });
 
-test("live index agrees with brute force", () => {
+test("the live index agrees with brute force", () => {
     const random = randomNumbers(11);
     for (const [count, span] of [
         [0, 10],
@@ -112,7 +112,7 @@ test("live index agrees with brute force", () => {
         );
         const index = new LiveIndex(start, end, 16);
         for (let trial = 0; trial < 300; ++trial) {
-            // Every second time lies just before a start, where checkpoints are.
+            // Half of the times lie just before a block's start, at which checkpoints lie.
             const from =
                 trial % 2 === 0 || count === 0
                     ? random(span + 20)
@@ -131,7 +131,7 @@ test("live index agrees with brute force", () => {
     }
 });
 
-test("a block is found at each of its bytes and at none behind it, while it lives", () => {
+test("a live block is found at each of its bytes and not after its end", () => {
     const index = new LiveIndex(Uint32Array.of(10, 20), Uint32Array.of(30, 0xffffffff));
     const find = (time: number, at: number): number =>
         index.find(time, at, [1000, 3000], [512, 512]);
@@ -149,7 +149,7 @@ test("a block is found at each of its bytes and at none behind it, while it live
     );
 });
 
-test("coverage adds up areas, cut at the edges", () => {
+test("coverage adds up areas, clipped at the edges", () => {
     const random = randomNumbers(5);
     const grid = new CoverageGrid(8, 6);
     const expected = new Float64Array(48);
@@ -170,7 +170,7 @@ test("coverage adds up areas, cut at the edges", () => {
     );
 });
 
-test("sizes and times read like the program's", () => {
+test("sizes and times are written like the program's", () => {
     assert.equal(formatBytes(0), "0 B");
     assert.equal(formatBytes(1023), "1023 B");
     assert.equal(formatBytes(1024), "1 KiB");
@@ -225,7 +225,7 @@ function header(): Header {
     );
 }
 
-test("stacks: labels, search, and boxes that add up", () => {
+test("stacks have labels, can be searched, and their boxes add up", () => {
     const { strings } = header();
     const stacks = new Stacks(header());
     assert.equal(stacks.label(2), "samples.py:20 keep");
@@ -252,7 +252,7 @@ test("stacks: labels, search, and boxes that add up", () => {
     }
 });
 
-test("a deep stack neither recurses nor stalls", () => {
+test("a deep stack causes neither recursion nor a stall", () => {
     const deep = header();
     deep.stacks = { parent: [0], frame: [0], telling: [0] };
     for (let node = 1; node < 50000; ++node) {
@@ -286,12 +286,12 @@ const view: View = {
     order: "address",
 };
 
-test("the address part keeps a view and ignores nonsense", () => {
+test("the URL fragment keeps the view and ignores invalid values", () => {
     const back = readHash(writeHash(view));
     for (const key of Object.keys(view) as (keyof View)[]) {
         if (view[key] !== -1) assert.equal(back[key], view[key], key);
     }
-    // Numbers that are not a valid index: a link must not name half a card or card -1.
+    // Numbers that are not an index: a link must not name half a card, nor card -1.
     for (const number of [
         "0.5",
         "-1",
@@ -322,7 +322,7 @@ test("the address part keeps a view and ignores nonsense", () => {
             assert.deepEqual(readHash(`#${key}=${number}`), {}, `${key}=${number}`);
         }
     }
-    // A value missing in a link is one that writeHash leaves out.
+    // Values that a link leaves out are those that writeHash leaves out.
     const plain = { ...view, ...unsaid };
     assert.deepEqual(
         { ...unsaid, ...readHash(writeHash(plain)) },
@@ -346,7 +346,7 @@ test("windows stay inside the data", () => {
     assert.ok(clamped.a1 > clamped.a0);
 });
 
-test("events come in the order of their times, equal ones as they were", () => {
+test("events are sorted by time, and equal times keep their order", () => {
     const random = randomNumbers(3);
     for (const [count, from, to] of [
         [0, 0, 10],
@@ -364,7 +364,7 @@ test("events come in the order of their times, equal ones as they were", () => {
     }
 });
 
-test("live index holds long-lived blocks a few times each, not once per checkpoint", () => {
+test("the live index stores a long-lived block a few times, not once per checkpoint", () => {
     const count = 20000;
     const start = Uint32Array.from({ length: count }, (_, i) => i);
     const index = new LiveIndex(start, new Uint32Array(count).fill(0xffffffff)) as unknown as {
@@ -377,7 +377,7 @@ test("live index holds long-lived blocks a few times each, not once per checkpoi
     );
 });
 
-test("coverage along a line is that of the grid", () => {
+test("coverage along a line equals that of the grid", () => {
     const random = randomNumbers(9);
     const line = new LineCoverage(12);
     const grid = new CoverageGrid(12, 1);

@@ -1,4 +1,4 @@
-// Compares the next event, and the block under the pointer, with a search over all blocks.
+// Stepping through events, and the block under the pointer, each compared with brute force.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventAfter, eventBefore } from "../src/data/events";
@@ -7,7 +7,7 @@ import { LiveIndex } from "../src/data/liveindex";
 import { blockUnder, byAddress, partAt } from "../src/data/under";
 import { counted, madeDevice, randomNumbers, slotBytes } from "./made";
 
-test("events are stepped through one by one, of every kind, on and back", () => {
+test("stepping visits every event of every kind, forwards and backwards", () => {
     for (const pending of [true, false]) {
         const device = madeDevice({ blocks: 500, lastTick: 20_000, slots: 96, pending });
         const { blocks, units, lastTick } = device;
@@ -48,7 +48,7 @@ test("events are stepped through one by one, of every kind, on and back", () => 
     assert.equal(eventBefore(empty, 5), 0);
 });
 
-test("what is under the pointer: the block there, the thick pin beside it, the hole, against all that lives", () => {
+test("the pointer finds the block, a blocking block nearby, or the hole", () => {
     const device = madeDevice({ blocks: 3000, lastTick: 50_000, slots: 200 });
     const { blocks, units } = device;
     const random = randomNumbers(12);
@@ -104,7 +104,7 @@ test("what is under the pointer: the block there, the thick pin beside it, the h
     }
 });
 
-test("a move of the pointer looks at few of the blocks that live", () => {
+test("a move of the pointer checks only a few of the live blocks", () => {
     const device = madeDevice({ blocks: 60_000, slots: 20_000, lastTick: 1_000_000 });
     const { blocks } = device;
     const reads = { count: 0 };

@@ -1,4 +1,4 @@
-// Tests regular expressions in a worker: the time limit, and what ends the worker.
+// Expressions in a worker: the time limit, and how a search ends.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import type { SearchAnswer } from "../src/data/search";
@@ -31,7 +31,7 @@ class MadeWorker {
     }
 }
 
-// The API of Node's own mock timers differs between its releases.
+// Node's own mock timers have a different interface in each release.
 const { setTimeout, clearTimeout, Worker } = globalThis;
 const waiting = new Map<number, { call: () => void; ms: number }>();
 let given = 0;
@@ -61,7 +61,7 @@ function searched(): { search: WorkerSearch; answers: SearchAnswer[]; find: (at:
     };
 }
 
-test("a worker that answers is kept, and gets the names once", () => {
+test("a worker that answers is kept and gets the names only once", () => {
     const { search, answers, find } = searched();
     find("k");
     const [worker] = MadeWorker.made;
@@ -80,7 +80,7 @@ test("a worker that answers is kept, and gets the names once", () => {
     assert.deepEqual(worker.orders[2], { source: "k", names: ["other"] });
 });
 
-test("an expression that takes longer than the limit ends its worker, and the search says so", () => {
+test("an expression beyond the time limit ends its worker with a message", () => {
     const { answers, find } = searched();
     find("(a+)+$");
     const [worker] = MadeWorker.made;
@@ -101,7 +101,7 @@ test("an expression that takes longer than the limit ends its worker, and the se
     );
 });
 
-test("another search ends the one that runs", () => {
+test("a new search ends the running one", () => {
     const { answers, find } = searched();
     find("(a+)+$");
     const [first] = MadeWorker.made;
@@ -115,7 +115,7 @@ test("another search ends the one that runs", () => {
     assert.deepEqual(answers, [found]);
 });
 
-test("a browser without workers, at once or later, is named", () => {
+test("a browser without workers is reported, at once or later", () => {
     const { answers, find } = searched();
     const problem = "this browser refuses the worker that looks for expressions; search for text";
     MadeWorker.refused = true;
@@ -129,7 +129,7 @@ test("a browser without workers, at once or later, is named", () => {
     assert.deepEqual(answers.slice(2), [{ problem }]);
 });
 
-test("the worker's side keeps the names between orders, and says when it begins", () => {
+test("the worker keeps the names between searches and reports its start", () => {
     const replies: unknown[] = [];
     const scope = {
         onmessage: null as ((event: MessageEvent<BlockOrder | SearchOrder>) => void) | null,

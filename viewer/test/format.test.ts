@@ -1,10 +1,10 @@
-// Page and program write the same texts. analyzer/support/units.cpp is tested with the same list.
+// Both programs write the same texts: the list is also checked against analyzer/support/units.cpp.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { formatBytes, formatCount, formatTime } from "../src/data/format";
 
-test("sizes, times and counts are written as the report writes them, to the letter", () => {
+test("sizes, times and counts are written exactly as in the report", () => {
     const path = process.env.FRAGTRACE_FORMATS;
     assert.ok(path, "FRAGTRACE_FORMATS names the list");
     const write: Record<string, (value: number) => string> = {

@@ -1,11 +1,11 @@
-// Tests growth since a mark, in every frame of a moving cursor.
+// Growth relative to a mark, in every frame in which the cursor moves.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapAt } from "../src/data/heap";
 import { stackSums } from "../src/data/measures";
 import { counted, madeDevice } from "./made";
 
-test("growth looks at what is live at the cursor, and at the mark once", () => {
+test("growth compares the cursor's live blocks with the mark's, which are computed once", () => {
     const device = madeDevice({ blocks: 20_000, slots: 4000, lastTick: 100_000 });
     const { blocks } = device;
     const plain = blocks.stack;

@@ -1,4 +1,5 @@
-// Tests the first window, the lanes and the signs above the chart with artificial models.
+// The initial view and its labels: the rules of the first window, of the lanes and of the signs
+// above the chart, on made-up models.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { activeWindow } from "../src/data/firstwindow";
@@ -69,7 +70,7 @@ const levels = (of: number, ...changes: [from: number, bytes: number][]): number
     );
 
 test("the first window begins where a tenth of the peak is reserved", () => {
-    // Reserved memory: 5 % from the beginning, 11 % at 80 % of the time, 100 % at 90 %.
+    // 5 % from the beginning, 11 % from 80 % of the time on, all from 90 % on.
     const [from, to] = activeWindow(
         made({ reserved: levels(100, [0, 5], [80, 11], [90, 100]), lastStart: 1000 }),
     );
@@ -77,7 +78,7 @@ test("the first window begins where a tenth of the peak is reserved", () => {
     assert.equal(to, 1000);
 });
 
-test("or with the first step where that is earlier, whatever other phases there are", () => {
+test("the first window begins with the first step if that is earlier", () => {
     const [from] = activeWindow(
         made({ reserved: levels(100, [0, 5], [80, 11], [90, 100]), steps: 700 }),
     );
@@ -88,7 +89,7 @@ test("or with the first step where that is earlier, whatever other phases there 
     assert.equal(later, 800 - 0.08 * 200);
 });
 
-test("nothing that a card tells of is left out, and a burst late in the run is shown", () => {
+test("the first window includes every card's moment and a late burst", () => {
     const [from, to] = activeWindow(
         made({
             reserved: levels(100, [60, 100]),
@@ -101,7 +102,7 @@ test("nothing that a card tells of is left out, and a burst late in the run is s
     assert.equal(to, 800 + 0.08 * 250);
 });
 
-test("the whole is shown where most of it matters, and where nothing happens", () => {
+test("the whole run is shown if most of it matters or nothing happens", () => {
     assert.deepEqual(activeWindow(made({ reserved: levels(100, [20, 100]) })), [0, 1000]);
     assert.deepEqual(activeWindow(made({ reserved: [0, 0, 0], lastStart: 0 })), [0, 1000]);
     assert.deepEqual(activeWindow(made({ reserved: [], lastStart: 0 })), [0, 1000]);
@@ -115,7 +116,7 @@ const step = (lane: number, start: number, end: number, name = 0): Range => ({
     name,
 });
 
-test("ranges too thin to be told apart become one band with their number; wide ones keep a box", () => {
+test("adjacent thin ranges become one band with their number, wide ones keep a box", () => {
     // One pixel per tick: ten ranges of 2 px in a row, one of 50 px, two thin ones far apart, one
     // thin one.
     const thin = Array.from({ length: 10 }, (_, i) => step(0, 100 + 2 * i, 102 + 2 * i, i));
@@ -145,7 +146,7 @@ test("ranges too thin to be told apart become one band with their number; wide o
     );
 });
 
-test("every range in the window is in exactly one part, however far in or out", () => {
+test("every range in the window is in exactly one part at any zoom", () => {
     let seed = 3;
     const random = (below: number): number =>
         (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
@@ -184,7 +185,7 @@ test("every range in the window is in exactly one part, however far in or out", 
     }
 });
 
-test("a lane has the name that all its ranges have, else its kind and number", () => {
+test("a lane has the common name of its ranges, else its kind and number", () => {
     const ranges = [
         step(0, 0, 9, 0),
         step(1, 0, 9, 1),
@@ -206,7 +207,7 @@ test("a lane has the name that all its ranges have, else its kind and number", (
     );
 });
 
-test("words of signs that share a place say how many, and out of memory wins", () => {
+test("signs at the same place show their number, and out of memory wins", () => {
     const words = (signs: [x: number, oom: boolean][]): string[] =>
         groupMarkers(signs.map(([x, oom]) => ({ x, oom }))).map(groupWord);
     assert.deepEqual(
@@ -229,7 +230,7 @@ test("words of signs that share a place say how many, and out of memory wins", (
     );
 });
 
-test("no word lies over a sign, another word or the edge; of two the important one stays", () => {
+test("labels never overlap, and the more important of two stays", () => {
     const groups = groupMarkers(
         [
             [100, false],
@@ -238,8 +239,8 @@ test("no word lies over a sign, another word or the edge; of two the important o
             [495, false],
         ].map(([x, oom]) => ({ x: x as number, oom: oom as boolean })),
     );
-    // The second sign stands between two others with room for one word. Its word goes to its right.
-    // The other words go elsewhere.
+    // The second label has two neighbours and room for one word: it is placed at its right, the
+    // others elsewhere.
     const places = placeWords(groups, [25, 25, 25, 25], 64, 500);
     assert.deepEqual(places, [66, null, 189, 461]);
     assert.deepEqual(placeWords(groups, [25, 20, 25, 25], 64, 500), [66, 149, 189, 461]);

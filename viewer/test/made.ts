@@ -1,5 +1,5 @@
-// An artificial device for tests: blocks begin and end at random, side by side in units that are
-// reserved and released. No two blocks share an address at the same time.
+// A made-up device for tests: blocks begin and end at random, side by side in units that are
+// reserved and released, so that no two blocks share an address at one time.
 import type { DeviceHeader } from "../src/data/header";
 import { LiveIndex } from "../src/data/liveindex";
 import { type DeviceModel, never } from "../src/data/model";
@@ -114,7 +114,7 @@ export function madeDevice({
     } as unknown as DeviceModel;
 }
 
-/** A copy that counts in `reads` how often one of its numbers is read. */
+/** The same numbers. `reads` counts how often one of them is read. */
 export function counted<Column extends Uint32Array | Float64Array>(
     column: Column,
     reads: { count: number },

@@ -1,4 +1,4 @@
-// Tests that all functions agree on the phase that is open at a time.
+// The phase that is open at a time: every part of the page must get the same answer.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Kinds, kindsOf } from "../src/data/kinds";
@@ -30,7 +30,7 @@ function all(phases: Phases, ticks: Uint32Array): Int32Array {
     }
 }
 
-test("the phase at a time is the innermost that is open, against looking at each of them", () => {
+test("the phase at a time is the innermost open one, as by brute force", () => {
     for (const [count, lanes, span] of [
         [0, 1, 10],
         [1, 1, 10],
@@ -64,9 +64,9 @@ test("the phase at a time is the innermost that is open, against looking at each
     }
 });
 
-test("a hundred thousand phases are looked through once, not for every question", () => {
+test("a hundred thousand phases are scanned once, not for every query", () => {
     const phases = made(100_000, 1, 4_000_000, 3);
-    phases.end.fill(1); // all phases have ended: a backward search would go to the first
+    phases.end.fill(1); // spread over the whole run: a search backwards would reach the first one
     let reads = 0;
     phases.end = new Proxy(phases.end, {
         get(target, key): unknown {
@@ -84,7 +84,7 @@ test("a hundred thousand phases are looked through once, not for every question"
     assert.equal(reads, once);
 });
 
-test("the colour of a block names the phase that its details name", () => {
+test("a block's colour shows the phase named in its details", () => {
     const device = madeDevice({ blocks: 600, lastTick: 20_000 });
     const stacks = new Stacks({
         strings: [""],

@@ -1,4 +1,4 @@
-// Tests the processes of a job: their names, their places in the strip, and their texts.
+// The processes of a job: their names, their places in the strip, and their descriptions.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Header, Rank } from "../src/data/header";
@@ -38,13 +38,13 @@ const header = (ranks: Rank[], whole: number, unreadable: Header["unreadable"] =
         devices: [{ blocks: 5 }],
     }) as unknown as Header;
 
-test("a process is named by rank, process and device, and what happened to it", () => {
+test("a process is named by rank, process id and device, with its outcome", () => {
     assert.equal(rankLabel(row({ ooms: 2, retries: 1 })), "rank 3 · pid 4711 · GPU 0 · OOM");
     assert.equal(rankLabel(row({ retries: 1 })), "rank 3 · pid 4711 · GPU 0 · retries");
     assert.equal(rankLabel(row({ rank: null, pid: 0, gpu: null })), "no rank · a.ftrace · no GPU");
 });
 
-test("processes are counted once, however many devices they have", () => {
+test("a process with several devices is counted once", () => {
     const ranks = [
         row({ gpu: 0, device: 0, ooms: 1 }),
         row({ gpu: 1, ooms: 1 }),
@@ -60,7 +60,7 @@ test("processes are counted once, however many devices they have", () => {
     );
 });
 
-test("the row under a point is the one drawn there, against brute force", () => {
+test("the row under a point is the one drawn there, as by brute force", () => {
     for (const [count, width] of [
         [2, 900],
         [40, 900],
@@ -114,13 +114,13 @@ test("the row under a point is the one drawn there, against brute force", () => 
     );
 });
 
-test("a bar is a share of its own capacity, or of the fullest where that is not known", () => {
+test("a bar is a share of its own capacity, else of the largest value", () => {
     assert.equal(fillOf(row(), 100), 0.5);
     assert.equal(fillOf(row({ capacity: null }), 100), 0.08);
     assert.equal(fillOf(row({ peak_reserved: 17 }), 100), 1);
 });
 
-test("the table has a row per process and device, and names what could not be read", () => {
+test("the table has a row per process and device and names unreadable traces", () => {
     const [all, unread] = rankTables(
         header([row({ device: 0 }), row({ first_oom_ns: 5, pid: 0 })], 1, [
             { file: "x", reason: "y" },

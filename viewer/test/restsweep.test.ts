@@ -1,10 +1,11 @@
-// Tests the sweep in slices: its result is always for the window and the device requested last.
+// The exact events of a window, computed in slices: only for the window and the device requested
+// last.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { RestSweep } from "../src/ui/restsweep";
 import { madeDevice } from "./made";
 
-// The API of Node's own mock timers differs between its releases.
+// Node's own mock timers have a different interface in each release.
 const { setTimeout, clearTimeout } = globalThis;
 const waiting = new Map<number, () => void>();
 let given = 0;
@@ -20,13 +21,13 @@ afterEach(() => Object.assign(globalThis, { setTimeout, clearTimeout }));
 
 function finish(): void {
     for (const [id, call] of waiting) {
-        // calls added meanwhile run as well
+        // timers added meanwhile are run as well
         waiting.delete(id);
         call();
     }
 }
 
-test("few events are swept at once, many when the window rests", () => {
+test("few events are swept at once, many only when the window rests", () => {
     const device = madeDevice({ blocks: 3000 });
     let told = 0;
     const sweeps = new RestSweep(() => ++told);
@@ -39,7 +40,7 @@ test("few events are swept at once, many when the window rests", () => {
     assert.equal(sweeps.of(device, 0, device.lastTick, 100), sweeps.sweep, "and is kept");
 });
 
-test("what was begun for another device is not drawn with this one, though the windows are equal", () => {
+test("a sweep begun for another device is not drawn, even for an equal window", () => {
     const one = madeDevice({ blocks: 3000 });
     const other = madeDevice({ blocks: 2000, seed: 8 });
     const seen: number[] = [];
@@ -48,13 +49,13 @@ test("what was begun for another device is not drawn with this one, though the w
     assert.equal(sweeps.of(other, 0, one.lastTick, 10), null);
     finish();
     assert.deepEqual(seen, [2000]);
-    // A sweep dropped while another device loads gives no result and is not cached.
+    // Dropped while another device loads: it is neither drawn nor kept.
     assert.equal(sweeps.of(one, 0, one.lastTick, 10), null);
     sweeps.drop();
     finish();
     assert.deepEqual(seen, [2000]);
     assert.equal(sweeps.sweep, null);
-    // After the blocks of the same device arrived, the sweep made without them is discarded.
+    // The blocks of the same device have arrived: the sweep made without them is dropped.
     sweeps.of(one, 0, one.lastTick, 5000);
     assert.equal(sweeps.of({ ...one }, 0, one.lastTick, 10), null);
 });

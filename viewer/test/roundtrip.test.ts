@@ -1,4 +1,4 @@
-// Reads pages that the C++ writer wrote. FRAGTRACE_PAGES is the folder with the pages of make_page.
+// Reads pages written by the C++ writer: FRAGTRACE_PAGES holds the pages of make_page.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ async function readAll(name: string): Promise<{ header: Header; models: DeviceMo
 
 const read = async (name: string): Promise<DeviceModel> => (await readAll(name)).models[0];
 
-// Computes the heap from the columns alone.
+// The heap computed only from the columns.
 function bruteForce(model: DeviceModel, tick: number) {
     const { blocks, units } = model;
     const sums = { requested: 0, allocated: 0, pending: 0, reserved: 0, held: 0, releasable: 0 };
@@ -69,7 +69,7 @@ function bruteForce(model: DeviceModel, tick: number) {
     return sums;
 }
 
-test("the checkerboard arrives as it was made", async () => {
+test("the checkerboard page is read back unchanged", async () => {
     const model = await read("checkerboard.html");
     assert.equal(model.blocks.count, 188);
     const card = model.head.cards[0];
@@ -92,7 +92,7 @@ test("the checkerboard arrives as it was made", async () => {
     );
 });
 
-test("at every card the stacks hold open what the analyzer's table says, to the byte", async () => {
+test("at every card the blocked bytes per stack equal the analyzer's table", async () => {
     let rows = 0;
     for (const name of ["checkerboard.html", "run.html", "shares.html"]) {
         const { header, models } = await readAll(name);
@@ -120,7 +120,7 @@ test("at every card the stacks hold open what the analyzer's table says, to the 
     assert.ok(rows > 40, `${rows} rows`);
 });
 
-test("cursor states and the identity of reserved, against brute force", async () => {
+test("states at the cursor add up to reserved and equal brute force", async () => {
     const run = await read("run.html");
     assert.ok(run.blocks.count > 5000);
     for (const model of [run, (await readAll("two.html")).models[1]]) {
@@ -137,7 +137,7 @@ test("cursor states and the identity of reserved, against brute force", async ()
     }
 });
 
-test("at every moment of a trace the page has what the record has, to the byte", async () => {
+test("at every moment the page equals the recorded state to the byte", async () => {
     for (const name of ["private-pools.html", "expandable.html"]) {
         const model = await read(name);
         const moments = JSON.parse(
@@ -157,7 +157,7 @@ test("at every moment of a trace the page has what the record has, to the byte",
 });
 
 test("a private pool keeps its segments while it has users", async () => {
-    // The pool is used up to 3.5 s and again from 6.5 s on. It has one empty segment of 20 MiB.
+    // The pool is used until 3.5 s, and again from 6.5 s on. It has one empty segment of 20 MiB.
     const model = (await readAll("two.html")).models[1];
     const kept = (seconds: number): number =>
         keptByPools(heapAt(model, (seconds * 1e9) / model.head.tick_ns));
@@ -167,7 +167,7 @@ test("a private pool keeps its segments while it has users", async () => {
     );
 });
 
-test("the writer's bins and the page's own sweep agree", async () => {
+test("the bins of the writer equal the page's own sweep", async () => {
     const models = [
         await read("checkerboard.html"),
         await read("run.html"),
@@ -187,8 +187,8 @@ test("the writer's bins and the page's own sweep agree", async () => {
         ] as const) {
             for (let i = 0; i < model.bins.count; ++i) {
                 const difference = Math.abs(sweep.bins[part][i] - model.bins[part][i]);
-                // The file's means are cut to whole bytes, and only one of the two ends the last
-                // bin at a whole tick.
+                // Means are cut to whole bytes, and in one of the two the last bin ends at a whole
+                // tick.
                 assert.ok(
                     difference <= 2 + model.bins[part][i] * 1e-6,
                     `${name} ${part} bin ${i}: ${sweep.bins[part][i]} and ${model.bins[part][i]}`,
@@ -198,7 +198,7 @@ test("the writer's bins and the page's own sweep agree", async () => {
     }
 });
 
-test("a part of the time has the same states as the whole", async () => {
+test("a part of the time has the same states as the whole run", async () => {
     const model = await read("run.html");
     const from = Math.floor(model.lastTick * 0.4);
     const to = Math.floor(model.lastTick * 0.43);
@@ -221,7 +221,7 @@ test("a part of the time has the same states as the whole", async () => {
     assert.equal(sweepWindow(model, 0, model.lastTick, 64, 10), null);
 });
 
-test("the map's planes are the shares of area", async () => {
+test("the map's planes equal the shares of the area", async () => {
     const model = await read("run.html");
     const { map, blocks, units, lastTick, head } = model;
     const check = (

@@ -1,4 +1,5 @@
-// Tests the sweep of a window: the values at its edges, and the amount of work between two pauses.
+// The sweep over a window: its results at the window's edges, and the limited work between two
+// pauses.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapAt } from "../src/data/heap";
@@ -7,7 +8,7 @@ import { never } from "../src/data/model";
 import { emptyBins, peakTick, sweepInSteps, sweepWindow } from "../src/data/sweep";
 import { counted, madeDevice } from "./made";
 
-test("the sweep is the heap at every time of its window", () => {
+test("the sweep equals the heap at every time of its window", () => {
     const device = madeDevice({ blocks: 900, lastTick: 4000, slots: 130 });
     device.units.pool = [0, 1, 2]; // one pool that is always kept, one that changes
     device.pools = [
@@ -22,7 +23,7 @@ test("the sweep is the heap at every time of its window", () => {
         [3900, 4000],
         [0, 1],
     ]) {
-        // One bin per tick, so each bin must equal the heap at its tick.
+        // One bin per tick: the state during the bin is the heap at that tick.
         const bins = Math.ceil(to - from);
         const sweep = sweepWindow(device, from, from + bins, bins, Infinity)!;
         for (let i = 0; i < bins; i += Math.ceil(bins / 90)) {
@@ -40,7 +41,7 @@ test("the sweep is the heap at every time of its window", () => {
     }
 });
 
-test("what others have is read at the window's own times", () => {
+test("memory of others is read at the window's own times", () => {
     const device = madeDevice({ blocks: 10, lastTick: 4000 });
     device.bins = { ...emptyBins(4), other: Float64Array.of(10, 20, 30, 40) };
     assert.deepEqual(
@@ -49,7 +50,7 @@ test("what others have is read at the window's own times", () => {
     );
 });
 
-test("a window that begins as a block is freed has it wait from there on", () => {
+test("in a window that begins at a block's free, the block waits from the beginning", () => {
     const device = madeDevice({ blocks: 300, lastTick: 4000, slots: 64 });
     const { freed, end } = device.blocks;
     const rows = [...freed.keys()].filter(
@@ -62,7 +63,7 @@ test("a window that begins as a block is freed has it wait from there on", () =>
     }
 });
 
-test("an empty segment of a pool that keeps it is held, one of the default pool is not", () => {
+test("an empty segment counts as held only if its pool keeps it", () => {
     const device = madeDevice({ blocks: 10, lastTick: 4000, slots: 64 });
     device.blocks.start.fill(4000);
     device.live = new LiveIndex(device.blocks.start, device.blocks.end);
@@ -82,23 +83,23 @@ test("an empty segment of a pool that keeps it is held, one of the default pool 
     }
 });
 
-test("a window without any length holds nothing", () => {
+test("a window without length is empty", () => {
     const { bins } = sweepWindow(madeDevice({ blocks: 10 }), 1000, 1000, 3, Infinity)!;
     for (const part of ["requested", "allocated_max", "allocated_min", "reserved_max"] as const) {
         assert.deepEqual([...bins[part]], [0, 0, 0], part);
     }
 });
 
-test("the peak is the middle of the first of the bins with the most reserved", () => {
+test("the peak is the middle of the first bin with the most reserved memory", () => {
     const device = madeDevice({ blocks: 10, lastTick: 800 });
     device.bins = { ...emptyBins(4), reserved_max: Float64Array.of(1, 5, 5, 2) };
     assert.equal(peakTick(device), 300);
 });
 
-test("between two pauses of a sweep little is done, however many blocks there are", () => {
+test("the work between two pauses of a sweep is limited for any number of blocks", () => {
     const device = madeDevice({ blocks: 160_000, slots: 40_000, lastTick: 3_000_000 });
     const { blocks } = device;
-    // Half of the blocks live to the end, so many live through the window.
+    // Half of the blocks live to the end, so that many live throughout the window.
     for (let row = 0; row < blocks.count; row += 2) blocks.freed[row] = blocks.end[row] = never;
     const reads = { count: 0 };
     for (const name of ["start", "freed", "end", "unit"] as const) {

@@ -1,4 +1,4 @@
-// Tests what the panels compute against the simplest correct implementation.
+// The computations of the panels, each compared with the simplest correct implementation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { foldStacks } from "../src/data/fold";
@@ -152,7 +152,7 @@ function bruteSums(which: (row: number) => boolean): Map<number, number> {
 const sorted = (sums: Map<number, number>): [number, number][] =>
     [...sums].sort((a, b) => a[0] - b[0]);
 
-test("live, churn and growth by stack are what counting every block gives", () => {
+test("live, churn and growth by stack equal the sums over every block", () => {
     const heap = heapAt(device, times.cursor);
     assert.deepEqual(
         sorted(stackSums(device, heap, "live", times).sums),
@@ -174,7 +174,7 @@ test("live, churn and growth by stack are what counting every block gives", () =
         const more = (after.get(stack) ?? 0) - (before.get(stack) ?? 0);
         assert.equal((growth.sums.get(stack) ?? 0) - (growth.shrunk.get(stack) ?? 0), more);
     }
-    // The order of the two times does not matter. Without a mark the window's left edge counts.
+    // The earlier of the two counts. Without a mark it is the window's left edge.
     assert.deepEqual(
         stackSums(device, heap, "growth", { ...times, mark: 7000, cursor: 3000 }).sums,
         growth.sums,
@@ -185,9 +185,9 @@ test("live, churn and growth by stack are what counting every block gives", () =
     );
 });
 
-// Native segments and pages of expandable segments side by side on the axis, filled with blocks
-// that do not overlap. Some blocks span several units. Some units are empty, and a pool keeps one
-// of those.
+// Native segments and pages of expandable ones, adjacent on the axis and filled with blocks that do
+// not overlap. Some blocks span several units, some units are empty, and the pool of one empty unit
+// keeps it.
 function randomHeap(seed: number): DeviceModel {
     const random = randomNumbers(seed);
     const unitSize = Array.from({ length: 24 }, () => (1 + random(40)) * 4096);
@@ -243,7 +243,7 @@ function randomHeap(seed: number): DeviceModel {
     };
 }
 
-test("who holds holes open, against the definition over all blocks and units", () => {
+test("blocked memory per stack equals its definition over all blocks and units", () => {
     let kept = 0;
     let overSeveral = 0;
     for (let seed = 1; seed <= 60; ++seed) {
@@ -299,7 +299,7 @@ test("who holds holes open, against the definition over all blocks and units", (
     assert.ok(kept > 0 && overSeveral > 100);
 });
 
-test("folding joins runs of library frames and keeps the user's own", () => {
+test("folding joins library frames in a row and keeps the user's own", () => {
     const { tables: folded, to } = foldStacks(tables);
     const stacks = new Stacks(folded);
     const path = (node: number): string[] => stacks.frames(to[node]).map((at) => stacks.label(at));
@@ -312,7 +312,7 @@ test("folding joins runs of library frames and keeps the user's own", () => {
     for (let node = 1; node < stacks.count; ++node) assert.ok(folded.stacks.parent[node] < node);
 });
 
-test("the telling frame is the innermost of the user's own", () => {
+test("a stack is named after the innermost frame of the user's own", () => {
     const stacks = new Stacks(tables);
     assert.equal(stacks.label(stacks.telling(5)), "samples.py:33 keep");
     assert.equal(stacks.label(stacks.telling(9)), "train.py:1 main");
@@ -335,7 +335,7 @@ test("search: text and expressions find a frame by its function, its file or its
     assert.deepEqual(find("nobody"), []);
 });
 
-test("search: slashes around it make an expression", () => {
+test("search: a text between slashes is an expression", () => {
     assert.equal(expressionOf(" /a.b/ "), "a.b");
     assert.equal(expressionOf("/a.b/i"), "a.b");
     assert.equal(expressionOf("/home/me"), null);
@@ -343,7 +343,7 @@ test("search: slashes around it make an expression", () => {
     assert.equal(expressionOf("a/b/"), null);
 });
 
-test("search: what is no expression is said in a few words", () => {
+test("search: an invalid expression is reported in a few words", () => {
     for (const source of ["([a", "a**", "a\\", "(a", "a{3,2}"]) {
         const answer = findExpression(["a"], source);
         assert.match(
@@ -354,7 +354,7 @@ test("search: what is no expression is said in a few words", () => {
     }
 });
 
-test("the folded tree has the matches of the whole one, and those of its own names", () => {
+test("the folded tree has the full tree's matches and those of its own names", () => {
     const stacks = new Stacks(tables);
     const shown = new ShownStacks(tables, stacks);
     const found = (text: string, fold: boolean): number[] => {
@@ -373,7 +373,7 @@ test("the folded tree has the matches of the whole one, and those of its own nam
     assert.deepEqual(found("torch …", false), []);
 });
 
-test("kinds: every block has one, the large ones a name", () => {
+test("every block has a kind, and large kinds have a name", () => {
     const stacks = new Stacks(tables);
     assert.equal(kindsOf(device, stacks, "state"), null);
     for (const by of ["age", "phase", "stream", "pool", "stack"] as const) {
@@ -386,7 +386,7 @@ test("kinds: every block has one, the large ones a name", () => {
     for (const row of rows) {
         assert.equal(ages.names[ages.of[row]] === "never freed", blocks.freed[row] === never);
     }
-    const last = count - 1; // freed, but still waiting for another stream when the trace ends
+    const last = count - 1; // freed, but still waiting for another stream at the end of the trace
     const waiting = {
         ...device,
         blocks: { ...blocks, freed: blocks.freed.slice(), end: blocks.end.slice() },
@@ -416,8 +416,8 @@ test("kinds: every block has one, the large ones a name", () => {
     }
 });
 
-test("kinds are ranked by bytes times time, and what is not shown is counted", () => {
-    // Each stack has its own line: eight of ten get a name.
+test("kinds are ranked by bytes times time, hidden ones are counted", () => {
+    // Each stack is a separate line: eight of ten have a name.
     const many: StackTables = {
         strings: [
             "",
@@ -476,7 +476,7 @@ test("kinds are ranked by bytes times time, and what is not shown is counted", (
     }
 });
 
-test("what a search finds is every block there is, in all and in a window", () => {
+test("a search finds every matching block, in the whole run and in a window", () => {
     const random = randomNumbers(77);
     for (let trial = 0; trial < 40; ++trial) {
         const wanted = Uint8Array.from({ length: 11 }, () => random(2));
@@ -515,7 +515,7 @@ test("what a search finds is every block there is, in all and in a window", () =
     }
 });
 
-test("what is too thin for a box is counted, with its bytes", () => {
+test("stacks too thin for a box are counted with their bytes", () => {
     const random = randomNumbers(31);
     const wide: StackTables = {
         strings: ["", "f", "/x/a.py"],
@@ -562,7 +562,7 @@ test("what is too thin for a box is counted, with its bytes", () => {
     }
 });
 
-test("a block's life: who had its bytes before and who after", () => {
+test("a block's life lists the blocks at its bytes before and after it", () => {
     for (const block of rows) {
         const life = lifeOf(device, block);
         const shares = (row: number): boolean =>
@@ -607,7 +607,7 @@ test("a block's life: who had its bytes before and who after", () => {
     }
 });
 
-test("the rows of a window are all of its blocks, or the heaviest, and the rest is counted", () => {
+test("a window lists all its blocks or the heaviest, and counts the rest", () => {
     const area = { t0: 2000, t1: 6000, a0: 100_000, a1: 900_000 };
     const inside = rows.filter(
         (row) =>
@@ -638,7 +638,7 @@ test("the rows of a window are all of its blocks, or the heaviest, and the rest 
     }
 });
 
-test("rows that are not shown are counted and added up", () => {
+test("hidden rows are counted and added up", () => {
     const data: TableData = {
         title: "x",
         columns: [{ name: "at" }, { name: "size", show: (value) => `${value} B`, adds: true }],
@@ -670,7 +670,7 @@ test("rows that are not shown are counted and added up", () => {
     }
 });
 
-test("tables sort, and text stays text in CSV and on the clipboard", () => {
+test("tables can be sorted, and text stays text in CSV and on the clipboard", () => {
     const data: TableData = {
         title: "x",
         columns: [{ name: "bytes" }, { name: "name" }],

@@ -1,6 +1,7 @@
 """Hostile files and folders: fraganalyze refuses or reads them within 10 s and 1 GiB.
 
-Each test makes the file itself, so that it can be read here what is hostile about it."""
+Each test makes its file itself, so that the code shows why the file is hostile.
+"""
 
 import copy
 import ctypes
@@ -48,7 +49,7 @@ class Result:
 
 
 def run(*command, stdout=None, **options):
-    """Runs fraganalyze; memory beyond the bound is measured, twice the bound is refused."""
+    """Runs fraganalyze and measures its memory. Twice the allowed memory is a hard limit."""
 
     def limit():
         resource.setrlimit(resource.RLIMIT_DATA, (3 * MOST_BYTES, 3 * MOST_BYTES))
@@ -76,7 +77,7 @@ def run(*command, stdout=None, **options):
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        # By the clock, but what other programs take of the processors is not the command's.
+        # Wall-clock time, but without the processor time that other programs use.
         seconds = min(time.monotonic() - begin, usage.ru_utime + usage.ru_stime)
         result = Result(process.returncode, out.read(), err.read(), seconds, usage.ru_maxrss << 10)
     json_schema.check_command([ANALYZER, *command], result.status, result.out, options.get("cwd"))
@@ -108,13 +109,13 @@ class Attacks(unittest.TestCase):
         return result
 
     def read_by_all(self, path, *more):
-        """Every command that reads one file, and the report as text, JSON and page."""
+        """Runs every command that reads one file, and the report as text, JSON and page."""
         for command in READING:
             self.bounded(command[0], path, *command[1:], *more)
         report = self.bounded(path, "--json", "-", *more)
         page = self.bounded(path, "--html", self.folder / "page.html", *more)
         if report and page:
-            self.assertEqual(page.status, report.status, page.err)  # what can be read can be drawn
+            self.assertEqual(page.status, report.status, page.err)  # a readable file can also be drawn
         self.bounded("compare", path, path)
 
     def card(self, **more):
@@ -124,7 +125,7 @@ class Attacks(unittest.TestCase):
 
 
 class RingsOfOthers(Attacks):
-    """What is absorbed into a trace, and by whom."""
+    """Which rings are absorbed into a trace, and for which user."""
 
     def killed(self, folder=None):
         folder = folder or self.folder
@@ -150,7 +151,7 @@ class RingsOfOthers(Attacks):
         self.assert_untouched(path, ring, before)
         self.assertIn(b"requested=500", self.bounded("dump", path).out)
 
-    def test_the_report_absorbs_the_ring_of_its_own_users_trace(self):
+    def test_the_report_absorbs_the_ring_of_the_users_own_trace(self):
         path, ring = self.killed()
         before = path.read_bytes()
         self.bounded(path)
@@ -179,7 +180,7 @@ class RingsOfOthers(Attacks):
         self.assertIn(b"train", self.bounded(link).out)
         self.assert_untouched(path, ring, before)
 
-    def test_a_ring_in_a_folder_where_others_may_rename_is_not_removed(self):
+    def test_a_ring_in_a_folder_that_others_may_change_is_not_removed(self):
         path, ring = self.killed()
         shared = self.folder / "shared"
         shared.mkdir()
@@ -190,7 +191,7 @@ class RingsOfOthers(Attacks):
         self.bounded(path)
         self.assertTrue((shared / "t.ring").exists())
 
-    def test_a_signal_is_noted_in_the_users_own_traces_only(self):
+    def test_a_signal_is_noted_only_in_the_users_own_traces(self):
         path = self.card(pid=4194304).save(self.folder / "a.ftrace")
         before = path.read_bytes()
         link = self.folder / "link.ftrace"
@@ -202,7 +203,7 @@ class RingsOfOthers(Attacks):
 
 
 class Settings(Attacks):
-    """Numbers of settings, from the command line, a trace or a snapshot."""
+    """Numbers in settings, from the command line, a trace or a snapshot."""
 
     def setUp(self):
         super().setUp()
@@ -214,7 +215,7 @@ class Settings(Attacks):
             .save(self.folder / "t.ftrace")
         )
 
-    def test_numbers_beyond_all_memory_are_refused_or_read_as_never(self):
+    def test_sizes_beyond_all_memory_are_refused_or_mean_never(self):
         for conf in (
             "large_segment_size_mb:17592186044416",
             "large_segment_size_mb:-1",
@@ -237,7 +238,7 @@ class Settings(Attacks):
         ):
             self.bounded("replay", self.trace, "--conf", conf, statuses=(0, 2))
 
-    def test_pools_refuse_sizes_of_nothing(self):
+    def test_pools_survive_sizes_of_zero_and_of_petabytes(self):
         self.refused("replay", self.trace, "--pool", "best-fit", "--conf", "grow_by:0", saying=b"grow_by")
         self.refused("replay", self.trace, "--pool", "best-fit", "--conf", "round_to:0", saying=b"round_to")
         for pool, confs in (
@@ -260,7 +261,7 @@ class Settings(Attacks):
             for conf in confs:
                 self.bounded("replay", self.trace, "--pool", pool, "--conf", conf, statuses=(0, 2))
 
-    def test_settings_and_fractions_in_a_trace_that_make_no_sense_change_nothing(self):
+    def test_invalid_settings_and_fractions_in_a_trace_change_nothing(self):
         nan = struct.unpack("<Q", struct.pack("<d", float("nan")))[0]
         minus = struct.unpack("<Q", struct.pack("<d", -1e300))[0]
         trace = self.card(session=(3, 4))
@@ -280,9 +281,9 @@ class Settings(Attacks):
 
 
 class Unbounded(Attacks):
-    """Single numbers that ask for work or memory without end."""
+    """Single numbers that cause endless work or use all memory."""
 
-    def test_a_mapping_of_2_to_the_59_bytes_in_a_snapshot(self):
+    def test_a_snapshot_with_a_mapping_of_2_to_the_59_bytes_is_bounded(self):
         for size in (2**59, 2**50, 2**40):
             segment = {
                 "address": BASE,
@@ -298,7 +299,7 @@ class Unbounded(Attacks):
             self.bounded(path)
             self.bounded("dump", path, "--no-stacks") if size > 2**50 else None
 
-    def test_physical_handles_of_one_byte(self):
+    def test_many_physical_handles_of_one_byte_are_read_within_bounds(self):
         trace = self.card()
         trace.events(
             Event(ADDRESS_RESERVE, BASE, 18 << 30, flags=FROM_ALLOCATOR),
@@ -311,7 +312,7 @@ class Unbounded(Attacks):
         )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
-    def test_memory_at_the_end_of_the_address_space(self):
+    def test_memory_at_the_end_of_the_address_space_is_read_within_bounds(self):
         trace = self.card()
         trace.events(
             Event(DEVICE_ALLOC, MASK - 4095, 1 << 40, flags=FROM_ALLOCATOR),
@@ -327,7 +328,7 @@ class Unbounded(Attacks):
         self.read_by_all(path)
         self.assertIn(b"events are left out", self.bounded("dump", path).err)
 
-    def test_a_ring_whose_head_is_2_to_the_64_less_1(self):
+    def test_a_ring_with_the_largest_possible_head_is_read_within_bounds(self):
         for head, tail in ((MASK, 0), (MASK, MASK - 1), (2**62 + 1, 2**62)):
             ring = self.folder / "t.ring"
             trace = self.card(ring_path=ring)
@@ -337,7 +338,7 @@ class Unbounded(Attacks):
             self.bounded("dump", path)
             self.bounded("list", path)
 
-    def test_a_ring_with_holes_of_gigabytes(self):
+    def test_a_ring_file_with_holes_of_gigabytes_is_read_within_bounds(self):
         ring = self.folder / "t.ring"
         trace = self.card(ring_path=ring)
         trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
@@ -348,7 +349,7 @@ class Unbounded(Attacks):
             file.truncate(100 << 30)
         self.bounded("dump", trace.save(self.folder / "t.ftrace"))
 
-    def test_module_files_that_a_trace_names(self):
+    def test_special_or_damaged_module_files_named_by_a_trace_do_no_harm(self):
         pipe = self.folder / "pipe.so"
         os.mkfifo(pipe)
         evil = self.folder / "evil.so"
@@ -390,9 +391,9 @@ class Unbounded(Attacks):
 
 
 class Quadratic(Attacks):
-    """Small files whose naive reading takes the square of what they hold."""
+    """Small files that need quadratic time if read in a simple way."""
 
-    def test_rewinds_of_a_pool_beside_many_segments(self):
+    def test_pool_rewinds_next_to_many_segments_take_linear_time(self):
         trace = self.card().facts(pool__1="pytorch 1,0")
         trace.events(
             *[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, flags=FROM_ALLOCATOR) for i in range(20000)],
@@ -404,7 +405,7 @@ class Quadratic(Attacks):
         trace.events(*[Event(POOL_REWIND, pool=1) for i in range(40000)], squeezed=True)
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
-    def test_a_rewind_of_many_blocks_of_one_segment_that_wait_for_streams(self):
+    def test_a_rewind_of_many_pending_blocks_in_one_segment_takes_linear_time(self):
         count = 20000
         trace = self.card().facts(
             pool__1="pytorch 1,0", torch_version="2.15.0", allocator_conf="expandable_segments:True"
@@ -427,7 +428,7 @@ class Quadratic(Attacks):
         trace.events(Event(POOL_REWIND, pool=1), *[again for _, _, again in addresses], squeezed=True)
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
-    def test_segments_in_descending_order(self):
+    def test_segments_in_descending_order_take_linear_time(self):
         for step in (1, -1):
             trace = self.card(session=(step + 5, 1))
             trace.events(
@@ -440,7 +441,7 @@ class Quadratic(Attacks):
             trace.events(Event(BLOCK_ALLOC, BASE + 100000 * (2 << 20), 512, 512))
             self.read_by_all(trace.save(self.folder / f"{step}.ftrace"))
 
-    def test_sixty_thousand_private_pools(self):
+    def test_sixty_thousand_private_pools_are_read_within_bounds(self):
         trace = self.card()
         trace.events(Event(DEVICE_ALLOC, BASE, 1 << 30, flags=FROM_ALLOCATOR))
         trace.events(
@@ -448,7 +449,7 @@ class Quadratic(Attacks):
         )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
-    def test_many_pools_in_a_snapshot(self):
+    def test_a_snapshot_with_many_pools_is_read_within_bounds(self):
         traces = [
             {
                 "action": "alloc",
@@ -479,7 +480,7 @@ class Quadratic(Attacks):
         self.bounded(path)
         self.bounded("summarize", path)
 
-    def test_modules_that_all_cover_each_other(self):
+    def test_modules_that_all_overlap_are_read_within_bounds(self):
         trace = self.card()
         for part in range(8):
             trace.modules(*[(i, 2**40 + i, 0, f"/m{i % 50}", b"") for i in range(20000)])
@@ -489,7 +490,7 @@ class Quadratic(Attacks):
         )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
-    def test_a_stack_as_deep_as_the_table_of_nodes(self):
+    def test_a_stack_as_deep_as_its_table_is_read_within_bounds(self):
         trace = self.card()
         body = varint(1) * 200000 + varint(0) * 200000 + varint(zigzag(16)) * 200000
         trace.squeezed(STACKS, body, 200000, 1)
@@ -501,7 +502,7 @@ class Quadratic(Attacks):
 
 
 class Amplification(Attacks):
-    """Files that decompress, or are kept, as thousands of times their bytes."""
+    """Files that expand to thousands of times their size when decompressed or kept."""
 
     def small(self, trace, name="t.ftrace"):
         path = trace.save(self.folder / name)
@@ -514,37 +515,37 @@ class Amplification(Attacks):
             self.bounded(command[0], path, *command[1:])
         self.bounded(path)
 
-    def test_stack_nodes(self):
+    def test_stack_nodes_that_expand_are_bounded(self):
         trace = self.card()
         count = 20 << 20
         for first in range(1, 8 * count, count):
             trace.squeezed(STACKS, varint(1) * count + varint(0) * count + varint(0) * count, count, first)
         self.read(trace)
 
-    def test_stack_nodes_and_code_far_apart(self):
+    def test_stack_nodes_and_code_with_distant_numbers_are_bounded(self):
         trace = self.card()
         for i in range(1, 200):
             trace.chunk(STACKS, varint(1) + varint(0) + varint(0), 1, i << 20)
             trace.code((i << 20, 1, "f", "f.py"))
         self.read(trace)
 
-    def test_modules(self):
+    def test_modules_that_expand_are_bounded(self):
         trace = self.card()
         for _ in range(8):
             trace.squeezed(MODULES, (varint(1) * 3 + text("") + text("")) * (2 << 20), 2 << 20)
         self.read(trace)
 
-    def test_facts(self):
+    def test_facts_that_expand_are_bounded(self):
         trace = self.card()
         for part in range(64):
             trace.squeezed(
                 FACTS, b"".join(b"%x\t\n" % i for i in range(part << 14, (part + 1) << 14)), 1 << 14
             )
-        for _ in range(64):  # and one that is known, over and over
+        for _ in range(64):  # and a known fact, again and again
             trace.squeezed(FACTS, b"host\t" + b"x" * (8 << 20) + b"\n", 1)
         self.read(trace)
 
-    def test_code(self):
+    def test_code_that_expands_is_bounded(self):
         trace = self.card()
         for _ in range(4):
             trace.squeezed(
@@ -552,7 +553,7 @@ class Amplification(Attacks):
             )
         self.read(trace)
 
-    def test_events(self):
+    def test_events_that_expand_are_bounded(self):
         trace = self.card()
         columns = [
             varint(len(c)) + c
@@ -572,7 +573,7 @@ class Amplification(Attacks):
             trace.squeezed(EVENTS, b"".join(columns), 65536, 1 + 65536 * number)
         self.read(trace)
 
-    def test_times_in_any_order(self):
+    def test_events_with_times_in_any_order_are_bounded(self):
         times = (3000, 2**63, 7, 5000, 2**64 - 1, 0)
         blocks = [
             Event(BLOCK_ALLOC, BASE + (i << 20), 1 << 20, 1 << 20, time_ns=time_ns)
@@ -589,7 +590,7 @@ class Amplification(Attacks):
             self.read_by_all(path)
             self.bounded(path, "--html", self.folder / "page.html", statuses=(0,))
 
-    def test_half_a_million_blocks_that_stay(self):
+    def test_half_a_million_live_blocks_are_read_within_bounds(self):
         count = 65536
         trace = self.card().chunk(99, os.urandom(880_000))
         trace.events(Event(DEVICE_ALLOC, BASE, 512 * 8 * count, flags=FROM_ALLOCATOR))
@@ -611,7 +612,7 @@ class Amplification(Attacks):
         self.bounded("whatif", path, "--no-scan", statuses=(0,))
         self.bounded(path, "--html", self.folder / "page.html", statuses=(0,))
 
-    def test_more_events_than_a_recorder_writes_into_so_few_bytes(self):
+    def test_more_events_than_a_recorder_writes_into_a_small_file_are_not_read(self):
         trace = self.card().chunk(99, os.urandom(880_000))
         trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR))
         count = 65536
@@ -631,9 +632,9 @@ class Amplification(Attacks):
         said = self.bounded("dump", path, "--facts", statuses=(0,))
         self.assertIn(b"many times the size of the file were left out", said.out + said.err)
         events = json.loads(self.bounded("summarize", path, "--json", "-").out)["events"]
-        self.assertEqual(events, 1 + 16 * count)  # a chunk more would exceed 2^20
+        self.assertEqual(events, 1 + 16 * count)  # one more chunk would exceed 2^20
 
-    def test_a_pickle_of_nothing_but_empty_dicts(self):
+    def test_a_pickle_with_only_empty_dicts_is_bounded(self):
         for opcode in (b"}", b"]", b"}\x94", b"]\x94"):
             path = self.folder / "t.pickle.gz"
             path.write_bytes(gzip.compress(b"\x80\x04(" + opcode * (200 << 20) + b"l.", 9))
@@ -643,7 +644,7 @@ class Amplification(Attacks):
 
 
 class Folders(Attacks):
-    def test_bad_traces_are_lines_of_the_folder(self):
+    def test_each_bad_trace_of_a_folder_gives_one_line(self):
         self.card(pid=11).events(Event(DEVICE_ALLOC, BASE, 2 << 20)).save(self.folder / "good.ftrace")
         (self.folder / "empty.ftrace").write_bytes(b"")
         (self.folder / "text.ftrace").write_bytes(b"hello\x1b[31m\nFAKE")
@@ -662,7 +663,7 @@ class Folders(Attacks):
 
 
 class Escapes(Attacks):
-    """Text of a file reaches the terminal as text."""
+    """Text of a file reaches the terminal as text only."""
 
     EVIL = "x\x1b[31mRED\x1b]0;title\x07\nFAKE line\r\u202eturned\u2066\u0085\x9b1m"
 
@@ -751,7 +752,7 @@ class Escapes(Attacks):
             self.check("replay", self.folder / "x", "--pool", name)
             self.check("replay", self.folder / "x", "--capacity", name)
 
-    def test_logs_given_to_explain(self):
+    def test_control_characters_in_a_log_are_not_printed_by_explain(self):
         log = self.folder / "log"
         log.write_text(
             "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
@@ -790,14 +791,14 @@ class Outputs(Attacks):
                 self.refused(*command, output, saying=b"this command reads")
         self.assertEqual(self.trace.read_bytes(), before)
 
-    def test_a_file_of_others_is_replaced_only_with_force(self):
+    def test_a_foreign_file_is_replaced_only_with_force(self):
         notes = self.folder / "notes.txt"
         notes.write_text("mine")
         self.refused("summarize", self.trace, "--json", notes, saying=b"--force")
         self.assertEqual(notes.read_text(), "mine")
         self.bounded("summarize", self.trace, "--force", "--json", notes, statuses=(0,))
         self.assertIn('"schema"', notes.read_text())
-        for output in ("r.json", "p.html"):  # our own are replaced
+        for output in ("r.json", "p.html"):  # our own files are replaced
             for _ in range(2):
                 self.bounded(
                     self.trace,
@@ -806,7 +807,7 @@ class Outputs(Attacks):
                     statuses=(0,),
                 )
 
-    def test_modes(self):
+    def test_new_outputs_follow_the_umask_and_old_ones_keep_their_mode(self):
         report = self.folder / "r.json"
         old = os.umask(0o027)
         self.addCleanup(os.umask, old)
@@ -833,7 +834,7 @@ class Outputs(Attacks):
         self.refused("summarize", self.trace, "--json", link, saying=b"symbolic link")
         self.assertEqual(victim.read_text(), '{"schema": 1}')
 
-    def test_a_full_device_is_an_error(self):
+    def test_writing_to_a_full_device_is_an_error(self):
         for command in (
             ["dump", self.trace],
             ["--help"],
@@ -848,7 +849,7 @@ class Outputs(Attacks):
                 self.refused(*command, stdout=full, saying=b"standard output")
         self.refused("summarize", self.trace, "--json", "/dev/full", saying=b"/dev/full")
 
-    def test_a_command_that_is_ended_leaves_no_temporary_file(self):
+    def test_a_command_that_is_killed_leaves_no_temporary_file(self):
         trace = self.card()
         trace.events(
             *[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, flags=FROM_ALLOCATOR) for i in range(3000)]
@@ -867,7 +868,7 @@ class Outputs(Attacks):
 
 
 class Misuse(Attacks):
-    def test_numbers_and_words_that_are_none(self):
+    def test_invalid_numbers_and_words_on_the_command_line_are_refused(self):
         trace = self.card().events(Event(DEVICE_ALLOC, BASE, 2 << 20)).save(self.folder / "t.ftrace")
         plan = self.folder / "plan.csv"
         plan.write_bytes(b"id,lower,upper,size,offset\n\xff\xfe,0,2,10,0\n\xff,1,3,10,5\n")
@@ -888,7 +889,7 @@ class Misuse(Attacks):
         self.refused("top", "1", "--interval", "nan", saying=b"interval")
         self.refused("top", "1", "--interval", "-nan", saying=b"interval")
 
-    def test_a_payload_of_thirteen_columns_is_whole(self):
+    def test_a_payload_of_thirteen_columns_is_complete(self):
         trace = self.card()
         count = 300
         columns = [
@@ -910,7 +911,7 @@ class Misuse(Attacks):
         path = trace.save(self.folder / "t.ftrace")
         self.assertEqual(self.bounded("dump", path, "--no-stacks").out.count(b"device_alloc"), count)
 
-    def test_differences_beyond_2_to_the_63(self):
+    def test_differences_beyond_2_to_the_63_are_handled(self):
         def report(name, value):
             path = self.folder / name
             path.write_text(
@@ -997,7 +998,7 @@ class Anonymous(Attacks):
         return trace.end()
 
     def raw(self, data):
-        """The file with its chunks decompressed."""
+        """The file with decompressed chunks."""
         library = ctypes.CDLL("libzstd.so.1")
         library.ZSTD_decompress.restype = ctypes.c_size_t
         result, at = data[:512], 512
@@ -1035,12 +1036,12 @@ class Anonymous(Attacks):
             [line.split(b" | ")[0] for line in run("dump", file).out.splitlines()] for file in (path, sent)
         ]
         self.assertEqual([line.replace(b"model_x forward", b"text_1") for line in columns[0]], columns[1])
-        # Stacks keep their shape: one name, one number.
+        # Stacks keep their shape: each name has its own number.
         dump = run("dump", sent).out.decode()
         self.assertEqual(dump.count("program_1.py:7 function_1"), 2)
         self.assertIn("program_1.py:8 function_2", dump)
 
-    def test_what_only_the_ring_holds_is_anonymized_too(self):
+    def test_contents_that_only_the_ring_has_are_anonymized_too(self):
         ring = self.folder / "t.ring"
         trace = self.card(ring_path=ring)
         trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
@@ -1062,7 +1063,7 @@ class Anonymous(Attacks):
         self.assertEqual(path.read_bytes(), before)
         self.assertTrue(ring.exists())
 
-    def test_every_loss_that_the_format_knows_stays_in_an_anonymous_copy(self):
+    def test_every_kind_of_loss_stays_in_an_anonymous_copy(self):
         page = (SOURCE / "docs" / "trace-format.md").read_text()
         keys = sorted(set(re.findall(r"`((?:lost|held|stacks)\.[a-z_]+|trace\.write_errors)`", page)))
         self.assertGreater(len(keys), 12)

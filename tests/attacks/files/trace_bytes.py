@@ -1,4 +1,4 @@
-"""Writes traces and rings byte by byte, also ones that no recorder would write."""
+"""Writes traces and rings byte by byte, including ones that no recorder would write."""
 
 import ctypes
 import struct
@@ -38,7 +38,7 @@ def text(value):
 
 
 def compressed(data):
-    """One zstd frame, by the library that the analyzer uses too."""
+    """One zstd frame, made by the library that the analyzer also uses."""
     data = bytes(data)
     library = ctypes.CDLL("libzstd.so.1")
     for function in (library.ZSTD_compress, library.ZSTD_compressBound):
@@ -157,7 +157,7 @@ class Trace:
         return self.chunk(FACTS, lines, len(facts))
 
     def stack_nodes(self, nodes, first=None):
-        """Pairs of parent and frame; gives the number of the first."""
+        """Pairs of parent and frame. Returns the number of the first node."""
         first = self.nodes if first is None else first
         body = b"".join(varint(first + i - parent) for i, (parent, _) in enumerate(nodes))
         body += b"".join(varint(0) for _ in nodes)
@@ -210,7 +210,7 @@ class Trace:
         return header(zlib.crc32(header(0))) + bytes(self.body)
 
     def ring(self, events=(), head=None, tail=0, slots=64, facts=b""):
-        """A ring of this session that holds `events`, which follow those of the trace."""
+        """A ring of this session. Its `events` follow those of the trace."""
         events = self.number(list(events))
         head = (events[-1].sequence if events else 0) if head is None else head
         slots_offset = 4096

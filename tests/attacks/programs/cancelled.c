@@ -1,6 +1,6 @@
-/* Threads whose cancellation is pending when they make the process's first call, the first of their
- * own, or the first with a new stack. A hooked call is no place to be cancelled in: the runtime's
- * locks would stay held. */
+/* Threads with a pending cancellation make the first call of the process, their own first call, or
+ * their first call with a new stack. They must not be cancelled within a hooked call: the runtime's
+ * locks would stay locked. */
 #include "client.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ static void* call_and_end(void* data) {
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_barrier_wait((pthread_barrier_t*)data);
-    pthread_barrier_wait((pthread_barrier_t*)data); /* the request is made between the two */
+    pthread_barrier_wait((pthread_barrier_t*)data); /* cancelled between the two waits */
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     device_free(device_alloc(1000));
     pthread_testcancel();
@@ -18,7 +18,7 @@ static void* call_and_end(void* data) {
 }
 
 int main(void) {
-    open_log(); /* which is a place to be cancelled in */
+    open_log(); /* which is a cancellation point */
     for (int i = 0; i < 50; ++i) {
         pthread_barrier_t barrier;
         pthread_t thread;

@@ -1,8 +1,8 @@
-/* What the client programs share: the CUDA calls they make, and the log of what they did.
+/* Shared by the client programs: their CUDA calls, and the log of these calls.
  *
- * The log is a file that CLIENT_LOG names, mapped and shared with every child: writing to it needs
- * no descriptor, no lock and no system call, so that it works in signal handlers, in sandboxes and
- * in a process that is about to be killed. test_client.py compares it with the traces. */
+ * CLIENT_LOG names the log file. It is mapped and shared with every child. Writing to it needs no
+ * descriptor, no lock and no system call, so it works in signal handlers, in sandboxes and shortly
+ * before a kill. test_client.py compares it with the traces. */
 #pragma once
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static inline void say_and_die(const char* what) {
         }                                                      \
     } while (0)
 
-/* For programs that are going to lose the right to open files; the first entry does it else. */
+/* For programs that will lose the right to open files. Otherwise the first log entry opens it. */
 static inline struct Log* open_log(void) {
     struct Log* log = __atomic_load_n(&g_log, __ATOMIC_ACQUIRE);
     if (log != NULL) {
@@ -105,7 +105,7 @@ static inline void device_free(void* address) {
     CHECK(cudaFree(address) == 0);
 }
 
-/* Some allocations that are freed again and one that stays. */
+/* Some allocations that are freed again, and one that stays. */
 static inline void device_work(int rounds) {
     for (int i = 0; i < rounds; ++i) {
         device_free(device_alloc(512u * (size_t)(i + 1)));

@@ -1,4 +1,5 @@
-/* Calls of the driver alone, found by dlsym or by cuGetProcAddress as the argument says. */
+/* Uses only the driver, whose functions it finds by dlsym or by cuGetProcAddress, as the argument
+ * says. */
 #include "client.h"
 
 #include <dlfcn.h>

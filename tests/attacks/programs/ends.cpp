@@ -1,5 +1,5 @@
-// Memory that is freed when nothing of the program runs any more: by static destructors, atexit
-// handlers, destructors of thread_local objects and of thread-specific data.
+// Frees memory when the program's own code has ended: in static destructors, atexit handlers,
+// destructors of thread_local objects and of thread-specific data.
 #include "client.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ struct Owner {
 
     ~Owner() {
         device_free(address);
-        device_free(device_alloc(64));  // the first sight of a call site, at the end
+        device_free(device_alloc(64));  // a call site that is first used at the end
     }
 
     Owner(const Owner&) = delete;

@@ -1,5 +1,5 @@
-/* Calls every function of the hook table, in a child of its own, with arguments that are all zero,
- * and says what it gave and whether errno was kept; then the calls of a real program. */
+/* Calls every function of the hook table with arguments of zero, each in its own child, and prints
+ * its result and whether errno was kept. Then it makes the calls of a real program. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ typedef uint64_t (*Function)(uint64_t,
 static void* g_driver;
 static void* g_runtime;
 
-/* Frameworks' functions and exits are none of CUDA's. */
+/* Functions of frameworks and exits do not belong to CUDA. */
 static const char* const kNames[] = {
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) "d" #symbol,
 #define FT_RUNTIME(symbol, since, family, parameters)              "r" #symbol,
@@ -47,7 +47,7 @@ static void call_in_child(const char* kind_and_name) {
         errno = 77;
         const uint64_t result = function(0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
         const int error = errno;
-        /* What the function itself leaves is its business: errno is compared between the runs. */
+        /* The function itself may set errno, so errno is compared between the runs. */
         printf("%s: %d, errno %d\n", name, (int)result, error);
         fflush(stdout);
         _exit(0);

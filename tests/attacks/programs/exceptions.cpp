@@ -1,5 +1,5 @@
-// Exceptions and longjmp that leave hooked calls, thrown by an interposer behind the recorder
-// (thrower.cpp); what comes after is recorded as before.
+// Exceptions and longjmp leave hooked calls. They come from an interposer after the recorder
+// (thrower.cpp). Later calls are recorded as before.
 #include "client.h"
 
 #include <csetjmp>
@@ -8,7 +8,7 @@
 
 jmp_buf g_back;
 
-// What is left of the frames that a jump has passed over may be taken for live (preload/README.md).
+// Remains of frames skipped by a jump may be mistaken for live frames (preload/README.md).
 __attribute__((noinline)) static void overwrite_stack() {
     volatile char memory[4096];
     for (size_t i = 0; i < sizeof memory; ++i)
@@ -35,7 +35,7 @@ int main(int argc, char**) {
         void* address = nullptr;
         overwrite_stack();
         device_free(device_alloc(256));
-        cudaMalloc(&address, 14);  // jumps
+        cudaMalloc(&address, 14);  // this call ends with a longjmp
         CHECK(argc < 0);
     }
     overwrite_stack();

@@ -1,10 +1,10 @@
-/* Preloaded before the recorder: lets the C library's functions fail where the recorder calls them,
- * and nowhere else.
+/* Preloaded before the recorder: lets functions of the C library fail, but only if the recorder
+ * calls them.
  *
- * A call site is the place in libfragtrace.so that a call returns to. FAULT_SITES names a file to
- * which each site is written when it is met first; FAULT_AT is the site whose calls are to fail,
- * FAULT_HOW the errno that they fail with, "short" for half of the bytes, and FAULT_FROM the first
- * call that fails (0 without it). FAULT_TO is the first that no longer does. */
+ * A call site is the place in libfragtrace.so to which a call returns. FAULT_SITES names a file
+ * that lists each site once. FAULT_AT is the site whose calls fail. FAULT_HOW is the errno of the
+ * failure, or "short" for half of the bytes. FAULT_FROM is the first failing call (0 if unset),
+ * FAULT_TO the first that works again. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ enum { kShort = -1, kMaxSites = 1024 };
 static uintptr_t g_begin, g_end; /* of the recorder's code */
 static unsigned long g_at, g_from, g_to;
 static int g_how;
-static unsigned long g_calls; /* at the site that fails */
+static unsigned long g_calls; /* calls at the failing site */
 static uintptr_t g_sites[kMaxSites];
 
 static int find_recorder(struct dl_phdr_info* info, size_t size, void* unused) {
@@ -92,7 +92,7 @@ static void note_site(const char* function, uintptr_t site) {
     }
 }
 
-/* What the call that returns to `place` is to do: 0 what it does, else kShort or an errno. */
+/* What the call that returns to `place` must do: 0 for its usual work, else kShort or an errno. */
 static int fault(const char* function, const void* place) {
     begin();
     const uintptr_t from = __atomic_load_n(&g_begin, __ATOMIC_ACQUIRE);
@@ -116,7 +116,7 @@ static int fault(const char* function, const void* place) {
         real = (__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name); \
     }
 
-/* A function that fails with `failed` and errno. */
+/* A function that fails with the result `failed` and sets errno. */
 #define FAILS(result, name, failed, parameters, arguments)         \
     result name parameters {                                       \
         REAL(name)                                                 \
@@ -128,7 +128,7 @@ static int fault(const char* function, const void* place) {
         return real arguments;                                     \
     }
 
-/* One that gives the error. */
+/* A function that returns the error. */
 #define GIVES(name, parameters, arguments)                         \
     int name parameters {                                          \
         REAL(name)                                                 \
@@ -136,7 +136,7 @@ static int fault(const char* function, const void* place) {
         return how > 0 ? how : real arguments;                     \
     }
 
-/* One that moves `bytes`, of which it may move half. */
+/* A function that transfers `bytes`, or half of them. */
 #define MOVES(name, parameters, bytes, arguments)                  \
     ssize_t name parameters {                                      \
         REAL(name)                                                 \
@@ -297,7 +297,7 @@ void* mremap(void* old, size_t size, size_t more_size, int flags, ...) {
     return real(old, size, more_size, flags, to);
 }
 
-/* dlsym() takes memory, too, so that its own is not asked for it. */
+/* dlsym() allocates memory itself, so it cannot be used to find these functions. */
 extern void* __libc_malloc(size_t size);
 
 void* malloc(size_t size) {
@@ -309,7 +309,7 @@ void* malloc(size_t size) {
     return __libc_malloc(size);
 }
 
-/* All but those that cannot fail. */
+/* All system calls except those that cannot fail. */
 long syscall(long number, ...) {
     static long (*real)(long, ...);
     if (real == NULL) {

@@ -1,5 +1,5 @@
-/* A program that fills the memory under /dev/shm after its first call, and then calls from more
- * different places than the recorder had room for by then. */
+/* Fills the memory of /dev/shm after its first call. Then it makes calls from more places than the
+ * recorder had room for by then. */
 #include "client.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static int fill(const char* path) {
 static int left(unsigned path, int depth);
 static int right(unsigned path, int depth);
 
-/* Each path through the two functions is a stack of its own. */
+/* Each path through the two functions is a different stack. */
 __attribute__((noinline)) static int go(unsigned path, int depth) {
     if (depth == 0) {
         device_free(device_alloc(512));

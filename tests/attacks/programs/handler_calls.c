@@ -1,7 +1,9 @@
-/* Makes CUDA calls in a signal handler that interrupts CUDA calls: what interrupts the recorder is
- * refused by it and counted, the rest is recorded. By a timer, so that it happens anywhere; or
- * certainly in the recorder, by a function of the C library that it uses and this program defines.
- * Runs on plain_runtime.c: no real driver can be called in a handler. */
+/* Makes CUDA calls in a signal handler that interrupts CUDA calls. The recorder refuses and counts
+ * calls that interrupt the recorder itself, and records the others.
+ *
+ * The signal comes from a timer, so it comes anywhere. Or it surely comes within the recorder, from
+ * a C library function that the recorder uses and this program defines. It runs on plain_runtime.c,
+ * because no real driver can be called in a handler. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -59,8 +61,8 @@ static long raw_call(long number, const long words[6]) {
     return result;
 }
 
-/* Stands before the C library's. Once its end is written, the recorder waits on a futex for each
- * event to be written. */
+/* Replaces the C library's function. After the end is written, the recorder waits on a futex for
+ * each event to be written. */
 long syscall(long number, ...) {
     va_list rest;
     long words[6];

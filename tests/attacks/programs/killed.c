@@ -1,6 +1,6 @@
-/* Threads that make calls until somebody kills the process, or its log is full. Each allocation is
- * logged when its call has returned, each free before its call: what the log says a trace must
- * have. */
+/* Threads make calls until the process is killed or the log is full. Each allocation is logged
+ * after its call has returned, each free before its call. So a trace must have everything in the
+ * log. */
 #include "client.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* Another interposer of dlsym and of driver functions, as libraries that limit a container's device
- * memory preload: it hands its own cuMemAlloc_v2 to whoever asks for it, also by
- * cuGetProcAddress, and finds the real dlsym by its version. */
+/* Another interposer of dlsym and of driver functions, like libraries that limit the device memory
+ * of a container. It returns its own cuMemAlloc_v2 for every look-up, also by cuGetProcAddress, and
+ * finds the real dlsym by its version. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>

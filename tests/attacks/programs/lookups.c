@@ -1,5 +1,5 @@
-/* What a program finds by dlsym, dlvsym, dlinfo and dladdr, in order and by handle; what is not
- * there stays not there, also under the names of CUDA. */
+/* Looks up symbols by dlsym, dlvsym, dlinfo and dladdr, in search order and by handle. Missing
+ * symbols must stay missing, even with names of CUDA functions. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -70,7 +70,7 @@ int main(void) {
     look_for_version("default", RTLD_DEFAULT, "cudaMalloc", "libcudart.so.13");
     look_for_version("default", RTLD_DEFAULT, "cudaMalloc", "libcudart.so.1");
 
-    /* What belongs to the C library is found in it, whoever asks. */
+    /* Functions of the C library are found there, from every caller. */
     printf("malloc is of %s, printf of %s, memcpy of %s\n",
            owner(dlsym(RTLD_DEFAULT, "malloc")),
            owner(dlsym(RTLD_NEXT, "printf")),
@@ -81,7 +81,7 @@ int main(void) {
     look("driver", driver, "cuMemAlloc_v99");
     look("driver", driver, "cudaMalloc");
     look_for_version("driver", driver, "cuMemAlloc_v2", "NO_SUCH_VERSION");
-    look_everywhere("cuMemAlloc_v2"); /* opened locally: still nobody else's */
+    look_everywhere("cuMemAlloc_v2"); /* opened locally: still invisible to all others */
     struct link_map* map = NULL;
     CHECK(dlinfo(driver, RTLD_DI_LINKMAP, &map) == 0 && map != NULL);
     printf("dlinfo: %s\n", owner(map->l_ld));

@@ -1,4 +1,4 @@
-/* 64 threads that make their first CUDA call at one moment, and go on making calls. */
+/* 64 threads make their first CUDA call at the same moment, and then make more calls. */
 #include "client.h"
 
 #include <pthread.h>

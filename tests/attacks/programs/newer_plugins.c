@@ -1,5 +1,5 @@
-/* After the first calls plug-ins are opened that bring newer copies of libraries. The loader takes
- * a library that is there already for any other of the same name. */
+/* After the first calls it opens plug-ins that come with newer copies of libraries. The loader
+ * reuses a loaded library for any other of the same name. */
 #include "client.h"
 
 #include <dlfcn.h>

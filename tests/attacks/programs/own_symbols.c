@@ -1,5 +1,5 @@
-/* A program that exports functions of zstd and of libunwind, as TensorFlow does: of other versions,
- * with other contexts. The recorder must call its own. */
+/* A program that exports functions of zstd and of libunwind, like TensorFlow: other versions, with
+ * other contexts. The recorder must call its own functions. */
 #include "client.h"
 
 #define EXPORTED(name)      \
@@ -35,7 +35,7 @@ EXPORTED(unw_backtrace2)
 EXPORTED(lzma_stream_buffer_decode)
 
 int main(void) {
-    device_work(3000); /* enough for chunks that are compressed */
+    device_work(3000); /* enough calls for compressed chunks */
     puts("done");
     return 0;
 }

@@ -1,6 +1,6 @@
-/* A CUDA runtime whose functions may be called in signal handlers, which the real ones may not:
- * the next address by one atomic addition, in 4 GiB that begin anew. With PLAIN_BASE another copy
- * of it is told apart. */
+/* A CUDA runtime whose functions may be called in signal handlers, unlike the real ones. An atomic
+ * addition gives the next address, within 4 GiB that are reused. PLAIN_BASE distinguishes a second
+ * copy. */
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -11,7 +11,7 @@
 
 static uint32_t next_offset;
 
-/* What a program wants done when even the recorder's destructor has run. */
+/* Called when even the recorder's destructor has run. */
 void (*plain_runtime_at_end)(void);
 
 __attribute__((destructor)) static void end(void) {

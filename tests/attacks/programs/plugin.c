@@ -12,6 +12,6 @@ void* plugin_alloc(size_t bytes) {
 }
 
 int plugin_free(void* address) {
-    const volatile int result = cudaFree(address); /* no tail call: README of preload, limits */
+    const volatile int result = cudaFree(address); /* prevents a tail call (preload/README.md) */
     return result;
 }

@@ -1,5 +1,5 @@
-/* The ways by which programs make other ones; the argument says which. Every process that made a
- * CUDA call has a trace of its own that holds all of its calls. */
+/* All ways to start other programs; the argument selects one. Every process that made a CUDA call
+ * has its own trace with all of its calls. */
 #include "client.h"
 
 #include <pthread.h>
@@ -77,7 +77,7 @@ static void use_fork(void) {
     }
 }
 
-/* Children of which many are alive at once. */
+/* Many children that live at the same time. */
 static void fork_storm(void) {
     enum { kAtOnce = 40 };
 
@@ -100,8 +100,8 @@ static void fork_storm(void) {
     }
 }
 
-/* Children forked while other threads are in the middle of hooked calls: they must neither hang nor
- * leave a file. The virtual GPU's own locks are not repaired in them, so they make no call. */
+/* Children forked while other threads are within hooked calls. They must neither hang nor leave a
+ * file. They make no calls, because the virtual GPU's own locks are not repaired in them. */
 static void fork_while_others_allocate(void) {
     pthread_t threads[4];
     for (int i = 0; i < 4; ++i) {
@@ -140,10 +140,10 @@ static void fork_before_first_call(void) {
 
 static int thread_like(void* argument) {
     (void)argument;
-    return 0; /* no thread-local storage of its own: makes no calls, as such threads cannot */
+    return 0; /* it has no thread-local storage of its own, so it makes no calls */
 }
 
-/* Threads and processes by the system call itself. */
+/* Threads and processes started by the system call itself. */
 static void use_clone(void) {
     static char stack[65536] __attribute__((aligned(16)));
     device_work(3);
@@ -155,7 +155,7 @@ static void use_clone(void) {
     device_work(3);
     const pid_t forked = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     if (forked == 0) {
-        /* Goes on without the C library's knowledge; its calls work and are not recorded. */
+        /* Continues without the C library's knowledge. Its calls work and are not recorded. */
         void* address = NULL;
         syscall(SYS_exit_group, cudaMalloc(&address, 4096) == 0 && cudaFree(address) == 0 ? 0 : 1);
     }
@@ -172,7 +172,7 @@ static void become_daemon(void) {
         CHECK(setsid() > 0);
         if (fork() != 0) _exit(0);
         CHECK(chdir("/") == 0);
-        dup2(ends[1], 3); /* the way that daemons do it: all but what they need */
+        dup2(ends[1], 3); /* as daemons do: everything except the needed descriptors */
         closefrom(4);
         close(0), close(1), close(2);
         device_work(5);
@@ -184,7 +184,7 @@ static void become_daemon(void) {
     wait_well(first);
     char done = 0;
     CHECK(read(ends[0], &done, 1) == 1 && done == 'd');
-    CHECK(read(ends[0], &done, 1) == 0); /* until the daemon has ended */
+    CHECK(read(ends[0], &done, 1) == 0); /* waits until the daemon has ended */
 }
 
 static void exec_itself(char* self) {
@@ -201,7 +201,8 @@ static void exec_itself(char* self) {
     }
 }
 
-/* A program that drops the preload for its children: they are not recorded; it goes on being so. */
+/* Removes the preload for its children, which are then not recorded. The program itself still is.
+ */
 static void unset_preload(char* self) {
     (void)self;
     device_work(2);

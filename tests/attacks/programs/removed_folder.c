@@ -1,5 +1,4 @@
-/* A program that removes its output folder, traces included, and goes on: the folder must be gone,
- * and must not come back. */
+/* Removes its output folder with the traces and continues. The folder must stay removed. */
 #include "client.h"
 
 #include <dirent.h>
@@ -13,7 +12,7 @@ static void remove_folder(const char* path) {
         }
     }
     closedir(folder);
-    usleep(400000); /* a recorder that makes its trace anew at once would be seen */
+    usleep(400000); /* time in which a recorder that creates its trace again would be noticed */
     CHECK(rmdir(path) == 0);
 }
 

@@ -1,5 +1,5 @@
-/* A program under limits, which the argument names: taken on before its first CUDA call, or, with
- * "later" as second argument, after some. */
+/* A program with the limits named by the argument. They are set before its first CUDA call or, with
+ * "later" as second argument, after some calls. */
 #include "client.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static void limit(int what, rlim_t most) {
     CHECK(setrlimit(what, &limits) == 0);
 }
 
-/* No descriptor left: the limit is what is open already. */
+/* Leaves no descriptor: the limit equals the number of open descriptors. */
 static void take_all_descriptors(void) {
     limit(RLIMIT_NOFILE, 64);
     while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0) {
@@ -43,8 +43,8 @@ static void drop_privileges(int with_root_folder) {
           setresuid(65534, 65534, 65534) == 0);
 }
 
-/* What a sandbox leaves after its set-up: memory, descriptors that are open, time, its own end.
- * Everything else is refused by an error (or, as `action` says, ends the process). */
+/* The calls that a sandbox allows after set-up: memory, open descriptors, time, exit. All others
+ * return an error (or, as `action` says, end the process). */
 static void enter_sandbox(unsigned action) {
     static const unsigned allowed[] = {SYS_read,
                                        SYS_write,
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
     /* The virtual GPU maps its address space at the first call. */
     if (argc > 2 || strcmp(way, "no-address-space") == 0) {
         device_work(10);
-        usleep(300000); /* what was recorded is in the file then, or waits in the ring */
+        usleep(300000); /* the recorded events are then in the file, or wait in the ring */
     } else {
         int count = 0;
         CHECK(cudaGetDeviceCount(&count) == 0 && count == 2);

@@ -1,5 +1,6 @@
-/* Another interposer of cudaMalloc and cudaFree, as memory savers preload. With SAVER_BY_HANDLE it
- * finds the real ones by the library's handle, else by RTLD_NEXT. Says at the end what it saw. */
+/* Another interposer of cudaMalloc and cudaFree, such as memory savers preload. It finds the real
+ * functions by RTLD_NEXT, or by the library's handle with SAVER_BY_HANDLE. At the end it prints its
+ * counts. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Threads that make calls while another process sends signals as fast as it can: every call is
- * recorded, and every signal finds its handler. */
+/* Threads make calls while another process sends signals as fast as possible. Every call is
+ * recorded, and every signal reaches its handler. */
 #include "client.h"
 
 #include <pthread.h>

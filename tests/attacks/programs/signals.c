@@ -1,5 +1,5 @@
-/* A program with handlers, masks, an alternate stack and a profiling timer that interrupts the
- * hooked calls: all of them are as the program made them, from the first call to the end. */
+/* A program with signal handlers, masks, an alternate stack and a profiling timer that interrupts
+ * hooked calls. All of them stay as the program set them, from the first call to the end. */
 #include "client.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ static void on_tick(int number) {
     ++g_ticks;
     g_on_alternate_stack = &here >= g_stack && &here < g_stack + sizeof g_stack;
     if (!pthread_equal(pthread_self(), g_main)) {
-        ++g_wrong_thread; /* no thread of ours may take the program's signals */
+        ++g_wrong_thread; /* no thread of the recorder may receive the program's signals */
     }
 }
 
@@ -93,14 +93,14 @@ int main(void) {
             CHECK(cudaMemGetInfo(&free_bytes, &total_bytes) == 0);
         }
         if (i % 1000 == 0) {
-            CHECK(kill(getpid(), SIGUSR1) == 0); /* to the process: the kernel picks a thread */
+            CHECK(kill(getpid(), SIGUSR1) == 0); /* the kernel selects a thread */
         }
     }
     const struct itimerval never = {{0, 0}, {0, 0}};
     CHECK(setitimer(ITIMER_PROF, &never, NULL) == 0);
     CHECK(g_ticks > 0 && g_usr1 > 0 && g_on_alternate_stack);
     CHECK(g_wrong_thread == 0);
-    CHECK(kill(getpid(), SIGUSR2) == 0); /* blocked here: must stay pending, nobody may take it */
+    CHECK(kill(getpid(), SIGUSR2) == 0); /* blocked here: it must stay pending */
     sigset_t pending;
     CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGUSR2));
     int taken = 0;

@@ -1,6 +1,6 @@
-/* Preloaded behind the recorder: storage that hangs. SLOW=open: a trace is never opened;
- * SLOW=write: the third write of a trace, and each one after it, does not return. SLOW=little: each
- * write takes half a second. */
+/* Preloaded after the recorder: storage that hangs. SLOW=open: a trace is never opened. SLOW=write:
+ * the third and every later write of a trace does not return. SLOW=little: each write takes half a
+ * second. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>

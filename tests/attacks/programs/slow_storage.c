@@ -1,5 +1,5 @@
-/* Threads that allocate, and an end, while the recorder's storage hangs (slow_files.c). No call may
- * take long: most take no time, a few wait for the recorder, which gives up. */
+/* Threads allocate, and the process ends, while the recorder's storage hangs (slow_files.c). No
+ * call may take long: most are fast, a few wait for the recorder, which gives up. */
 #include "client.h"
 
 #include <pthread.h>

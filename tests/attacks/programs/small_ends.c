@@ -1,4 +1,4 @@
-/* Ends on little stack: exit() on a thread with the smallest stack there is, and _exit() in a
+/* Ends on a small stack: exit() on a thread with the smallest possible stack, and _exit() in a
  * handler on a small alternate stack. Argument: exit or _exit. */
 #include "client.h"
 
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
         CHECK(pthread_create(&thread, &attributes, end_here, NULL) == 0);
         pause();
     }
-    /* What the kernel itself puts on the stack for a handler is given besides. */
+    /* The memory that the kernel itself needs for a handler is added. */
     const size_t bytes = getauxval(AT_MINSIGSTKSZ) + 4096;
     char* memory = (char*)mmap(NULL, 65536 + 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);

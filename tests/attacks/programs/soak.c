@@ -1,5 +1,5 @@
-/* soak EVENTS: two threads that make as many calls as that together, and hold 1,000 allocations
- * each; the rate follows from the calls alone. */
+/* soak EVENTS: two threads that together make so many calls, each with 1,000 live allocations. The
+ * rate depends only on the duration of the calls. */
 #include "client.h"
 
 #include <pthread.h>

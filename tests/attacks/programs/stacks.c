@@ -1,5 +1,5 @@
-/* Calls on stacks that are small or not the thread's own, and what a call needs of a stack; the
- * argument says which. */
+/* Calls on small stacks and on stacks that do not belong to the thread, and the stack use of a
+ * call. The argument selects one. */
 #include "client.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 enum { kPaint = 0x5a };
 
-/* Most of a painted stack that was used, in bytes; it grows down from its end. */
+/* The used part of a painted stack, in bytes. The stack grows down from its end. */
 static size_t used_of(const unsigned char* stack, size_t bytes) {
     size_t untouched = 0;
     while (untouched < bytes && stack[untouched] == kPaint) {
@@ -42,8 +42,8 @@ static void* call(void* work) {
     return NULL;
 }
 
-/* Runs `work` in a thread with a painted stack and gives what it used, the thread's own needs
- * included. */
+/* Runs `work` in a thread with a painted stack and returns the stack use, including the thread's
+ * own. */
 static size_t measure(void (*work)(void)) {
     enum { kBytes = 1 << 20 };
 
@@ -64,7 +64,7 @@ static size_t measure(void (*work)(void)) {
 
 static void nothing(void) {}
 
-/* The limit is what preload/README.md promises, above what the virtual GPU takes itself. */
+/* The limit is the one in preload/README.md, in addition to the virtual GPU's own stack use. */
 static void measure_all(void) {
     enum { kMost = 12 * 1024 };
 
@@ -115,7 +115,7 @@ static void use_coroutines(void) {
 
     for (volatile int i = 0; i < 8; i = i + 1) {
         CHECK(getcontext(&g_contexts[i]) == 0);
-        /* Unmapped memory below: what runs over ends the program. */
+        /* There is unmapped memory below: an overflow ends the program. */
         char* memory =
             (char*)mmap(NULL, kBytes + 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(memory != MAP_FAILED);
@@ -159,7 +159,7 @@ static void* overflow(void* argument) {
     return NULL;
 }
 
-/* Endless recursion that a handler ends, some of it in hooked calls. */
+/* An endless recursion that a handler ends, sometimes within hooked calls. */
 static void use_overflow_handler(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);

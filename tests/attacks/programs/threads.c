@@ -1,5 +1,5 @@
-/* The threads that a program sees of itself: their names and number. The recorder's own thread,
- * "fragtrace", is the one that more is there; it blocks every signal. */
+/* The names and the number of threads that a program sees. The recorder's own thread, "fragtrace",
+ * is the only additional one. It blocks every signal. */
 #include "client.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-/* The first call comes from a thread that is tied to one processor and, where that is allowed, has
- * a real-time policy. The recorder's own thread must have neither. */
+/* The first call comes from a thread bound to one processor, with a real-time policy if that is
+ * allowed. The recorder's own thread must have neither. */
 #include "client.h"
 
 #include <dirent.h>

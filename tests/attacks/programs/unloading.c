@@ -1,5 +1,5 @@
-/* Plug-ins that are closed and opened again, others in their place: the caller's address alone does
- * not say which runtime it meant. The two plug-ins are one file linked to different runtimes. */
+/* Plug-ins are closed and others are opened at the same address: the caller's address alone does
+ * not identify its runtime. The two plug-ins are one file linked to different runtimes. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ static uintptr_t open_and_call(const char* name, uint64_t base) {
     const uintptr_t place = (uintptr_t)plugin_alloc;
     CHECK(dlclose(library) == 0);
     CHECK(dlopen(path, RTLD_NOW | RTLD_NOLOAD) ==
-          NULL); /* really gone, the recorder kept nothing */
+          NULL); /* really unloaded: the recorder did not keep it */
     return place;
 }
 
@@ -33,7 +33,7 @@ int main(void) {
         const uintptr_t second = open_and_call("libplugin_two.so", 0x700000000ull);
         same_place += first == second;
     }
-    CHECK(same_place > 0); /* else this shows nothing */
+    CHECK(same_place > 0); /* otherwise this test shows nothing */
     puts("done");
     return 0;
 }

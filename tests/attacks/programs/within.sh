@@ -1,5 +1,6 @@
-# within.sh small|little-memory|read-only COMMAND...: runs it where a folder of its own is a tmpfs of
-# 256 KiB, where /dev/shm has 24 MiB, or where its working folder cannot be written, by whomever.
+# within.sh small|little-memory|read-only COMMAND...: runs the command in a folder with limits.
+# small: a folder of its own is a tmpfs of 256 KiB. little-memory: /dev/shm has 24 MiB. read-only:
+# nobody can write to the working folder.
 # shellcheck shell=sh
 place=$1
 shift

@@ -1,4 +1,4 @@
-"""What the programs of this folder share."""
+"""Functions shared by the programs of this folder."""
 
 import ctypes
 
@@ -7,12 +7,12 @@ import torch
 MIB = 2**20
 GIB = 2**30
 
-# Of so many bytes; their line is that of the caller.
+# Allocates so many bytes. The line in the report is the caller's.
 tensor = torch.cuda.ByteTensor
 
 
 def runs_out(request):
-    """Whether it does, caught as programs catch it."""
+    """Whether `request` runs out of memory. The error is caught as programs catch it."""
     try:
         request()
     except torch.cuda.OutOfMemoryError:
@@ -21,10 +21,10 @@ def runs_out(request):
 
 
 def device_is_busy(busy=True):
-    """Work that was given to the device does not end before somebody waits for it."""
+    """Work on the device does not end before somebody waits for it."""
     ctypes.CDLL(None).field_device_is_busy(int(busy))
 
 
 def collective(byte_count):
-    """A communication library beside PyTorch's pool asks the driver itself; what CUDA answered."""
+    """A communication library outside PyTorch's pool calls cudaMalloc itself. Returns CUDA's result."""
     return ctypes.CDLL(None).field_collective_buffer(ctypes.c_size_t(byte_count))

@@ -16,5 +16,5 @@ FIELD = {
 kept = []
 for cycle in range(130):
     large = [tensor(69 * MIB) for _ in range(2)]
-    kept.append(tensor(2 * MIB))  # fences what the large ones leave off from the range's end
+    kept.append(tensor(2 * MIB))  # stays between the end of the range and the rests of the large blocks
     del large

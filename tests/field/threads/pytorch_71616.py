@@ -16,7 +16,7 @@ def parameters():
 
 
 def step(communication):
-    """Buckets lie in one half each of segments whose other halves are in use."""
+    """Each bucket lies in one half of a segment whose other half is in use."""
     whole = [tensor(1296 * MIB) for _ in range(10)]
     del whole
     halves = [tensor(648 * MIB) for _ in range(20)]

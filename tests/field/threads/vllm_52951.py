@@ -13,7 +13,7 @@ FIELD = {
 
 
 def transfer():
-    """What was packed is still read by a slow receiver: a slice of each buffer lives on."""
+    """A slow receiver still reads the packed data, so a slice of each buffer stays live."""
     kept = []
     for _ in range(2):
         with torch.cuda.stream(torch.cuda.Stream()):

@@ -54,9 +54,9 @@ class Release:
             "nested": numbers >= (2, 2),
             "capture": numbers >= (2, 13),
             "empty_pool": numbers >= (2, 7),
-            "release_while_routed": numbers >= (2, 13),  # an assertion fails in older ones
+            "release_while_routed": numbers >= (2, 13),  # an assertion fails in older releases
             "create_while_routed": numbers >= (2, 6),
-            "least": 0 if numbers >= (2, 10) else 1,  # MiB above 20 that sizes have to be
+            "least": 0 if numbers >= (2, 10) else 1,  # sizes must be this many MiB above 20
             "zero_divisions": numbers >= (2, 4),
             "pools_with_expandable": numbers >= (2, 1),
         }
@@ -112,7 +112,7 @@ class Release:
             ]
         )
         others = [self.folder / "libcuda.so.1", self.folder / "libnvidia-ml.so.1"]
-        for other in others:  # looked up by these names; what they have comes from the runtime
+        for other in others:  # looked up by these names, but the functions come from the runtime
             run(
                 [
                     *compiler,
@@ -169,7 +169,7 @@ def run(command, text=None):
 
 
 def split(output):
-    """Per script its lines by kind; events, refusals and failures keep their own order."""
+    """The lines of each script by kind. Events, refusals and failures keep their order."""
     found = {}
     for block in output.split("script ")[1:]:
         name, _, rest = block.partition("\n")
@@ -189,13 +189,13 @@ def sections(text):
 
 
 def same_moment(events):
-    """Events with those in order that one look at the streams makes complete together."""
+    """Events with those sorted that become complete in the same check of the streams."""
     runs = itertools.groupby(events, key=lambda event: event.startswith("ev free_completed"))
     return [event for together, run in runs for event in (sorted(run) if together else run)]
 
 
 def same_release(events):
-    """Events with the segments in order that one release gives back."""
+    """Events with the segments sorted that one release frees."""
     runs = itertools.groupby(
         events, key=lambda event: event.startswith(("ev segment_free", "ev segment_unmap"))
     )
@@ -210,13 +210,13 @@ def is_order_of_streams(real, simulated, name):
 
 
 def difference(real, simulated):
-    """The first few lines that differ, and what was only visited in another order."""
+    """The first few lines that differ, without differences in the order of visits."""
     real, simulated = sections(real), sections(simulated)
     found = []
     reordered = ""
     for kind in ("crashed", "failed", "refused", "ev", "segment"):
         one, other = real.get(kind, []), simulated.get(kind, [])
-        if kind == "segment" and not any(" pool " in line for line in one):  # 2.0 does not tell
+        if kind == "segment" and not any(" pool " in line for line in one):  # 2.0 does not report pools
             other = [re.sub(r" pool \d+", "", line) for line in other]
         if kind == "ev" and one != other and same_moment(one) == same_moment(other):
             reordered = "streams"
@@ -240,10 +240,10 @@ def difference(real, simulated):
 
 
 def first_broken(events):
-    """Index of the first cudaFree of what is only a part of a segment, or None.
+    """Index of the first cudaFree of only a part of a segment, or None.
 
-    Settings at run time can make max_split_size smaller than a free block that is split already;
-    the library then frees it, and its chain of blocks is broken from there on.
+    Settings at run time can make max_split_size smaller than a free block that is already split. The library
+    then frees it, and its chain of blocks is broken from there on.
     """
     segments = {}
     for at, event in enumerate(events):
@@ -276,9 +276,9 @@ def is_freed_pool(real, simulated, found):
 def is_dropped_pool(script, events, others):
     """Whether the first difference is memory that the library has lost with such a pool.
 
-    All is equal up to there; then the simulated side unmaps what the other one no longer knows, and
-    some address ranges of segments have been mapped in as many calls as unmapped, that one among
-    them, though it is still there.
+    Everything is equal up to there. Then the simulated side unmaps a range that the library no longer knows.
+    Some segments' address ranges were mapped in as many calls as unmapped, and that range is one of them,
+    though it still exists.
     """
     at = next((i for i, (a, b) in enumerate(zip(events, others)) if a != b), min(len(events), len(others)))
     if (
@@ -315,7 +315,7 @@ class Comparison:
         return split(run([self.simulated, self.release.version], text))
 
     def judge(self, script, real, simulated):
-        """Kind of the outcome, None where it is a difference without an explanation; that one."""
+        """The kind of the outcome (None for a difference without an explanation), and the outcome."""
         found, reordered = difference(real, simulated)
         if not found:
             return f"order of {reordered}" if reordered else "equal", found
@@ -327,7 +327,7 @@ class Comparison:
         if is_dropped_pool(script, events, others):
             return "freed private pool", found
         while events and events[-1].startswith(("ev segment_free", "ev segment_unmap")):
-            events.pop()  # in the middle of a release, whose order may be another
+            events.pop()  # in the middle of a release, whose order may differ
         if "\ncrashed" in "\n" + real and same_release(same_moment(events)) == same_release(
             same_moment(others[: len(events)])
         ):

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Declared in no header or not in all; newer releases want to be told.
+// Missing in the headers of some releases. Newer releases need the declaration.
 namespace c10::cuda {
 namespace _internal {
 __attribute__((weak)) void setHasPrimaryContext(bool (*answer)(c10::DeviceIndex));
@@ -36,7 +36,7 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-// Text shared with the parent, so that it survives a crash.
+// Text in memory shared with the parent, so that it survives a crash.
 struct Output {
     static constexpr std::size_t kBytes = std::size_t{32} << 20;
     std::size_t used;
@@ -57,7 +57,7 @@ __attribute__((format(printf, 1, 2))) void print(const char* format, ...) {
     }
 }
 
-// Stands for the zero of whatever type a parameter has in a release.
+// The zero value of any type that a parameter has in a release.
 struct Zero {
     template <typename T>
     operator T() const {
@@ -195,7 +195,7 @@ class Player {
         } else if constexpr (requires { allocator_->ensureExistsAndIncrefPool(kDevice, id); }) {
             allocator_->ensureExistsAndIncrefPool(kDevice, id);
         } else {
-            begin(number);  // its first user stays until 'd'
+            begin(number);  // its first user stays until command 'd'
             end(number);
         }
         if ((flags & 1) != 0) {
@@ -212,7 +212,7 @@ class Player {
         }
     }
 
-    // 2.1 routes stream by stream, 2.0 what is captured.
+    // 2.1 routes each stream, 2.0 routes captured requests.
     void begin(std::uint64_t number) {
         const PoolId id = pool(number);
         if constexpr (requires { allocator_->beginAllocateToPool(kDevice, id, Zero{}); }) {
@@ -367,7 +367,7 @@ class Player {
 
 [[noreturn]] void run(const AllocatorScript& script) {
     try {
-        // Never destroyed: what it holds is not freed while an error passes.
+        // Never destroyed: its memory is not freed during an exception.
         auto* const player = new Player(allocator::get(), script.head);
         for (const Call& call : script.calls) {
             player->play(call);
@@ -405,7 +405,7 @@ int main() {
         }
         std::cout << "script " << script.head.name << "\n";
         std::cout.write(output->text, static_cast<std::streamsize>(output->used));
-        std::cout.flush();  // or the next child, which writes warnings, would write it again
+        std::cout.flush();  // otherwise the next child, which writes warnings, would write it again
     }
     return 0;
 }

@@ -55,8 +55,8 @@ struct AllocatorScript {
     std::vector<Call> calls;
 };
 
-// Calls about private pools that a program could not make, as they are left when others are taken
-// out of a script, are dropped.
+// Drops calls about private pools that a program could not make. Such calls remain when other calls
+// are removed from a script.
 class PoolCalls {
   public:
     bool possible(const Call& call) {

@@ -4,7 +4,7 @@ import random
 
 MIB = 2**20
 
-# A card is what a script plays on: 16 GiB would never run out.
+# The cards of scripts: on 16 GiB memory would never run out.
 CARDS = [64, 128, 200, 256, 512, 1024, 4096]
 EDGES = [
     1,
@@ -40,8 +40,10 @@ ROUNDUPS = [
 
 
 def settings(rng, keys, traits, initial, least=20):
-    """One value of PYTORCH_CUDA_ALLOC_CONF out of the keys that a release knows, and the MiB of
-    large segments, which other keys must not be below."""
+    """One value of PYTORCH_CUDA_ALLOC_CONF from the keys that a release knows.
+
+    Also returns the MiB of large segments, which other keys must not be below.
+    """
     found = []
 
     def maybe(key, probability, value):
@@ -172,11 +174,11 @@ class Script:
                 self.lines.append(f"b {number}")
         elif self.pools and kind < 0.92:
             number = rng.choice(sorted(self.pools))
-            # An OOM after a pool for use on OOM is gone fails an assertion: not often.
+            # An OOM after a use_on_oom pool is gone fails an assertion, so this is rare.
             if number not in self.routes and (self.pools[number] & 2 == 0 or rng.random() < 0.1):
                 del self.pools[number]
                 self.lines.append(f"d {number}")
-                # Not with cross-stream frees: those that a capture has parked complete with it.
+                # Not with cross-stream frees: those deferred by a capture complete with it.
                 if (
                     self.traits["empty_pool"]
                     and not self.records
@@ -187,7 +189,7 @@ class Script:
         elif len(self.pools) < 3 and (not self.routes or self.traits["create_while_routed"]):
             flags = rng.choice([0, 0, 1, 2, 3]) & self.traits["flags"]
             if any(other & 2 for other in self.pools.values()):
-                flags &= 1  # which of several is asked first on an OOM is the order of a hash table
+                flags &= 1  # the first of several such pools depends on the order of a hash table
             self.pools[self.next_pool] = flags
             self.lines.append(f"p {self.next_pool} {flags}")
             self.next_pool += 1
@@ -231,5 +233,5 @@ class Script:
 
 
 def make(seed, keys, traits):
-    """Head and calls of one script: the same for the same arguments."""
+    """The head and the calls of one script. Equal arguments give equal scripts."""
     return Script(seed, keys, traits).make()

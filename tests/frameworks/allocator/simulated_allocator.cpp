@@ -183,7 +183,7 @@ class Player {
         }
     }
 
-    // Of several routes the one begun last; in older releases the first.
+    // Among several routes the one begun last, in older releases the first.
     [[nodiscard]] std::uint32_t route() const {
         if (routes_.empty()) {
             return 0;
@@ -199,7 +199,7 @@ class Player {
         }
         std::vector<Pool::PendingOn> pending;
         for (const std::uint64_t stream : found->second.uses) {
-            // What was recorded during a capture is known to be over when the capture is.
+            // Uses recorded during a capture are over when the capture ends.
             if (!capturing_ || rules_.waits_for_captured_streams ||
                 !found->second.captured_uses.contains(stream)) {
                 pending.push_back({next_event_++, static_cast<StreamId>(stream)});
@@ -221,7 +221,7 @@ class Player {
         live_.erase(found);
     }
 
-    // Events stand in their streams from the moment at which the allocator records them.
+    // Events take their place in their streams when the allocator records them.
     void record_parked() {
         if (!capturing_) {
             for (const auto& [id, stream] : parked_) {

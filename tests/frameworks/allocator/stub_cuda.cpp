@@ -1,7 +1,7 @@
-// A stand-in for libcudart and libcuda: exactly what libc10_cuda calls, as bookkeeping.
+// A stand-in for libcudart and libcuda: the functions that libc10_cuda calls, as bookkeeping only.
 //
-// Device memory is a number, addresses are never touched, events complete when the script says so.
-// Functions that the allocator's own paths never reach answer with an error or do nothing.
+// Device memory is a number, addresses are never accessed, and events complete when the script says
+// so. Functions that the allocator never reaches return an error or do nothing.
 #include "stub_cuda.h"
 
 #include "analyzer/pools/address_space.h"
@@ -222,7 +222,7 @@ int cudaEventQuery(void* event) {
     return kNotReady;
 }
 
-// The allocator forgets an event that it waited for; the others stay as the script wants them.
+// The allocator forgets an event that it waited for. Other events stay as the script wants them.
 int cudaEventSynchronize(void*) {
     return kSuccess;
 }
@@ -253,7 +253,7 @@ int cudaThreadExchangeStreamCaptureMode(int*) {
     return kSuccess;
 }
 
-// Its other results are not asked for where the captured graph itself is of no concern.
+// Its other results are not used if the captured graph itself does not matter.
 int cudaStreamGetCaptureInfo(void*, int* status, unsigned long long* id) {
     *status = card.capture != 0 ? 1 : 0;
     if (id != nullptr) {
@@ -421,7 +421,7 @@ int cudaGetDriverEntryPoint(const char* name, void** function, unsigned long lon
             return kSuccess;
         }
     }
-    // Logs of errors are asked for by newer releases and may be absent; the rest must be there.
+    // Newer releases look for log functions, which may be missing. All others must exist.
     const bool absent = std::strncmp(name, "cuLogs", 6) == 0;
     *function = absent ? nullptr : reinterpret_cast<void*>(&not_here);
     *status = absent ? 1 : 0;

@@ -1,4 +1,4 @@
-"""Caching is switched off for three requests, whose memory is freed after it is on again."""
+"""Caching is switched off for three requests. Their memory is freed after it is on again."""
 
 import torch
 from common import MIB, tensor

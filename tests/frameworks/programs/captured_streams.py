@@ -1,4 +1,4 @@
-"""Graphs whose captures free blocks that a second stream used: they wait until a capture has ended."""
+"""Graphs whose captures free blocks that a second stream used. The frees wait until the capture has ended."""
 
 import torch
 from common import MIB, say, tensor
@@ -28,7 +28,7 @@ def work(pool=None):
             small.record_stream(torch.cuda.default_stream())
             other.record_stream(own)
             own_only = tensor(7 * MIB)
-            own_only.record_stream(own)  # says nothing: it is free at once
+            own_only.record_stream(own)  # no effect: it is free at once
             del used, small, other, own_only
             kept.append(tensor(1 * MIB + step))
         before.clear()
@@ -51,7 +51,7 @@ def between():
 first, later = work()
 late = kept.pop(0)
 late.record_stream(side)
-del late  # the first event since the capture, and of a free
+del late  # the first event after the capture, and it belongs to a free
 first.replay()
 between()
 del later
@@ -62,7 +62,7 @@ second.replay()
 between()
 third, _ = work()
 between()
-if hasattr(torch.cuda, "use_mem_pool"):  # up to about 2.12 a pool of this kind puts off frees, too
+if hasattr(torch.cuda, "use_mem_pool"):  # up to about 2.12 such a pool defers frees, too
     mem_pool = torch.cuda.MemPool()
     waits = tensor(8 * MIB)
     waits.record_stream(side)

@@ -1,5 +1,8 @@
-"""What the programs of this folder share. They run on every PyTorch from 2.1 on, as far as it has
-what they use, and end with one line of JSON: what PyTorch itself says of its memory then."""
+"""Functions shared by the programs of this folder.
+
+The programs run on every PyTorch from 2.1 on, as far as it has the functions that they use. They end with one
+line of JSON: PyTorch's own account of its memory.
+"""
 
 import json
 import os
@@ -15,13 +18,13 @@ def tensor(byte_count):
 
 
 def not_here(what):
-    """Ends a program that this release of PyTorch has no use for."""
+    """Ends a program that this release of PyTorch cannot run."""
     print(f"skipped: PyTorch {torch.__version__} has no {what}")
     sys.exit(77)
 
 
 def say(**more):
-    """Says what is there, and ends the process before anything is given back."""
+    """Prints the final state and ends the process before anything is freed."""
     torch.cuda.synchronize()
     segments = [
         {
@@ -43,7 +46,7 @@ def say(**more):
 def snapshot():
     try:
         return torch.cuda.memory_snapshot()
-    except RuntimeError:  # an allocator that keeps no books
+    except RuntimeError:  # the allocator has no statistics
         return []
 
 

@@ -1,4 +1,4 @@
-"""Ordinary requests, also through the raw interface: for runs under another allocator."""
+"""Ordinary requests, also through the raw interface, for runs with another allocator."""
 
 import sys
 

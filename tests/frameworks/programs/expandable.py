@@ -33,7 +33,7 @@ def refused_in_second_hole():
 
 
 def refused_twice_in_second_hole():
-    """For 800 MiB: likewise, and the retry is refused too. The program goes on with less."""
+    """For 800 MiB: the same, and the retry is refused too. The program continues with less."""
     first, second, third = take(20), take(60), take(20)
     side = take(600, torch.cuda.Stream())
     del first
@@ -47,7 +47,7 @@ def refused_twice_in_second_hole():
 
 
 def any_order(seed, calls=50, most_mib=400):
-    """Random sizes, streams and frees, cached memory released, running out of memory caught."""
+    """Random sizes, streams and frees, releases of cached memory, and caught out-of-memory errors."""
     draw = random.Random(seed)
     streams = [None, *(torch.cuda.Stream() for _ in range(draw.randint(0, 2)))]
     held = []

@@ -1,6 +1,7 @@
-"""A capture whose requests another pool serves, beside memory that the default pool has cached.
+"""A capture whose requests are served by another pool, while the default pool has cached memory.
 
-fails_in_capture.py handle|mem_pool|raw"""
+fails_in_capture.py handle|mem_pool|raw
+"""
 
 import sys
 
@@ -13,7 +14,7 @@ inner, side = torch.cuda.MemPool(), torch.cuda.Stream()
 cached = [tensor(100 * MIB) for _ in range(10)]
 kept = []
 graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph, pool=handle):  # empties the cache when it is entered
+with torch.cuda.graph(graph, pool=handle):  # empties the cache on entry
     cached.clear()
     for _ in range(6):
         if kind == "handle":

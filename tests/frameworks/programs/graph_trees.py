@@ -1,7 +1,9 @@
-"""torch.compile with CUDA graph trees: paths that share their first graph, so that the pool is set
-back to where that graph ended; a backward pass; outputs of a graph that outlive their step.
+"""torch.compile with CUDA graph trees.
 
-Argument: "reduce-overhead" (compiles kernels with triton) or "cudagraphs" (the same graphs without)."""
+Several paths share their first graph, so the pool is set back to where that graph ended. There is a backward
+pass, and outputs of a graph outlive their step. Argument: "reduce-overhead" (compiles kernels with triton) or
+"cudagraphs" (the same graphs without).
+"""
 
 import importlib.util
 import pathlib
@@ -62,5 +64,5 @@ for turn in range(4):
     torch.compiler.cudagraph_mark_step_begin()
     train(start).sum().backward()
     layer.zero_grad(set_to_none=True)
-held = step(third, second)  # a path that is recorded here: the pool knows its outputs
+held = step(third, second)  # this path is recorded here, so the pool knows its outputs
 say()

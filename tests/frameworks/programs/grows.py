@@ -1,4 +1,4 @@
-"""Three steps of a small training; with --keep each step's activations stay."""
+"""Three steps of a small training. With --keep each step's activations stay."""
 
 import sys
 
@@ -13,7 +13,7 @@ def step(model):
     with fragtrace.phase("step"):
         loss = model(torch.ones(1024, 1024, device="cuda")).sum()
         if KEEP:
-            kept.append(loss)  # with the graph that it hangs on
+            kept.append(loss)  # with its graph
         else:
             loss.backward()
             model.zero_grad()

@@ -1,4 +1,4 @@
-"""Trains a small model and keeps the loss of every step, with the graph that hangs on it."""
+"""Trains a small model and keeps the loss of every step, with its graph."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Trains on batches of which one is too large for the card; argument "keep" keeps the exception."""
+"""Trains on batches, of which one is too large for the card. Argument "keep" keeps the exception."""
 
 import sys
 

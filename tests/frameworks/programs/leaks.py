@@ -1,6 +1,8 @@
-"""Trains a small model on batches of different lengths for STEPS steps, and keeps of every step
-nothing, the bare loss (512 bytes), or the loss with the graph that hangs on it. Says in which step
-memory ran out; 0: in none."""
+"""Trains a small model on batches of different lengths for STEPS steps.
+
+Of every step it keeps nothing, the loss alone (512 bytes), or the loss with its graph. It prints the step in
+which memory ran out, or 0.
+"""
 
 import random
 import sys

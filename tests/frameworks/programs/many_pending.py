@@ -1,4 +1,4 @@
-"""20,000 blocks that another stream still uses, freed one after the other, and made again."""
+"""20,000 blocks are freed one after the other while another stream uses them, and then allocated again."""
 
 import torch
 from common import say, tensor

@@ -1,4 +1,4 @@
-"""Two MemPools beside the default pool; one of them is dropped, and its memory given back."""
+"""Two MemPools in addition to the default pool. One of them is dropped, and its memory is released."""
 
 import torch
 from common import MIB, not_here, say, tensor

@@ -1,4 +1,4 @@
-"""A request that fails and is caught, cached memory given back, a limit on the process."""
+"""A failing request that is caught, an emptied cache, and a limit on the process."""
 
 import torch
 from common import MIB, say, tensor

@@ -1,8 +1,8 @@
-// What a user writes for torch.cuda.memory.CUDAPluggableAllocator.
+// Code that a user writes for torch.cuda.memory.CUDAPluggableAllocator.
 #include <stddef.h>
 #include <sys/types.h>
 
-extern int cudaMalloc(void** address, size_t bytes);  // of the runtime that PyTorch has loaded
+extern int cudaMalloc(void** address, size_t bytes);  // from the runtime that PyTorch has loaded
 extern int cudaFree(void* address);
 
 void* plain_alloc(ssize_t bytes, int device, void* stream) {

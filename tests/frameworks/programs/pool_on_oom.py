@@ -1,4 +1,4 @@
-"""A MemPool whose free memory serves others before a request fails (use_on_oom)."""
+"""A MemPool whose free memory serves other requests before they fail (use_on_oom)."""
 
 import inspect
 
@@ -16,7 +16,7 @@ with torch.cuda.use_mem_pool(pool):
 inside.pop(0)
 kept = [tensor(5 * MIB)]
 kept.append(tensor(torch.cuda.mem_get_info()[0] - 30 * MIB))
-kept += [tensor(200 * MIB), tensor(50 * MIB)]  # there is memory for them in the pool alone
+kept += [tensor(200 * MIB), tensor(50 * MIB)]  # only the pool has memory for them
 del kept[2]
 failed = 0
 try:

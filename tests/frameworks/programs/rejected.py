@@ -1,4 +1,4 @@
-"""With throw_on_cudamalloc_oom a request is rejected beside 500 MiB of cache, and the error caught."""
+"""With throw_on_cudamalloc_oom a request is rejected despite 500 MiB of cache, and the error is caught."""
 
 import torch
 from common import MIB, tensor

@@ -1,4 +1,4 @@
-"""A private pool that is set back to a checkpoint, as CUDA graph trees do it."""
+"""A private pool that is set back to a checkpoint, as CUDA graph trees do."""
 
 import torch
 from common import MIB, say, tensor
@@ -23,7 +23,7 @@ state = torch._C._cuda_getCheckpointState(device, pool)
 graph, inner = capture(4 * MIB, 700)
 graphs.append(graph)
 kept.append(tensor(6 * MIB))
-# The blocks of the checkpoint go on under new storages, the others are dropped.
+# The blocks of the checkpoint continue under new storages, the others are dropped.
 old = [made.untyped_storage()._cdata for made in outputs + inner]
 storages = [
     torch._C._construct_storage_from_data_pointer(made.data_ptr(), made.device, made.nbytes)

@@ -1,4 +1,4 @@
-"""Settings that change while the program runs, and one that is refused."""
+"""Settings that change while the program runs, one of which is refused."""
 
 import torch
 from common import MIB, say, tensor

@@ -63,7 +63,7 @@ def main():
     recorded("state", enabled="state")
     held = train(), with_holes()
     dump("never")
-    # From here on in mid-life.
+    # From here on the history begins in mid-life.
     memory._record_memory_history(stacks="python")
     for _ in range(3):
         allocate(2, 9)

@@ -1,7 +1,7 @@
-"""Steps of varying length with a block kept of each: a program whose phases are marked by NVTX.
+"""Steps of varying length that each keep a block: a program whose phases are marked by NVTX.
 
-STEPS_EMPTY_CACHE=1 empties the cache at the end of each step, as people are told to. The last line
-says by PyTorch's own statistics what it took.
+STEPS_EMPTY_CACHE=1 empties the cache at the end of each step, a common advice. The last line has PyTorch's
+own statistics of the run.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Blocks that other streams still use when they are freed, and what comes after them."""
+"""Blocks that other streams still use when they are freed, and later allocations."""
 
 import random
 

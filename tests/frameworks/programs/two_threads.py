@@ -1,4 +1,4 @@
-"""Two threads that allocate at once, one of them into a MemPool where there is one."""
+"""Two threads that allocate at the same time, one of them into a MemPool if the release has MemPools."""
 
 import contextlib
 import random

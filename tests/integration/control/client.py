@@ -38,7 +38,7 @@ def wait_for(pattern):
 
 
 def looks():
-    """How often the recorder's thread, if there is one, has gone to sleep: each time it has looked."""
+    """How often the recorder's thread has gone to sleep, if it exists. It sleeps after each check."""
     for task in pathlib.Path("/proc/self/task").iterdir():
         if (task / "comm").read_text() == "fragtrace\n":
             status = (task / "status").read_text()

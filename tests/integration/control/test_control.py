@@ -1,4 +1,5 @@
-"""Recording switched on and off, limited in size, kept for the moment that matters, and watched."""
+"""Recording that is switched on and off, limited in size, kept for an out-of-memory, or watched while it
+runs."""
 
 import json
 import re
@@ -15,13 +16,13 @@ CARD = "1GiB,context=0"
 
 class ControlTest(real_process.RealProcessTest):
     def client(self, *steps, expected=0, **variables):
-        """Runs the client with these steps; gives its output."""
+        """Runs the client with these steps and returns its output."""
         env = environment(CARD, self.folder, **variables)
         return self.run_well([sys.executable, CLIENT, *steps], expected, env=env)
 
     def story(self, trace):
-        """Sizes of the allocations and the recorder's own events, in order; what a checkpoint tells
-        stands in a list."""
+        """Sizes of the allocations and the recorder's own events, in order. The contents of a checkpoint are
+        a list."""
         told = []
         into = told
         for line in self.events(trace):
@@ -45,56 +46,56 @@ class ControlTest(real_process.RealProcessTest):
 
 
 class StartAndStop(ControlTest):
-    def test_by_call_what_lies_between_is_marked_and_its_outcome_told(self):
+    def test_a_stop_and_start_by_call_mark_a_gap_and_list_the_live_memory(self):
         done = self.client("alloc=4096", "stop", "alloc=8192", "start", "alloc=12288")
         self.assertEqual(done.stdout, "stop 0\nstart 0\n")
         self.assertEqual(self.story(self.only_trace()), [4096, "stopped", "started", [4096, 8192], 12288])
         self.assertEqual(done.stderr, "")
 
-    def test_by_signal_each_one_toggles(self):
+    def test_each_signal_toggles_recording(self):
         self.client(
             "alloc=4096", "signal=USR2", "alloc=8192", "signal=USR2", "alloc=12288", FRAGTRACE_SIGNAL="USR2"
         )
         self.assertEqual(self.story(self.only_trace()), [4096, "stopped", "started", [4096, 8192], 12288])
 
-    def test_a_signal_that_the_program_handles_is_left_to_it(self):
+    def test_a_signal_handled_by_the_program_does_not_toggle_recording(self):
         done = self.client("own=USR1", "alloc=4096", "signal=USR1", "alloc=8192", FRAGTRACE_SIGNAL="SIGUSR1")
         self.assertEqual(done.stdout, f"handled {signal.SIGUSR1.value}\n")
         self.assertEqual(self.story(self.only_trace()), [4096, 8192])
 
-    def test_without_the_setting_a_signal_keeps_its_default(self):
+    def test_without_the_setting_a_signal_has_its_default_effect(self):
         self.client("alloc=4096", "signal=USR2", expected=-signal.SIGUSR2.value)
 
-    def test_a_process_that_starts_stopped_records_from_its_start_on_and_tells_what_was_held(self):
+    def test_a_late_start_lists_the_live_memory_and_records_from_there(self):
         self.client("alloc=4096", "start", "alloc=8192", FRAGTRACE_START="off")
         self.assertEqual(self.story(self.only_trace()), ["started", [4096], 8192])
 
-    def test_a_late_start_knows_the_devices_of_before(self):
+    def test_a_late_start_knows_devices_used_before(self):
         self.client("alloc=4096", "start", "free", FRAGTRACE_START="off")
         facts = self.report(self.only_trace())["facts"]
         self.assertEqual(facts["device.0.total_bytes"], str(2**30))
         self.assertIn("device.0.name", facts)
 
-    def test_a_process_that_starts_stopped_is_started_by_a_signal(self):
+    def test_a_stopped_process_starts_recording_by_a_signal(self):
         self.client("alloc=4096", "signal=USR2", "alloc=8192", FRAGTRACE_START="off", FRAGTRACE_SIGNAL="USR2")
         self.assertEqual(self.story(self.only_trace()), ["started", [4096], 8192])
 
-    def test_a_process_that_is_never_started_leaves_no_trace_and_no_word(self):
+    def test_a_process_that_never_starts_recording_leaves_no_trace_and_no_output(self):
         done = self.client("alloc=4096", FRAGTRACE_START="off")
         self.assertEqual((traces(self.folder), done.stderr), ([], ""))
 
-    def test_recording_starts_after_the_seconds_that_were_asked_for(self):
+    def test_recording_starts_after_the_requested_seconds(self):
         self.client("alloc=4096", "wait=*.ftrace", "alloc=8192", FRAGTRACE_START_AFTER=1)
         self.assertEqual(self.story(self.only_trace()), ["started", [4096], 8192])
 
-    def test_nothing_can_be_started_where_recording_is_off(self):
+    def test_recording_cannot_be_started_if_it_is_off(self):
         done = self.client("start", "alloc=4096", FRAGTRACE_OFF=1)
         self.assertEqual((traces(self.folder), done.stdout), ([], "start -1\n"))
 
 
 class PartsTest(ControlTest):
     def held(self, trace):
-        """{address: bytes} of the device memory that is held at the end of a trace."""
+        """{address: bytes} of the live device memory at the end of a trace."""
         held = {}
         for line in self.events(trace):
             address = re.search(r"\baddress=(0x[0-9a-f]+)", line)
@@ -105,7 +106,7 @@ class PartsTest(ControlTest):
         return held
 
     def assert_whole(self, trace):
-        """Nothing is said to be missing."""
+        """Checks that nothing is reported missing."""
         self.assertEqual(self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stderr, "")
 
     def names(self):
@@ -115,7 +116,7 @@ class PartsTest(ControlTest):
 class SizeLimit(PartsTest):
     LIMIT = real_process.MIB
 
-    def test_the_parts_stay_below_the_limit_and_each_is_a_trace_by_itself(self):
+    def test_parts_stay_below_the_limit_and_each_is_a_complete_trace(self):
         self.client(
             "alloc=4096",
             "alloc=8192",
@@ -135,7 +136,7 @@ class SizeLimit(PartsTest):
             self.assert_whole(trace)
         self.assertEqual(sorted(self.held(last).values()), [4096, 8192, 12288])
 
-    def test_what_fits_one_part_is_an_ordinary_trace(self):
+    def test_a_trace_that_fits_into_one_part_has_an_ordinary_name(self):
         self.client("alloc=4096", FRAGTRACE_SIZE_LIMIT="1MiB")
         self.assertEqual(self.names(), ["ftrace"])
         self.assertEqual(self.story(self.only_trace()), [4096])
@@ -150,18 +151,18 @@ class SizeLimit(PartsTest):
             FRAGTRACE_SIZE_LIMIT="1MiB",
             FRAGTRACE_COMPRESSION=0,
         )
-        # Killed while the next part began: the part before the full one is gone already.
+        # The process was killed while the next part began: the part before the full one is already removed.
         found = sorted(traces(self.folder), key=lambda trace: trace.stat().st_mtime_ns)
         self.assertIn(len(found), (1, 2), found)
         for trace in found[:-1]:
             self.assertEqual(min(self.held(trace).values()), 4096)
         self.assertEqual(sorted(self.held(found[-1]).values()), [4096, 12288])
         self.assertEqual(self.report(found[-1])["source"]["ended"], "killed")
-        self.assertEqual(list(self.folder.glob("*.ring")), [])  # absorbed, by the last part alone
+        self.assertEqual(list(self.folder.glob("*.ring")), [])  # the last part alone absorbed it
 
 
 class FlightRecorder(PartsTest):
-    def test_at_an_out_of_memory_a_copy_is_left_with_all_that_is_held(self):
+    def test_an_out_of_memory_leaves_a_copy_with_all_live_memory(self):
         self.client(
             "alloc=4096",
             "churn=150000",
@@ -199,7 +200,7 @@ class FlightRecorder(PartsTest):
             stories, {"ftrace": [4096, 8192, 12288], "signal1.ftrace": [4096], "call2.ftrace": [4096, 8192]}
         )
 
-    def test_a_refusal_in_a_row_of_many_is_copied_once(self):
+    def test_many_refusals_in_a_row_give_one_copy(self):
         self.client(*["refused"] * 20, "wait=*.oom1.ftrace", *["refused"] * 20, FRAGTRACE_FLIGHT=1)
         self.assertEqual(self.names(), ["ftrace", "oom1.ftrace"])
 
@@ -215,13 +216,13 @@ class Top(PartsTest):
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        self.assertEqual(process.stdout.readline(), "write 0\n")  # what comes before is recorded
+        self.assertEqual(process.stdout.readline(), "write 0\n")  # everything before is recorded
         return process
 
     def top(self, process, expected=0):
         return self.run_well([ANALYZER, "top", process.pid, "--once", "--json"], expected)
 
-    def test_shows_what_a_running_process_holds_from_its_file_and_its_ring(self):
+    def test_top_shows_the_live_memory_of_a_running_process_from_file_and_ring(self):
         for variables in ({}, {"FRAGTRACE_SIZE_LIMIT": "1MiB", "FRAGTRACE_COMPRESSION": 0}):
             with self.subTest(variables=variables):
                 process = self.start(
@@ -252,7 +253,7 @@ class Top(PartsTest):
                 self.assertGreater(line["events"], 100000)
                 self.assertIsNone(process.poll())
 
-    def test_follows_a_process_until_it_ends(self):
+    def test_top_follows_a_process_until_it_ends(self):
         process = self.start("alloc=1048576", "write", "alloc=2097152", "wait=seen", "churn=10")
         top = subprocess.Popen(
             [ANALYZER, "top", str(process.pid), "--interval", "0.2"], stdout=subprocess.PIPE, text=True
@@ -268,7 +269,7 @@ class Top(PartsTest):
         self.assertRegex(lines[-2], r"^gpu0  allocated +3 MiB  reserved +3 MiB ")
         self.assertIn("records no more", lines[-1])
 
-    def test_a_process_that_is_not_recorded_is_one_line_and_exit_code_2(self):
+    def test_top_of_an_unrecorded_process_prints_one_line_with_exit_code_2(self):
         process = subprocess.Popen(["sleep", "60"])
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)

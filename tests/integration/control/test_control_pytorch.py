@@ -1,4 +1,4 @@
-"""Blocks left out by size, and the copy of an out-of-memory, of a real PyTorch."""
+"""Blocks left out by size, and the copy at an out-of-memory, with a real PyTorch."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from test_control import CARD, CLIENT, ControlTest
 
 
 class Filters(ControlTest):
-    def test_small_blocks_and_their_frees_are_left_out_and_the_report_judges_no_replay(self):
+    def test_small_blocks_are_left_out_and_the_report_judges_no_replay(self):
         program = (
             "import torch\n"
             "make = lambda size: torch.empty(size, dtype=torch.uint8, device='cuda')\n"
@@ -33,7 +33,7 @@ class Filters(ControlTest):
 
 
 class FlightRecorder(ControlTest):
-    def test_the_copy_of_an_out_of_memory_holds_what_pytorch_says_it_holds(self):
+    def test_the_copy_at_an_out_of_memory_has_the_blocks_that_pytorch_reports(self):
         said = self.folder / "blocks.json"
         self.run_well(
             [TORCH_PYTHON, CLIENT.with_name("torch_client.py"), said],

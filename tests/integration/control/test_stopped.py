@@ -1,4 +1,4 @@
-"""What was held while recording was stopped is known from its start on."""
+"""After a pause of the recording the live memory is known again."""
 
 import re
 import signal
@@ -12,7 +12,7 @@ CLIENT = real_process.SOURCE / "tests" / "integration" / "control" / "client.py"
 
 class StoppedTest(real_process.RealProcessTest):
     def held(self, trace):
-        """{address: bytes} at the end of a trace, of each kind of allocation."""
+        """{address: bytes} at the end of a trace, for each kind of allocation."""
         held = {}
         ends = {"device_free": "device_alloc", "block_free": "block_alloc", "unmap": "map"}
         for line in self.events(trace):
@@ -34,7 +34,7 @@ class StoppedTest(real_process.RealProcessTest):
                 for page in [page for page in kind if address <= page < end]:
                     del kind[page]
             elif found[1] in ends:
-                del kind[address]  # a free of what is not known is a defect
+                del kind[address]  # a KeyError here means a free of unknown memory
             else:
                 kind[address] = int(numbers["bytes"])
         return held
@@ -57,7 +57,7 @@ class PlainCuda(StoppedTest):
     def sizes(self, trace):
         return sorted(self.held(trace).get("device_alloc", {}).values())
 
-    def test_a_late_start_knows_what_is_held(self):
+    def test_a_late_start_lists_all_live_memory(self):
         starts = [("start",), {}], [("signal=USR2", "wait=*.ftrace"), {"FRAGTRACE_SIGNAL": "USR2"}]
         for steps, variables in starts:
             with self.subTest(steps=steps):
@@ -77,13 +77,13 @@ class PlainCuda(StoppedTest):
                 self.assertEqual(self.sizes(trace), [4096, 12288])
                 self.assert_sound(self.report(trace))
 
-    def test_a_start_by_time_knows_what_is_held(self):
+    def test_a_start_by_time_lists_all_live_memory(self):
         self.client("alloc=4096", "wait=*.ftrace", "alloc=12288", FRAGTRACE_START_AFTER=1)
         trace = self.only_trace()
         self.assertEqual(self.sizes(trace), [4096, 12288])
         self.assert_sound(self.report(trace))
 
-    def test_what_a_pause_frees_and_makes_is_counted(self):
+    def test_allocations_and_frees_during_a_pause_are_counted(self):
         self.client(
             "alloc=4096", "alloc=8192", "stop", "free", "alloc=12288", "alloc=16384", "start", "alloc=20480"
         )
@@ -98,7 +98,7 @@ class PlainCuda(StoppedTest):
         text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
         self.assertRegex(text, r"recording was stopped from .*; freed during it: 1 allocation \(8 KiB\)")
 
-    def test_pauses_in_a_row_are_all_reconciled(self):
+    def test_the_live_memory_is_right_after_many_pauses(self):
         steps = []
         for _ in range(20):
             steps += ["stop", "churn=50", "free", "alloc=8192", "start", "churn=50"]
@@ -110,7 +110,7 @@ class PlainCuda(StoppedTest):
         self.assertEqual([(gap["freed"], gap["made"]) for gap in report["recording"]["gaps"]], [(1, 1)] * 20)
         self.assertEqual(self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stderr, "")
 
-    def test_more_is_held_than_the_ring_has_room_for(self):
+    def test_a_late_start_lists_more_allocations_than_the_ring_has_slots(self):
         self.client(
             *[*["alloc=512"] * 50, "write"] * 6,
             "start",
@@ -122,7 +122,7 @@ class PlainCuda(StoppedTest):
         self.assertEqual(self.sizes(trace), [512] * 300 + [1024])
         self.assert_sound(self.report(trace))
 
-    def test_a_process_killed_after_a_late_start_leaves_all_that_it_held(self):
+    def test_a_process_killed_after_a_late_start_leaves_all_its_live_memory(self):
         self.client(
             "alloc=4096", "start", "alloc=8192", "kill", expected=-signal.SIGKILL.value, FRAGTRACE_START="off"
         )
@@ -130,15 +130,15 @@ class PlainCuda(StoppedTest):
         self.assertEqual(self.sizes(trace), [4096, 8192])
         self.assertEqual(self.report(trace)["source"]["ended"], "killed")
 
-    def test_a_process_killed_while_stopped_tells_up_to_the_stop(self):
+    def test_a_process_killed_during_a_pause_leaves_the_events_before_it(self):
         self.client("alloc=4096", "stop", "alloc=8192", "kill", expected=-signal.SIGKILL.value)
         self.assertEqual(self.sizes(self.only_trace()), [4096])
 
-    def test_a_process_killed_before_its_start_leaves_nothing(self):
+    def test_a_process_killed_before_recording_starts_leaves_no_file(self):
         self.client("alloc=4096", "kill", expected=-signal.SIGKILL.value, FRAGTRACE_START="off")
         self.assertEqual(list(self.folder.iterdir()), [])
 
-    def test_parts_and_pauses_go_together(self):
+    def test_a_recording_with_parts_and_a_pause_lists_all_live_memory(self):
         self.client(
             "alloc=4096",
             "churn=60000",
@@ -155,7 +155,7 @@ class PlainCuda(StoppedTest):
         self.assertEqual(self.sizes(last), [4096, 8192, 12288])
         self.assert_sound(self.report(last))
 
-    def test_stacks_of_what_is_made_while_stopped_are_kept_where_that_is_asked_for(self):
+    def test_stacks_of_allocations_during_a_pause_are_kept_on_request(self):
         for kept in (0, 1):
             with self.subTest(kept=kept):
                 for old in traces(self.folder):

@@ -1,4 +1,4 @@
-"""What a real PyTorch held while recording was stopped is known from its start on."""
+"""After a pause of the recording the memory of a real PyTorch is known again."""
 
 import json
 
@@ -11,7 +11,7 @@ TORCH_CLIENT = CLIENT.with_name("torch_stopped.py")
 
 class PyTorch(StoppedTest):
     def run_torch(self, *steps, **variables):
-        """Checks that the trace holds what PyTorch says, and that it is replayed exactly."""
+        """Checks that the trace has PyTorch's own blocks, and that it replays exactly."""
         done = self.run_well(
             [TORCH_PYTHON, TORCH_CLIENT, *steps], env=environment("4GiB,context=0", self.folder, **variables)
         )
@@ -35,7 +35,7 @@ class PyTorch(StoppedTest):
 
     STARTS = ((("start",), {}), (("signal", "wait=*.ftrace"), {"FRAGTRACE_SIGNAL": "USR2"}))
 
-    def test_a_late_start_is_replayed_exactly_from_what_was_held(self):
+    def test_a_trace_with_a_late_start_replays_exactly(self):
         for steps, variables in self.STARTS:
             for conf in ("", "expandable_segments:True"):
                 with self.subTest(steps=steps, conf=conf):
@@ -52,10 +52,10 @@ class PyTorch(StoppedTest):
                         **variables,
                     )
 
-    def test_a_start_by_time_is_replayed_exactly_from_what_was_held(self):
+    def test_a_trace_with_a_start_by_time_replays_exactly(self):
         self.run_torch("work=1", "wait=*.ftrace", "work=2", FRAGTRACE_START_AFTER=1)
 
-    def test_pauses_are_replayed_exactly_from_what_was_held_after_them(self):
+    def test_a_trace_with_pauses_replays_exactly(self):
         for conf in ("", "expandable_segments:True"):
             with self.subTest(conf=conf):
                 for old in traces(self.folder):
@@ -77,7 +77,7 @@ class PyTorch(StoppedTest):
                 self.assertGreater(first["made"], 0)
                 self.assertEqual((second["freed"], second["made"]), (0, 0))
 
-    def test_private_pools_of_a_gap_are_known_after_it(self):
+    def test_private_pools_made_during_a_gap_are_known_after_it(self):
         self.run_torch(
             "pool=1",
             "work=1",

@@ -1,7 +1,7 @@
-"""The table preload/hooks/hooks.def as functions to call: parameters with types and names, ctypes, and the
-ways by which programs find CUDA's functions.
+"""The table preload/hooks/hooks.def as callable functions, for programs on the virtual GPU.
 
-For programs that run on the virtual GPU, with and without the shim.
+It has their parameters with types and names, as ctypes, and the ways by which programs find CUDA's functions.
+The programs run with and without the recorder.
 """
 
 import ctypes
@@ -70,7 +70,7 @@ class Parameter:
         if self.is_pointer or self.type in HANDLES:
             self.ctype = ctypes.c_void_p
         else:
-            self.ctype = VALUES[self.type]  # a KeyError: a type that the tests do not know
+            self.ctype = VALUES[self.type]  # a KeyError here means a type that the tests do not know
 
 
 class Row:
@@ -108,10 +108,10 @@ class Libraries:
         self.dlvsym = self.program.dlvsym
         self.dlvsym.restype = ctypes.c_void_p
         self.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
-        self.next_version = {}  # base -> the least version that means a later row
+        self.next_version = {}  # base name -> the lowest version that means a later row
 
     def ways(self, row):
-        """(name of the way, function or None) for every way that there is to find the row."""
+        """(name of the way, function or None) for every way to find the function of a row."""
         library = self.driver if row.library == "driver" else self.runtime
         yield "dlsym", self.by_name(library, row)
         yield "global dlsym", self.by_name(self.program, row)

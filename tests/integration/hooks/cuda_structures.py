@@ -1,4 +1,4 @@
-"""CUDA's structures as bytes: what right arguments of memory calls hold."""
+"""CUDA's structures as bytes: valid arguments of memory calls."""
 
 MIB = 2**20
 

@@ -1,7 +1,8 @@
-"""One scene per family of CUDA's memory calls. Prints, for every call that is to be recorded, what the
-trace should say of it, in the words of `fraganalyze dump`.
+"""One scene per family of CUDA's memory calls.
 
-    families.py SCENE {driver|runtime}
+For every call that is recorded it prints the expected event in the words of `fraganalyze dump`.
+
+families.py SCENE {driver|runtime}
 """
 
 import ctypes
@@ -39,7 +40,7 @@ def expect(text):
 
 
 def number(value):
-    """An integer argument in full width; the rest as it is."""
+    """An integer argument in full width. Other arguments stay unchanged."""
     return ctypes.c_uint64(value) if isinstance(value, int) else value
 
 
@@ -101,7 +102,7 @@ def device():
 
 
 def host():
-    """Pinned memory, and memory that is pinned later."""
+    """Pinned memory, and memory that is pinned after its allocation."""
     begin()
     first = made(either("cuMemAllocHost_v2", "cudaMallocHost"), 5000)
     expect(f"host_alloc address={first:#x} bytes=5000 flags=0x0")
@@ -159,7 +160,7 @@ def pools():
 
 
 def arrays():
-    """Arrays, whose size no call gives."""
+    """Arrays, whose size is not an argument of any call."""
     begin()
     elements = 64 * 16 * 16  # bytes: 64 wide, 16 high, 4 channels of 4 bytes
     found = []
@@ -185,7 +186,7 @@ def arrays():
 
 
 def virtual():
-    """Physical memory that is shared: each reference and each release."""
+    """Shared physical memory: each reference and each release."""
     begin()
     handle = made("cuMemCreate", 2 * MIB, PHYSICAL, 0)
     expect(f"physical_create handle={handle:#x} bytes={2 * MIB}")
@@ -251,7 +252,7 @@ def ipc_peer():
 
 
 def external():
-    """Memory of another interface: the import, what is mapped out of it, their ends."""
+    """Memory of another interface: the import, its mappings, and their ends."""
     begin()
     prefix = either("cu", "cuda")
     file = os.open("/dev/zero", os.O_RDONLY)
@@ -287,7 +288,7 @@ def pool_sharing():
 
 
 def graphs():
-    """Memory nodes by both ways in and by capture; launches, a trim, and one that does not fit."""
+    """Memory nodes by two functions and by capture. Launches, a trim, and a launch that does not fit."""
     begin()
     prefix = either("cuGraph", "cudaGraph")
     launch = either("cuGraphLaunch", "cudaGraphLaunch")
@@ -337,7 +338,7 @@ def captured_graph(stream):
 
 
 def contexts():
-    """Contexts of the program's own, a reset, and a context for which there is no room."""
+    """Contexts made by the program, a reset, and a context that does not fit."""
     primary = begin()
     own = made("cuCtxCreate_v2", 0, 0)
     expect(f"context_create handle={own:#x} bytes={256 * MIB}")
@@ -383,7 +384,7 @@ def refusals():
 
 
 def ways():
-    """One allocation by every way in which its function can be found."""
+    """One allocation through every way to find its function."""
     begin()
     for row in rows():
         if row.symbol in ("cuMemAlloc_v2", "cudaMalloc"):
@@ -395,7 +396,7 @@ def ways():
 
 
 def last_error():
-    """The runtime's last error is the program's own, whatever the recorder asks meanwhile."""
+    """The runtime's last error stays the program's own, whatever the recorder calls in between."""
     begin()
     address = made("cudaMalloc", MIB)
     call("cudaGetLastError")

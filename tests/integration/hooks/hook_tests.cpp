@@ -1,4 +1,5 @@
-// Real processes under the shim: what they see stays the same, and what they did is in the trace.
+// Real processes with the recorder: they see the same as without it, and their calls are in the
+// trace.
 #define CATCH_CONFIG_MAIN
 #include <fragtrace/sizes.h>
 
@@ -16,7 +17,7 @@ namespace {
 
 const std::string kCard = "4GiB";
 
-// The program without the shim behaves as with it; gives the run with it.
+// Checks that the program behaves the same with and without the recorder. Returns the run with it.
 Finished same_with_and_without(const std::vector<std::string>& command, const Setup& setup) {
     Setup with = setup;
     with.preload.insert(with.preload.begin(), shim());
@@ -87,7 +88,7 @@ void check_driver_client(const std::string& way) {
     CHECK(mapped[0].extra == created[0].address);
     CHECK(ranges(trace, EventKind::kUnmap) == ranges(trace, EventKind::kMap));
     CHECK(ranges(trace, EventKind::kAddressFree) == ranges(trace, EventKind::kAddressReserve));
-    // Each reference to the handle has its event and its release.
+    // Each reference to the handle has its own event and its own release.
     const auto retained = trace.of_kind(EventKind::kPhysicalRetain);
     const auto released = trace.of_kind(EventKind::kPhysicalRelease);
     REQUIRE((retained.size() == 1 && released.size() == 2));
@@ -95,7 +96,7 @@ void check_driver_client(const std::string& way) {
     CHECK(released[0].address == created[0].address);
     CHECK(released[1].address == created[0].address);
 
-    // The time of what was recorded before its call comes after it.
+    // The duration of an event recorded before its call is in a later event.
     for (const EventKind kind : {EventKind::kDeviceFree,
                                  EventKind::kUnmap,
                                  EventKind::kAddressFree,
@@ -154,18 +155,18 @@ TEST_CASE("a runtime program is recorded once per call", "[runtime]") {
     CHECK(refused[0].size == uint64_t{1} << 40);
     CHECK(refused[0].extra == 2);
     CHECK(count(trace, EventKind::kMemoryInfo) == 3);
-    CHECK(count(trace, EventKind::kEventComplete) == 0);  // events of programs are theirs
+    CHECK(count(trace, EventKind::kEventComplete) == 0);  // events made by programs are not ours
     CHECK(std::stoi(trace.facts.at("cuda_runtime_version")) >= 12000);
 }
 
-TEST_CASE("a program with the runtime inside finds the driver's functions as before", "[static]") {
-    // NVIDIA's runtime refuses a driver that is not NVIDIA's; it must do so in the same words,
-    // after it has fetched some hundred functions through our cuGetProcAddress.
+TEST_CASE("a program with a static runtime finds the driver's functions as before", "[static]") {
+    // NVIDIA's runtime refuses a driver that is not NVIDIA's. It must print the same message after
+    // it has looked up some hundred functions through our cuGetProcAddress.
     const Finished finished = same_with_and_without({built("static_client")}, {.card = kCard});
     CHECK(finished.exit_code == 4);
 }
 
-TEST_CASE("a launch is recorded if it fails for want of memory, and only then", "[launch]") {
+TEST_CASE("a launch is recorded only if it fails because memory ran out", "[launch]") {
     const Finished finished =
         run({built("launch_client")},
             {.preload = {shim()}, .environment = {"LD_LIBRARY_PATH=" + built("toy_driver")}});
@@ -179,8 +180,7 @@ TEST_CASE("a launch is recorded if it fails for want of memory, and only then", 
     CHECK(trace.facts.at("text." + std::to_string(trace.events[0].size)) == "cuLaunchKernel");
 }
 
-TEST_CASE("free memory that was asked for while another thread allocates is told apart",
-          "[looks]") {
+TEST_CASE("a query of free memory during another thread's allocation is marked", "[looks]") {
     const Finished finished =
         run({built("looks_client")},
             {.preload = {shim()}, .environment = {"LD_LIBRARY_PATH=" + built("watched_driver")}});
@@ -208,7 +208,7 @@ TEST_CASE("free memory that was asked for while another thread allocates is told
     const auto loads = finished.trace().of_kind(EventKind::kModuleLoad);
     REQUIRE(loads.size() == 2);
     CHECK(loads[0].size == kMiB);
-    CHECK(loads[1].size == 0);  // others freed more in the meantime
+    CHECK(loads[1].size == 0);  // other processes freed more in the meantime
 }
 
 TEST_CASE("stream-ordered events carry their stream, pool and device", "[streams]") {
@@ -222,7 +222,7 @@ TEST_CASE("stream-ordered events carry their stream, pool and device", "[streams
     const TraceContents& trace = finished.trace();
     const auto pools = trace.of_kind(EventKind::kPoolCreate);
     REQUIRE(pools.size() == 1);
-    REQUIRE(pools[0].pool > 1);  // 0 is the default pool, 1 stands for those that found no number
+    REQUIRE(pools[0].pool > 1);  // 0 is the default pool, 1 means a pool without a number
     char name[40];
     snprintf(
         name, sizeof name, "cuda 0x%016llx", static_cast<unsigned long long>(pools[0].address));
@@ -230,12 +230,12 @@ TEST_CASE("stream-ordered events carry their stream, pool and device", "[streams
 
     const auto allocations = trace.of_kind(EventKind::kAsyncAlloc);
     REQUIRE(allocations.size() == 3);
-    CHECK(allocations[0].pool == 0);  // the device's current pool, still the default one
+    CHECK(allocations[0].pool == 0);  // the device's current pool, which is still the default pool
     CHECK(allocations[1].pool == pools[0].pool);  // from a given pool
     CHECK(allocations[2].pool == pools[0].pool);  // the current pool was chosen by then
     CHECK(allocations[0].stream == allocations[1].stream);
     CHECK(allocations[0].stream != 0);
-    CHECK(allocations[2].stream == 2);  // the thread's own default stream, not the legacy one
+    CHECK(allocations[2].stream == 2);  // the thread's own default stream, not the legacy stream
     const auto refused = trace.of_kind(EventKind::kAllocRefused);
     REQUIRE(refused.size() == 1);
     CHECK(refused[0].pool == pools[0].pool);
@@ -253,21 +253,21 @@ TEST_CASE("stream-ordered events carry their stream, pool and device", "[streams
     }
 }
 
-TEST_CASE("nothing makes a program believe that CUDA is there", "[probe]") {
+TEST_CASE("a program without CUDA still finds no CUDA functions", "[probe]") {
     const Finished finished = run({built("probe_client")}, {.preload = {shim()}});
     CAPTURE(finished.output);
     CHECK(finished.exit_code == 0);
     CHECK(finished.traces.empty());
 }
 
-TEST_CASE("a version of a function that does not exist is not found", "[probe]") {
+TEST_CASE("a function version that does not exist is not found", "[probe]") {
     const Finished finished =
         same_with_and_without({built("symbol_version_client")}, {.card = kCard});
     CHECK(finished.exit_code == 0);
 }
 
-TEST_CASE("RTLD_NEXT sees its true caller", "[next]") {
-    // mid lies behind the shim and before the asker, last behind it.
+TEST_CASE("RTLD_NEXT searches from its true caller", "[next]") {
+    // In the search order, mid comes after the recorder and before the asker, last after the asker.
     const Finished finished =
         run({built("order_client")}, {.preload = {shim(), built("libmid.so")}});
     CHECK(finished.output == "3 3\n");
@@ -287,7 +287,7 @@ TEST_CASE("each version of a driver function keeps its signature", "[versions]")
     CHECK(count(finished.trace(), EventKind::kDeviceFree) == 1);
 }
 
-TEST_CASE("each library reaches the runtime that it is linked with", "[callers]") {
+TEST_CASE("each library calls the runtime that it is linked to", "[callers]") {
     const Finished finished = same_with_and_without(
         {built("toy_client"), built("libuser12.so"), built("libuser13.so")}, {});
     CHECK(finished.exit_code == 0);
@@ -300,8 +300,7 @@ TEST_CASE("each library reaches the runtime that it is linked with", "[callers]"
     CHECK(count(trace, EventKind::kDeviceFree) == 6);
 }
 
-TEST_CASE("libraries that take turns often, or each other's place in memory, keep their runtimes",
-          "[callers]") {
+TEST_CASE("libraries that alternate or reuse an address keep their runtimes", "[callers]") {
     const bool unloads = GENERATE(false, true);
     CAPTURE(unloads);
     std::vector<std::string> variables = {"TOY_ROUNDS=300"};
@@ -322,7 +321,7 @@ TEST_CASE("libraries that take turns often, or each other's place in memory, kee
     CHECK(wrong == 0);
 }
 
-TEST_CASE("another interposer of cudaMalloc keeps its place", "[saver]") {
+TEST_CASE("another interposer of cudaMalloc is still called", "[saver]") {
     const bool first = GENERATE(true, false);
     const bool by_handle = GENERATE(true, false);
     CAPTURE(first, by_handle);

@@ -1,4 +1,4 @@
-// Runs a client program with chosen preloads, in a folder of its own for its trace.
+// Runs a client program with chosen preloads. Its trace gets its own folder.
 #pragma once
 
 #include "trace_file.h"
@@ -13,7 +13,7 @@ struct Finished {
     std::string output;  // stdout and stderr together
     std::vector<TraceContents> traces;
 
-    // The only trace; fails the test if there is none or more than one.
+    // The only trace. Fails the test if there are none or several.
     [[nodiscard]] const TraceContents& trace() const;
 };
 
@@ -25,7 +25,7 @@ struct Setup {
 
 Finished run(const std::vector<std::string>& command, const Setup& setup);
 
-// Paths of the built tree.
+// Paths in the build tree.
 std::string shim();
 std::string built(const std::string& name);  // a client or toy library of these tests
 

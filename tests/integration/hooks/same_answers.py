@@ -1,8 +1,7 @@
-"""Calls every function of the table in every way, with right and wrong arguments, and prints what it
-answered: the result and the bytes behind each pointer that it was given.
+"""Calls every function of the table in every way, with right and wrong arguments, and prints the answers.
 
-Run twice, with and without the shim: the output must be the same. A parameter that this program does
-not know how to fill in ends it with an error.
+An answer is the result and the bytes behind each pointer argument. The program runs twice, with and without
+the recorder, and the output must be the same. It ends with an error if a parameter is unknown to it.
 """
 
 import ctypes
@@ -31,7 +30,7 @@ from cuda_structures import (
 
 ABSURD = 2**62
 NOT_SUPPORTED = 801
-UNKNOWN = 0x1234000  # an address or handle that nobody has given
+UNKNOWN = 0x1234000  # an address or handle that was never allocated
 BUFFER = 512
 PATTERN = b"\xa5"
 LIBRARIES = Libraries()
@@ -39,7 +38,7 @@ CUDA = LIBRARIES.driver
 
 
 class Buffer:
-    """Memory of the program's that a function may read and write."""
+    """Memory of the program that a function may read and write."""
 
     def __init__(self, content=b"", pattern=PATTERN):
         self.memory = ctypes.create_string_buffer(content + pattern * (BUFFER - len(content)), BUFFER)
@@ -48,7 +47,7 @@ class Buffer:
         return ctypes.cast(self.memory, ctypes.c_void_p)
 
     def text(self, own):
-        """What it holds now; addresses of this program's own memory are no answer."""
+        """The current contents. Addresses of this program's own memory are left out."""
         found = self.memory.raw
         for address in own:
             found = found.replace(address.to_bytes(8, "little"), b"(own)   ")
@@ -62,7 +61,7 @@ def must(result, what):
 
 
 def made(name, *arguments):
-    """Calls a function whose first parameter gives a handle."""
+    """Calls a function whose first parameter returns a handle."""
     out = ctypes.c_uint64()
     result = getattr(CUDA, name)(ctypes.byref(out), *arguments)
     if result == NOT_SUPPORTED:
@@ -75,22 +74,22 @@ def u64(value):
     return ctypes.c_uint64(value)
 
 
-CONTEXTS = []  # of the program's own, still to be destroyed
-REGISTERED = []  # host memory, likewise
+CONTEXTS = []  # contexts of the program, to be destroyed at the end
+REGISTERED = []  # host memory, to be unregistered at the end
 DESCRIPTORS = []
 
 
 class World:
-    """A context, and things of every kind in it, made when they are first asked for."""
+    """A context with objects of every kind, which are created on first use."""
 
     def __init__(self):
         while CONTEXTS:
-            CUDA.cuCtxDestroy_v2(u64(CONTEXTS.pop()))  # it may be gone
+            CUDA.cuCtxDestroy_v2(u64(CONTEXTS.pop()))  # may already be destroyed
         while DESCRIPTORS:
             try:
                 os.close(DESCRIPTORS.pop())
             except OSError:
-                pass  # importing may have taken it
+                pass  # importing may have closed it
         while REGISTERED:
             CUDA.cuMemHostUnregister(u64(REGISTERED.pop()))
         CUDA.cuMemHostUnregister(u64(UNKNOWN))
@@ -139,7 +138,7 @@ class World:
         return made("cuMemAllocFromPoolAsync", u64(MIB), u64(self.exported_pool), None)
 
     def pool_pointer(self):
-        """What names memory of a pool that was exported; imported_pool() is that pool."""
+        """Names memory of an exported pool. imported_pool() is that pool."""
         content = ctypes.create_string_buffer(64)
         CUDA.cuMemPoolExportPointer(content, u64(self.shared_pool_memory()))
         self.imported = made(
@@ -205,8 +204,8 @@ class World:
         return made("cuLibraryLoadData", IMAGE, None, None, 0, None, None, 0)
 
 
-# Of things that there are: (name pattern of the function, type, name) -> how a right one is made.
-# The first that fits counts.
+# Existing objects: (name pattern of the function, type, name) -> how to make a valid one. The first match
+# counts.
 RIGHT = [
     (r".*Host(Register|Unregister).*|.*FreeHost", r"void\*", "address", None),  # see host_address
     (r"cu(da)?MemPoolExportPointer", ".*", "address", World.shared_pool_memory),
@@ -248,7 +247,7 @@ def host_address(row, world):
     return world.registered_memory() if "Unregister" in row.symbol else world.own_memory()
 
 
-# Of numbers: name -> (right, wrong...).
+# Numbers: name -> (valid value, invalid values...).
 NUMBERS = {
     "bytes": (2 * MIB, 0, 1, ABSURD),
     "width_bytes": (1000, 0, ABSURD),
@@ -280,7 +279,7 @@ NUMBERS = {
     **{f"{what}_{axis}": (1, 0) for what in ("grid", "block") for axis in "xyz"},
 }
 
-# Of structures and other memory that is read: name or type -> content; others are written.
+# Structures and other memory that is read: name or type -> contents. Other memory is written.
 CONTENT = {
     "PoolProperties*": POOL,
     "MemoryProperties*": PHYSICAL,
@@ -341,7 +340,8 @@ WRITTEN = {
     "count",
     "parameters",
 }
-# The program ends if it asks this of the virtual libraries, and would of NVIDIA's: nothing to compare.
+# The program would crash with these null pointers on the virtual libraries, and on NVIDIA's: nothing to
+# compare.
 NO_NULL = {
     ("configuration", ".*"),
     ("symbol", "cudaGetDriver.*"),
@@ -357,14 +357,14 @@ def external(world):
 
 
 def nodes(row, world):
-    """Parameters of a node by cuGraphAddNode: an allocation, a free, no memory at all."""
+    """Node parameters for cuGraphAddNode: an allocation, a free, and one without memory."""
     yield pack(10, 0, 0, 0) + ALLOC_NODE + bytes(240 - len(ALLOC_NODE))
     yield pack(11, 0, 0, 0, (world.device_memory(),)) + bytes(240)
     yield pack(5, 0, 0, 0) + bytes(240)
 
 
 def choices(row, parameter, world):
-    """Functions that make an argument, the right one first."""
+    """Functions that make an argument, the valid one first."""
     name, kind = parameter.name, parameter.type
     if kind in ("Extent", "Dim3", "IpcMemoryHandle"):
         right = {"Extent": Extent(64, 4, 2), "Dim3": Dim3(1, 1, 1)}.get(kind)
@@ -377,7 +377,7 @@ def choices(row, parameter, world):
             right = host_address(row, world) if make is None else make(world)
             return [right, 0, UNKNOWN]
     if not parameter.is_pointer:
-        return list(NUMBERS[name])  # a KeyError: a parameter that is not known here
+        return list(NUMBERS[name])  # a KeyError here means an unknown parameter
     bare = kind.replace("const ", "")
     if name in NULL_IS_RIGHT:
         return [None]
@@ -404,14 +404,14 @@ def call(row, way, function, arguments, label, world):
     own = [ctypes.addressof(ctypes.c_char.from_buffer(memory)) for memory in world.keep]
     own += [ctypes.addressof(a.memory) for a in arguments if isinstance(a, Buffer)]
     raw = [a.value() if isinstance(a, Buffer) else a for a in arguments]
-    # The last words of a call that ends the process.
+    # Printed before the call, because it may end the process.
     print(f"{row.symbol} [{way}] {label}", end="", flush=True)
     ctypes.set_errno(77)
     result = function(*raw)
     if result == 0 and row.symbol.startswith("cuCtxCreate"):
         CONTEXTS.append(int.from_bytes(arguments[0].memory.raw[:8], "little"))
-    # Two things differ between any two runs: which of two functions that do the same is given, and
-    # the process that an IPC handle names.
+    # Two things differ between any two runs: which of two equivalent functions is returned, and the process
+    # number in an IPC handle.
     for parameter, argument in zip(row.parameters, arguments):
         if not isinstance(argument, Buffer):
             continue

@@ -1,6 +1,6 @@
-// Compiles if every signature of hooks.def has the ABI of the installed headers' declaration: the
-// same number of parameters, each of the same size and class, and a result of the same size.
-#define __CUDA_API_VERSION_INTERNAL  // declares the old spellings too
+// Compiles if every signature of hooks.def has the ABI of the declaration in the installed headers:
+// the same number of parameters, each with the same size and class, and a result of the same size.
+#define __CUDA_API_VERSION_INTERNAL  // also declares the old names
 #include "hooks/cuda_abi.h"
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-// Functions for the thread's default stream are not declared under names of their own.
+// Variants for the thread's default stream are not declared under their own names.
 #define cudaMallocAsync_ptsz                  cudaMallocAsync
 #define cudaMallocFromPoolAsync_ptsz          cudaMallocFromPoolAsync
 #define cudaFreeAsync_ptsz                    cudaFreeAsync
@@ -19,7 +19,7 @@
 #define cudaLaunchCooperativeKernel_ptsz      cudaLaunchCooperativeKernel
 #define cudaGetDriverEntryPoint_ptsz          cudaGetDriverEntryPoint
 #define cudaGetDriverEntryPointByVersion_ptsz cudaGetDriverEntryPointByVersion
-// Declared for compilers of device code alone.
+// Declared only for compilers of device code.
 #define __cudaLaunchKernel      cudaLaunchKernel
 #define __cudaLaunchKernel_ptsz cudaLaunchKernel
 
@@ -56,7 +56,7 @@ requires(sizeof...(A1) == sizeof...(A2)) struct SameAbi<R1(A1...), R2(A2...)>
 #define FT_CALLED_RUNTIME(symbol, parameters) FT_RUNTIME(symbol, , , parameters)
 #include "hooks/hooks.def"
 
-// Structures of which the hooks read fields.
+// Structures whose fields the hooks read.
 #define FT_FIELD(theirs, field, ours, our_field)                         \
     static_assert(offsetof(theirs, field) == offsetof(ours, our_field)); \
     static_assert(sizeof(theirs::field) == sizeof(ours::our_field));
@@ -101,7 +101,7 @@ static_assert(cudaErrorMemoryAllocation == kOutOfMemory);
 static_assert(CU_GRAPH_NODE_TYPE_MEM_ALLOC == kGraphNodeAlloc);
 static_assert(CU_GRAPH_NODE_TYPE_MEM_FREE == kGraphNodeFree);
 static_assert(CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM == kPerThreadStreamFlag);
-// Written as numbers where they are used.
+// The hooks use these as plain numbers.
 static_assert(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES == 3);
 static_assert(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT == 5 && CU_MEMPOOL_ATTR_USED_MEM_CURRENT == 7);
 static_assert(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT == 0);

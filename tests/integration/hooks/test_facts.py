@@ -1,4 +1,4 @@
-"""Facts about devices, contexts and other processes, beside the events that they belong to."""
+"""Facts about devices, contexts and other processes, and the events that they belong to."""
 
 import sys
 
@@ -18,19 +18,19 @@ class Facts(real_process.RealProcessTest):
         lines = self.run_well([real_process.ANALYZER, "dump", trace, "--facts"]).stdout.splitlines()
         return dict(line.split("\t", 1) for line in lines if "\t" in line), trace
 
-    def test_a_device_is_told_by_its_identity(self):
+    def test_a_device_is_recorded_with_its_identity(self):
         facts, _ = self.facts_of("device")
         self.assertRegex(facts["device.0.uuid"], r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
         self.assertRegex(facts["device.0.pci_bus_id"], r"^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:")
         self.assertRegex(facts["device.0.compute_capability"], r"^\d+\.\d+$")
         self.assertEqual(facts["device.0.mig"], "0")
 
-    def test_what_the_context_took_is_measured_and_says_how(self):
+    def test_the_memory_of_the_context_is_measured_and_the_method_named(self):
         facts, _ = self.facts_of("device")
         self.assertEqual(facts["device.0.context_bytes"], str(256 * MIB))
         self.assertEqual(facts["device.0.context_bytes.measured"], "NVML before and after its creation")
 
-    def test_who_else_was_there_when_memory_was_refused(self):
+    def test_a_refusal_records_the_memory_of_other_processes(self):
         facts, trace = self.facts_of("device", FRAGTRACE_VIRTUAL_GPU_PROCESSES=f"4242:{GIB},77:{MIB}")
         said = facts["device.0.processes.1"]
         words = said.split()
@@ -40,12 +40,12 @@ class Facts(real_process.RealProcessTest):
         self.assertIn(f"used {GIB + MIB + 256 * MIB} ", said)
         self.assertTrue(said.endswith(f", 4242 {GIB}, 77 {MIB}"), said)
 
-    def test_a_burst_of_refusals_is_asked_about_once(self):
+    def test_a_burst_of_refusals_records_other_processes_only_now_and_then(self):
         facts, _ = self.facts_of("refusals", FRAGTRACE_VIRTUAL_GPU_PROCESSES=f"4242:{GIB}")
         self.assertIn("device.0.processes.1", facts)
         self.assertLess(len([key for key in facts if key.startswith("device.0.processes.")]), 50)
 
-    def test_nobody_else_is_no_process(self):
+    def test_without_other_processes_none_is_listed(self):
         facts, _ = self.facts_of("device")
         self.assertNotIn(", ", facts["device.0.processes.1"])
 

@@ -1,4 +1,4 @@
-"""Every family of CUDA's memory calls, event by event: what the trace says is what the program did."""
+"""Every family of CUDA's memory calls, event by event: the trace agrees with the program."""
 
 import re
 import sys
@@ -24,8 +24,8 @@ SCENES = (
 
 
 def words(line):
-    """What a line of the dump says, without number, time, device and thread; None for what the scenes
-    do not speak of: times of calls, and samples of the device's memory."""
+    """A line of the dump without number, time, device and thread. None for events that the scenes leave out:
+    times of calls, and samples of the device's memory."""
     said = re.sub(r"^\d+ [\d.]+ gpu\S+ ", "", line.split(" | ")[0])
     said = re.sub(r" (thread|stream)=\w+", "", said)
     said = re.sub(r" pool=\d+\((cuda \w+)\)", r" pool=\1", said)
@@ -38,7 +38,7 @@ class Families(real_process.RealProcessTest):
         wanted = []
         for text in expected:
             text = text.replace("[captured]", captured)
-            # The dump does not name the driver's streams: see hook_tests.
+            # The dump does not name the driver's streams (see hook_tests).
             wanted.append(re.sub(r" stream=\w+", "", text))
         found = [
             "graph_memory"
@@ -61,7 +61,7 @@ class Families(real_process.RealProcessTest):
         if peer:
             expectations.append(peer)
         self.assertEqual(len(traces), len(expectations))
-        # Traces are named by process: the one that begins with more events is found by trying.
+        # Traces are named by process. The trace that begins with more events is found by trying.
         if len(traces) == 2 and "import " in "".join(self.events(traces[0])):
             traces.reverse()
         for trace, expected in zip(traces, expectations):

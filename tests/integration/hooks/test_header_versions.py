@@ -1,4 +1,4 @@
-"""The versions at which a name means another function are the ones that CUDA's header gives."""
+"""The versions at which a name means another function are those in CUDA's header."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import real_process
 from cuda_calls import rows
 
 HEADER = pathlib.Path(os.environ["FRAGTRACE_CUDA_INCLUDE"]) / "cudaTypedefs.h"
-LAST_32_BIT = 2000  # those signatures are left alone
+LAST_32_BIT = 2000  # older signatures are left alone
 
 
 class HeaderVersions(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""docs/hooks.md lists every function of hooks.def as recorded, and no other function."""
+"""docs/hooks.md lists exactly the functions of hooks.def that are recorded."""
 
 import re
 import unittest
@@ -22,11 +22,11 @@ class HooksPage(unittest.TestCase):
     def setUp(self):
         self.functions = {re.sub(r"(_v\d)?(_ptsz|_ptds)?$", "", row.symbol) for row in rows()}
 
-    def test_every_function_of_the_table_is_on_the_page_and_no_other(self):
+    def test_the_page_lists_exactly_the_functions_of_the_table(self):
         calls = "".join(line.split("|")[2] for line in table(section("Recorded")))
         self.assertEqual(set(re.findall(NAME, calls)), self.functions)
 
-    def test_a_call_that_is_not_recorded_has_no_row(self):
+    def test_an_unrecorded_call_has_no_row(self):
         for line in table(section("Not recorded, and why")):
             calls = line.split("|")[1]
             if "without a suffix" in calls:

@@ -1,4 +1,4 @@
-"""What interposers of CUDA's memory calls are known to get wrong."""
+"""Known errors of interposers of CUDA's memory calls."""
 
 import os
 import re
@@ -19,8 +19,8 @@ class Pitfalls(real_process.RealProcessTest):
     def count(self, trace, kind):
         return len([line for line in self.events(trace) if re.search(rf"\b{kind}\b", line)])
 
-    def test_calls_that_are_found_at_run_time_do_not_escape(self):
-        # Five ways to the driver's function, three to the runtime's.
+    def test_functions_found_at_run_time_are_recorded(self):
+        # Five ways to find the driver's function, three to find the runtime's.
         self.assertEqual(self.count(self.scene("ways"), "device_alloc"), 8)
 
     def test_memory_from_a_given_pool_is_counted(self):
@@ -28,7 +28,7 @@ class Pitfalls(real_process.RealProcessTest):
         from_pool = [line for line in self.events(trace) if "async_alloc" in line and "(cuda 0x" in line]
         self.assertEqual(len(from_pool), 2)
 
-    def test_error_codes_reach_the_program_as_they_are(self):
+    def test_error_codes_reach_the_program_unchanged(self):
         # The program compares every result and the runtime's last error.
         self.scene("last_error", "runtime")
         bare = environment("4GiB")
@@ -58,7 +58,7 @@ class Pitfalls(real_process.RealProcessTest):
     @unittest.skipUnless(
         real_process.TORCH_PYTHON and os.path.exists(real_process.TORCH_PYTHON), "no PyTorch"
     )
-    def test_pytorch_does_not_crash(self):
+    def test_pytorch_does_not_crash_with_the_recorder(self):
         program = (
             "import torch; a = torch.zeros(1 << 20, device='cuda'); del a\n"
             "torch.cuda.empty_cache(); b = torch.ones(8).pin_memory()\n"

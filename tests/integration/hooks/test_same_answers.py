@@ -1,5 +1,8 @@
-"""Every function of hooks.def answers the same with and without the shim, in whatever way it was
-found and with whatever arguments: results and every byte behind the pointers."""
+"""Every function of hooks.def gives the same answer with and without the recorder.
+
+This holds for every way to find the function and for any arguments: results and every byte behind the
+pointers.
+"""
 
 import re
 import sys
@@ -11,8 +14,8 @@ from real_process import environment
 PROGRAM = real_process.SOURCE / "tests" / "integration" / "hooks" / "same_answers.py"
 NOT_SUPPORTED = "801"
 
-# Functions of which no call succeeds here, and why. What the virtual GPU does not support is found
-# by its answer, and need not be named.
+# Functions that never succeed here, and why. Functions that the virtual GPU does not support are recognised
+# by their answer.
 NEVER_SUCCEED = {
     "cuModuleLoad": "no file is given",
     "cuLibraryLoadFromFile": "no file is given",
@@ -36,7 +39,7 @@ class SameAnswers(real_process.RealProcessTest):
         self.assertTrue(done.stdout.endswith("all called\n"))
         return done.stdout.splitlines()
 
-    def test_with_and_without_the_shim(self):
+    def test_answers_are_the_same_with_and_without_the_shim(self):
         bare = self.answers()
         traced = self.answers(record_to=self.folder)
         for expected, found in zip(bare, traced):

@@ -1,5 +1,5 @@
-// The block layer of the real PyTorch: what tests/frameworks/torch_layers.py says it did, what
-// PyTorch counted itself, and the trace must be one story.
+// The block layer of the real PyTorch: the output of tests/frameworks/torch_layers.py, PyTorch's
+// own counters and the trace must agree.
 #include "process.h"
 
 #include <catch2/catch.hpp>
@@ -14,7 +14,7 @@ using namespace fragtrace::tests;
 
 namespace {
 
-// What the script printed.
+// The output of the script.
 struct Story {
     struct Tensor {
         uint64_t address, bytes, stream;
@@ -52,7 +52,7 @@ Story read_story(const std::string& output) {
     return story;
 }
 
-// Half-open ranges by their begin.
+// Half-open ranges, by their begin.
 using RangeMap = std::map<uint64_t, uint64_t>;
 
 // True if [begin, end) is covered by ranges without a gap.
@@ -78,8 +78,8 @@ bool overlaps(const RangeMap& ranges, uint64_t begin, uint64_t end) {
            (next != ranges.begin() && std::prev(next)->second > begin);
 }
 
-// Plays the events in order: every block lies in memory that is mapped at that moment, overlaps no
-// other block, and ends once. Blocks whose free is pending may not be reused before their events.
+// Replays the events in order: every block lies in mapped memory, overlaps no other block, and ends
+// once. Blocks with a pending free are not reused before their events.
 void check_two_layers(const TraceContents& trace) {
     RangeMap device;
     RangeMap blocks;
@@ -146,7 +146,8 @@ void check_sizes(const TraceContents& trace, const Story& story) {
     size_t without_native = 0;
     for (const EventRecord& block : blocks) {
         unknown += block.size == kUnknown64 || block.stream == kStreamUnknown ? 1 : 0;
-        // The threads of the backward pass have no Python frames, the program's own always has.
+        // The threads of the backward pass have no Python frames. The program's own thread always
+        // has some.
         without_python += block.thread == blocks[0].thread && block.python_stack == 0 ? 1 : 0;
         without_native += block.native_stack == 0 ? 1 : 0;
         requested += block.size;
@@ -191,7 +192,7 @@ void check_pending(const TraceContents& trace, const Story& story) {
     for (const EventRecord& event : trace.of_kind(EventKind::kBlockFree)) {
         pending_frees += (event.flags & kFlagPending) != 0 ? 1 : 0;
     }
-    CHECK(pending_frees == 1);  // one block, two streams; the program's own events are not taken
+    CHECK(pending_frees == 1);  // one block on two streams. The program's own events are not used
     const auto completed = trace.of_kind(EventKind::kEventComplete);
     CHECK(completed.size() == events.size());
     for (const EventRecord& event : completed) {
@@ -292,11 +293,11 @@ TEST_CASE("PyTorch's expandable segments are recorded as virtual memory", "[torc
         live += bytes;
     }
     CHECK(live == story.stats.at("reserved_bytes.all.current"));
-    CHECK(created >= mapped);  // the refused request created some and gave them back
+    CHECK(created >= mapped);  // the refused request created some pages and released them
     CHECK(!trace.of_kind(EventKind::kAllocRefused).empty());
 }
 
-TEST_CASE("without PyTorch's own pool the device layer is the truth", "[torch-async]") {
+TEST_CASE("without PyTorch's own pool the device layer has the requests", "[torch-async]") {
     const Finished finished =
         run({FT_PYTHON,
              "-c",

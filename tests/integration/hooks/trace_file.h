@@ -1,5 +1,5 @@
-// The events and facts of a trace file, decoded with codec.h alone, so that these tests depend on
-// nothing but the published format. Throws std::runtime_error on anything unexpected.
+// The events and facts of a trace file, decoded only with codec.h, so that these tests depend only
+// on the published format. Throws std::runtime_error on anything unexpected.
 #pragma once
 
 #include <fragtrace/format.h>

@@ -1,4 +1,4 @@
-"""fraganalyze FOLDER, list and summarize: traces and snapshots of a job, as text, JSON and page."""
+"""fraganalyze FOLDER, list and summarize: traces and snapshots of a job as text, JSON and page."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ CARD = "1GiB,context=0"
 
 
 def snapshot(requested):
-    """What torch.cuda.memory._dump_snapshot() writes of a process with one block."""
+    """The output of torch.cuda.memory._dump_snapshot() for a process with one block."""
     address, segment = 0x7F0000000000, 2 * MIB
     free = segment - 1 * MIB
     return pickle.dumps(
@@ -77,21 +77,21 @@ def snapshot(requested):
 
 class JobTest(real_process.RealProcessTest):
     def record(self, *steps, **variables):
-        """The name of the trace that a process with these steps left."""
+        """Runs a process with these steps and returns the name of its trace."""
         before = traces(self.folder)
         self.run_well([sys.executable, CLIENT, *steps], env=environment(CARD, self.folder, **variables))
         (new,) = set(traces(self.folder)) - set(before)
         return new.name
 
     def job(self, expected=0):
-        """The JSON of the folder, whose lines are what the reports of its traces say."""
+        """The JSON of the folder. Its lines equal the reports of its traces."""
         job = json.loads(self.run_well([ANALYZER, self.folder, "--json", "-"], expected).stdout)
         for process in job["processes"]:
             if process["file"].endswith(".ftrace"):
                 self.report(self.folder / process["file"], process=process)
         return job
 
-    def test_two_ranks_one_of_them_out_of_memory(self):
+    def test_of_two_ranks_the_one_out_of_memory_is_reported_as_first_failure(self):
         last = self.record("alloc=4194304", "refused", RANK="1", WORLD_SIZE="2")
         first = self.record("alloc=2097152", "alloc=2097152", "free", RANK="0", WORLD_SIZE="2")
         alone = self.record("alloc=8192")
@@ -112,7 +112,7 @@ class JobTest(real_process.RealProcessTest):
             self.assertIn("client.py", row["command_line"])
             self.assertEqual(row["retries"], 0)
 
-    def test_the_table_has_a_line_per_process_beside_the_json(self):
+    def test_the_table_has_a_line_per_process_as_the_json_has(self):
         self.record("alloc=4194304", "refused", RANK="1")
         self.record("alloc=2097152", RANK="0")
         file = self.folder / "job.json"
@@ -125,7 +125,7 @@ class JobTest(real_process.RealProcessTest):
         self.assertRegex(second, r"^ +1 +\d+ +4 MiB +4 MiB +0 +1  ended normally +python")
         self.assertTrue(footer.startswith("Peaks are per process."))
 
-    def test_progress_is_told_on_standard_error_and_the_report_stays_the_same(self):
+    def test_progress_goes_to_standard_error_and_the_report_stays_the_same(self):
         trace = self.folder / self.record("alloc=4194304", "refused")
         quiet = self.run_well([ANALYZER, trace])
         told = self.run_well([ANALYZER, trace, "--progress"])
@@ -134,7 +134,7 @@ class JobTest(real_process.RealProcessTest):
         self.assertIn("client.py", lines[0])
         self.assertRegex(lines[1], r"^Device 0: 1 out-of-memory, 0 retries. Peak reserved 4 MiB, ")
 
-    def test_what_cannot_be_read_is_named_after_the_rest(self):
+    def test_unreadable_traces_are_named_after_the_others(self):
         good = self.record("alloc=8192")
         (self.folder / "bad.ftrace").write_text("no trace")
         job = self.job(expected=2)
@@ -150,7 +150,7 @@ class JobTest(real_process.RealProcessTest):
         (self.folder / "notes.txt").write_text("no recording")
         return self.record("alloc=4194304", RANK="5", WORLD_SIZE="6")
 
-    def test_ranks_that_left_snapshots_are_processes_of_the_job(self):
+    def test_snapshots_of_ranks_count_as_processes_of_the_job(self):
         trace = self.snapshots_and_a_trace()
         job = self.job()
         self.assertEqual(
@@ -190,7 +190,7 @@ class JobTest(real_process.RealProcessTest):
         text = self.run_well([ANALYZER, "summarize", self.folder]).stdout
         self.assertEqual(text.count("peak reserved 2 MiB"), 2)
 
-    def test_what_cannot_be_summarized_is_named_after_the_rest(self):
+    def test_files_that_cannot_be_summarized_are_named_after_the_others(self):
         self.snapshots_and_a_trace()
         (self.folder / "data.pickle").write_bytes(pickle.dumps({"weights": [1, 2]}))
         done = self.run_well([ANALYZER, "summarize", self.folder], 2)
@@ -200,7 +200,7 @@ class JobTest(real_process.RealProcessTest):
         self.assertEqual((listed.stdout.count("\n"), listed.stderr.count("\n")), (4, 1))
 
     def page(self, *arguments, expected=0):
-        """The small part of the page that fraganalyze wrote, and what it printed."""
+        """The small part of the page that fraganalyze wrote, and its output."""
         file = self.folder / "job.html"
         file.unlink(missing_ok=True)
         done = self.run_well([ANALYZER, *arguments, "--html", file], expected)
@@ -210,7 +210,7 @@ class JobTest(real_process.RealProcessTest):
         return json.loads(header), done
 
     def assert_totals_of_its_own_report(self, header, ranks):
-        """Every device on the page has the totals of a report of that trace alone."""
+        """Every device on the page has the totals of a report for that trace alone."""
         shown = set()
         for row in header["ranks"]:
             if row["device"] is None:
@@ -238,7 +238,7 @@ class JobTest(real_process.RealProcessTest):
         self.assertEqual(shown, set(range(len(header["devices"]))))
         self.assertEqual(len(shown), ranks)
 
-    def test_ranks_on_one_page_the_first_failure_first(self):
+    def test_ranks_are_on_one_page_with_the_first_failure_first(self):
         self.record("alloc=8388608", "alloc=2097152", "free", RANK="0", WORLD_SIZE="3")
         self.record("alloc=4194304", "refused", RANK="2", WORLD_SIZE="3")
         self.record("alloc=2097152", "refused", RANK="1", WORLD_SIZE="3")
@@ -254,14 +254,14 @@ class JobTest(real_process.RealProcessTest):
         starts = {row["rank"]: row["start_after_ns"] for row in header["ranks"]}
         self.assertTrue(0 == starts[0] < starts[2] < starts[1], starts)
         self.assertGreater(header["ranks"][1]["first_oom_ns"], 0)
-        # The same stacks of three processes are in the page once.
+        # Equal stacks of three processes are in the page once.
         tree = list(zip(header["stacks"]["parent"], header["stacks"]["frame"]))[1:]
         self.assertEqual(len(tree), len(set(tree)))
         given, _ = self.page(*sorted(traces(self.folder), reverse=True))
         self.assertEqual((given["ranks"], given["title"]), (header["ranks"], "3 traces"))
         self.assertEqual(sorted(self.folder.glob("*.tmp")), [])
 
-    def test_of_many_ranks_eight_are_on_the_page_whole_and_all_as_lines(self):
+    def test_with_many_ranks_the_page_has_eight_complete_and_all_as_lines(self):
         for rank in range(11):
             steps = [f"alloc={(rank + 1) << 20}"] + (["refused"] if rank in (4, 9) else [])
             self.record(*steps, RANK=rank, WORLD_SIZE=11)
@@ -277,7 +277,7 @@ class JobTest(real_process.RealProcessTest):
         for row in header["ranks"]:
             self.assertIn(f"fraganalyze {self.folder}/{row['file']} --html ", row["command"])
 
-    def test_a_page_of_nothing_to_draw_is_refused_and_leaves_no_file(self):
+    def test_a_page_without_anything_to_draw_is_refused_and_leaves_no_file(self):
         for name in ("a.pickle", "b.pickle"):
             (self.folder / name).write_bytes(
                 pickle.dumps({"segments": [], "device_traces": [], "allocator_settings": {}})
@@ -289,7 +289,7 @@ class JobTest(real_process.RealProcessTest):
         self.assertEqual(sorted(self.folder.glob("x.html*")), [])
         self.run_well([ANALYZER, self.folder, "--html", self.folder / "no" / "x.html"], 2)
 
-    def test_the_page_alone_on_standard_output(self):
+    def test_with_the_page_on_standard_output_nothing_else_is_printed(self):
         self.record("alloc=8192", RANK="0")
         self.record("alloc=4096", RANK="1")
         done = self.run_well([ANALYZER, self.folder, "--html", "-"])

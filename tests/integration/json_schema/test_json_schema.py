@@ -1,5 +1,7 @@
-"""Every JSON document of fraganalyze against docs/schema, in both directions: a key that a schema lacks
-is found, and so is a property that no document has."""
+"""Checks every JSON document of fraganalyze against docs/schema in both directions.
+
+A key that a schema lacks is found, and so is a property that no document has.
+"""
 
 import copy
 import json
@@ -34,7 +36,7 @@ LargestFreeBlock:             4096
 largest free chunk usable by lower end 4096
 """
 
-# Objects may lack these: what a run does not have, and what only some rows have.
+# Objects may lack these: properties that only some runs or some rows have.
 MAY_BE_ABSENT = {
     "report": {"fidelity", "config", "pool", "capacity_bytes"},
     "common#/$defs/request": {"released_bytes", "driver_ns", "holders"},
@@ -53,7 +55,7 @@ def objects(value):
 
 
 class Documents(real_process.RealProcessTest):
-    """What all commands write, from recorded traces, approved files and reports of C++ tests."""
+    """The documents of all commands, from recorded traces, approved files and reports of C++ tests."""
 
     def check(self, *command, expected=0):
         """Runs fraganalyze with JSON on standard output; real_process.run() validates it."""
@@ -158,7 +160,7 @@ class Documents(real_process.RealProcessTest):
 
 
 class Schemas(real_process.RealProcessTest):
-    def test_each_is_a_schema(self):
+    def test_each_schema_file_is_a_valid_schema(self):
         for name in [*json_schema.names(), "common"]:
             with self.subTest(name):
                 json_schema.jsonschema.Draft202012Validator.check_schema(json_schema.load(name))
@@ -175,7 +177,7 @@ class Schemas(real_process.RealProcessTest):
                 for word in place.split("/")[1:-1]:
                     owner = owner[int(word) if isinstance(owner, list) else word]
                 if "$ref" in owner:
-                    continue  # of a shared object: some are not here
+                    continue  # of a shared object: some properties are not used here
                 place = f"{name}#{place.rpartition('/')[0]}".rstrip("#")
                 with self.subTest(place):
                     self.assertIs(owner["additionalProperties"], False)
@@ -190,10 +192,10 @@ class Schemas(real_process.RealProcessTest):
             MAY_BE_ABSENT,
         )
 
-    def test_a_key_more_or_less_is_found(self):
+    def test_an_extra_or_missing_key_is_found(self):
         whole = json.loads((APPROVED / "out_of_memory.json").read_bytes())
-        del whole["whatif"][1:], whole["advice"][1:]  # which are alike
-        maps = (whole["facts"], whole["symbols"]["unnamed_addresses"])  # of any keys
+        del whole["whatif"][1:], whole["advice"][1:]  # all rows are alike
+        maps = (whole["facts"], whole["symbols"]["unnamed_addresses"])  # their keys are arbitrary
         may_be_absent = set().union(*(keys for keys in MAY_BE_ABSENT.values() if keys != "all"))
         schemas = json_schema.Schemas()
         looked_at = set()

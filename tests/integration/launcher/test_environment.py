@@ -1,5 +1,4 @@
-"""What the launcher takes and what it refuses: values, sizes, paths, and programs that are built
-with the address sanitizer."""
+"""Values, sizes, paths and sanitized programs that the launcher accepts or refuses."""
 
 import os
 import pathlib
@@ -40,7 +39,7 @@ class Environment(real_process.RealProcessTest):
         return [sys.executable, str(CLIENT), "/dev/null", str(count), ending]
 
     def refused(self, command, expected=2, **options):
-        """One line, nothing started: the command would have made the file `started`."""
+        """Prints one line and starts nothing: the command would have created the file `started`."""
         done = self.run_well(
             [*command, "--", "touch", self.folder / "started"], expected, **{"cwd": self.folder, **options}
         )
@@ -56,7 +55,7 @@ class Environment(real_process.RealProcessTest):
 
     # ---- values ---------------------------------------------------------------------------------
 
-    def test_each_variable_of_the_recorder_is_in_its_readme_and_tested_here(self):
+    def test_each_variable_of_the_recorder_is_in_its_readme_and_in_these_tests(self):
         text = (real_process.SOURCE / "preload" / "recorder" / "options.def").read_text()
         names = set(re.findall(r'^FT_OPTION\("(FRAGTRACE_\w+)"', text, re.MULTILINE))
         self.assertEqual(names, set(BAD_VALUES) - {"FRAGTRACE_VIRTUAL_GPU"})
@@ -71,7 +70,7 @@ class Environment(real_process.RealProcessTest):
                 self.assertIn(value[:80], said)
                 self.assertRegex(said, r"give |expected ")
 
-    def test_an_empty_variable_is_none_and_an_option_replaces_a_bad_one(self):
+    def test_an_empty_variable_counts_as_unset_and_an_option_replaces_a_bad_one(self):
         self.run_well(
             [LAUNCHER, "run", "--", "true"],
             cwd=self.folder,
@@ -88,7 +87,7 @@ class Environment(real_process.RealProcessTest):
             said = self.refused([LAUNCHER, "run"], env=environment(**{name: "a\x1b[31m\nb"}))
             self.assertNotIn("\x1b", said)
 
-    def test_sizes_mean_the_same_as_option_variable_and_card(self):
+    def test_sizes_mean_the_same_in_options_variables_and_cards(self):
         for text, size in (
             ("1GB", 10**9),
             ("1GiB", 2**30),
@@ -125,7 +124,7 @@ class Environment(real_process.RealProcessTest):
                 card = self.report(self.only_trace(folder / "card"))["devices"][0]
                 self.assertEqual(card["total_bytes"], size)
 
-    def test_the_recorder_alone_keeps_the_default_and_says_so(self):
+    def test_without_the_launcher_a_bad_value_is_reported_and_the_default_used(self):
         self.run_well(
             self.client(), env=environment(card=CARD, record_to=self.folder, FRAGTRACE_SIZE_LIMIT="1XB")
         )
@@ -133,7 +132,7 @@ class Environment(real_process.RealProcessTest):
 
     # ---- paths ----------------------------------------------------------------------------------
 
-    def test_folders_with_spaces_colons_and_worse_hold_traces(self):
+    def test_traces_can_be_written_to_folders_with_special_characters(self):
         for name in ("a b", "a:b", "a;b'c\"d", "-dash", "[x]", "tab\there", "über"):
             with self.subTest(name=name):
                 done = self.run_well(
@@ -181,7 +180,7 @@ class Environment(real_process.RealProcessTest):
             done = self.run_well([LAUNCHER, "run", "--no-record", *mark, program, *words])
             self.assertEqual(done.stdout, "".join(f"<{word}>" for word in words))
 
-    def test_a_script_without_an_interpreter_line_runs_and_one_with_a_missing_one_is_told(self):
+    def test_a_script_without_interpreter_line_runs_a_missing_interpreter_is_named(self):
         script = self.folder / "script"
         script.write_text("echo ran $1\n")
         script.chmod(0o755)
@@ -230,7 +229,7 @@ class Environment(real_process.RealProcessTest):
         ]
         self.assertGreaterEqual(len(events), 40)
 
-    def test_the_sanitizer_still_finds_and_keeps_the_users_options(self):
+    def test_the_sanitizer_still_finds_errors_and_keeps_the_users_options(self):
         for options, code in ({}, 1), ({"ASAN_OPTIONS": "exitcode=9:detect_leaks=0"}, 9):
             done = self.sanitized("overflow", env=environment(**options))
             self.assertEqual(done.returncode, code, done.stderr)
@@ -242,7 +241,7 @@ class Environment(real_process.RealProcessTest):
         self.assertIn("libfragtrace.so", done.stdout)
         self.assertNotIn("libasan", done.stdout)
 
-    def test_a_disk_that_is_too_full_to_record_on_is_said_before_the_program_starts(self):
+    def test_a_full_disk_is_reported_before_the_program_starts(self):
         for share, said in (("99%", True), ("0", False), ("1MiB", False)):
             done = self.run_well(
                 [

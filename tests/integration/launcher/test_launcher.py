@@ -1,4 +1,4 @@
-"""The launcher: exit codes, signals, environment, what it prints and where."""
+"""The launcher: its exit codes, signals, environment and output."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from real_process import ANALYZER, LAUNCHER, SHIM, VIRTUAL_GPU, environment, run
 CLIENT = real_process.SOURCE / "tests" / "integration" / "process_life" / "client.py"
 CARD = "1GiB,context=0"
 
-# Says that it is up, then what signal came, and ends with 40 + its number.
+# Prints that it has started, then the signal that came, and ends with 40 + its number.
 WAITER = """
 import signal, sys, time
 def ended(number, frame):
@@ -31,13 +31,13 @@ time.sleep(60)
 
 
 def running_in_group(group):
-    """Processes of a process group that still run; dead ones that nobody waits for do not."""
+    """Running processes of a process group. Zombies do not count."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, of_group = entry.read_text().rpartition(")")[2].split()[:3]
         except OSError:
-            continue  # it ended meanwhile
+            continue  # the process has just ended
         if int(of_group) == group and state not in "ZX":
             found.append(entry.parent.name)
     return found
@@ -158,7 +158,7 @@ class Launcher(real_process.RealProcessTest):
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertTrue(done.stderr.startswith("fragtrace: "), done.stderr)
 
-    def test_a_missing_library_is_said_before_anything_is_started(self):
+    def test_a_missing_library_is_reported_before_anything_is_started(self):
         prefix = self.folder / "prefix"
         (prefix / "bin").mkdir(parents=True)
         shutil.copy(LAUNCHER, prefix / "bin")
@@ -168,7 +168,7 @@ class Launcher(real_process.RealProcessTest):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertFalse((self.folder / "started").exists())
 
-    def test_an_unknown_command_is_127_and_one_that_cannot_be_run_126(self):
+    def test_exit_code_127_means_an_unknown_command_and_126_an_unusable_one(self):
         self.launch("run", "--", "no-such-program-here", expected=127)
         self.launch("run", "--", "/etc/passwd", expected=126)
 
@@ -180,7 +180,7 @@ class Launcher(real_process.RealProcessTest):
         self.assertEqual(done.stdout, "text\n")
         self.assertTrue(done.stderr.startswith("bad\n"), done.stderr)
 
-    def test_the_end_of_the_program_is_told_and_kept_in_its_trace(self):
+    def test_the_end_of_the_program_is_printed_and_stored_in_its_trace(self):
         for ending, status, by_signal, words in (
             ("signal=11", 128 + 11, "SIGSEGV", "SIGSEGV"),
             ("kill", 128 + 9, "SIGKILL", "killed (SIGKILL)"),
@@ -209,7 +209,7 @@ class Launcher(real_process.RealProcessTest):
                 (ended["code"], ended["signal"]), (None, by_signal) if by_signal else (status, None)
             )
 
-    def test_a_signal_that_ends_the_program_is_128_and_its_number(self):
+    def test_the_exit_code_after_a_fatal_signal_is_128_plus_its_number(self):
         for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
             with self.subTest(number=number):
                 done = self.launch(
@@ -222,7 +222,7 @@ class Launcher(real_process.RealProcessTest):
                 )
                 self.assertNotIn("line ", done.stderr, "the shell's own message shows")
 
-    def test_signals_are_forwarded(self):
+    def test_signals_are_forwarded_to_the_program(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(number=number):
                 with subprocess.Popen(
@@ -240,7 +240,7 @@ class Launcher(real_process.RealProcessTest):
                 self.assertEqual(output, f"signal {int(number)}\n")
                 self.assertEqual(process.returncode, 40 + number)
 
-    def test_a_signal_at_any_moment_of_the_start_leaves_no_program_behind(self):
+    def test_a_signal_at_any_moment_of_the_start_leaves_no_running_program(self):
         for pause_ms in range(0, 60, 4):
             with self.subTest(pause_ms=pause_ms):
                 with subprocess.Popen(
@@ -254,11 +254,11 @@ class Launcher(real_process.RealProcessTest):
                     time.sleep(pause_ms / 1000)
                     process.send_signal(signal.SIGTERM)
                     process.wait(timeout=120)
-                # Before the launcher's traps, before the program's handler, or after it.
+                # The signal came before the launcher's traps, before the program's handler, or after it.
                 self.assertIn(
                     process.returncode, (-signal.SIGTERM, 128 + signal.SIGTERM, 40 + signal.SIGTERM)
                 )
-                # What the launcher itself had started ends at once, the program would wait.
+                # A process that the launcher itself had started ends at once. The program would wait.
                 until = time.monotonic() + 60
                 while running_in_group(process.pid) and time.monotonic() < until:
                     time.sleep(0.02)
@@ -303,7 +303,7 @@ class Launcher(real_process.RealProcessTest):
         os.close(terminal)
         self.assertEqual((output, process.returncode), ("interrupts: 1\n", 0), errors)
 
-    def test_the_shim_comes_first_and_a_preload_of_the_user_last(self):
+    def test_the_shim_is_preloaded_first_and_the_users_libraries_last(self):
         mine = VIRTUAL_GPU / (VIRTUAL_GPU / "preload.list").read_text().split()[0]
         program = "import os; print(os.environ['LD_PRELOAD'])"
         env = environment(LD_PRELOAD=mine)
@@ -317,7 +317,7 @@ class Launcher(real_process.RealProcessTest):
         self.assertEqual((done.stdout, done.stderr), ("50 allocations, then return\n", ""))
         self.assertEqual(traces(self.folder), [])
 
-    def test_an_installed_tree_works_wherever_it_is(self):
+    def test_an_installed_tree_works_in_any_folder(self):
         prefix = self.folder / "prefix"
         self.run_well(["cmake", "--install", real_process.BUILD, "--prefix", prefix])
         moved = self.folder / "moved"
@@ -352,13 +352,13 @@ class Launcher(real_process.RealProcessTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(40 <= done.stderr.count("\n") <= 47, done.stderr)
 
-    def test_quiet_leaves_only_the_command_which_works_as_it_stands(self):
+    def test_quiet_prints_only_the_command_of_the_report_which_can_be_run(self):
         done = self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client())
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         command = done.stderr.removeprefix("fragtrace: ").strip()
         self.run_well(["bash", "-c", command], cwd=self.folder)
 
-    def test_no_trace_is_one_line_that_says_why(self):
+    def test_without_a_trace_one_line_says_why(self):
         done = self.launch("run", "--", "true")
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertIn("no trace", done.stderr)
@@ -367,7 +367,7 @@ class Launcher(real_process.RealProcessTest):
         )
         self.assertIn("FRAGTRACE_OFF", done.stderr)
 
-    def test_every_trace_of_the_run_is_listed_and_older_ones_are_not(self):
+    def test_every_trace_of_the_run_is_listed_but_no_older_one(self):
         self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client())
         older = self.only_trace()
         time.sleep(0.05)
@@ -403,7 +403,7 @@ class Launcher(real_process.RealProcessTest):
             self.assertIn(f" {source['events']} events, ", line)
             self.assertIn({"normal": "rank 3, ", "killed": "killed (SIGKILL)"}[source["ended"]], line)
 
-    def test_the_process_that_failed_first_is_explained_though_the_command_succeeds(self):
+    def test_the_process_that_failed_first_is_explained_even_if_the_command_succeeds(self):
         fine, killed = (" ".join(self.client(*how)) for how in ((3000, "return"), (20, "kill")))
         command = ("sh", "-c", f"RANK=0 {fine}; RANK=1 {killed}; true")
         rings = environment(FRAGTRACE_RING_DIRECTORY=self.folder)
@@ -413,7 +413,7 @@ class Launcher(real_process.RealProcessTest):
         (command,) = re.findall("(?m)^fragtrace: (.*)$", done.stderr)
         self.assertIn("rank 1 of ", self.run_well(["bash", "-c", command], cwd=self.folder).stdout)
 
-    def test_quiet_takes_over_what_killed_processes_left_in_memory(self):
+    def test_quiet_absorbs_the_rings_of_killed_processes(self):
         rings = self.folder / "rings"
         rings.mkdir()
         done = self.launch(
@@ -433,11 +433,11 @@ class Launcher(real_process.RealProcessTest):
         allocations = self.run_well([ANALYZER, "dump", trace]).stdout.count(" device_alloc ")
         self.assertGreaterEqual(allocations, 20)
 
-    def test_clean_removes_what_dead_processes_left_and_nothing_else(self):
+    def test_clean_removes_only_the_files_of_dead_processes(self):
         rings = self.folder / "rings"
         rings.mkdir()
         env = environment(FRAGTRACE_RING_DIRECTORY=rings)
-        # Recorded without the launcher, which would take the ring over.
+        # Recorded without the launcher, which would absorb the ring.
         run(
             self.client(20, "kill"),
             env=environment(CARD, record_to=self.folder, FRAGTRACE_RING_DIRECTORY=rings),
@@ -458,7 +458,7 @@ class Launcher(real_process.RealProcessTest):
         self.assertIn(f"{ring}  ", by_itself)
         said = self.launch("clean", "--dry-run", "--age", "0", *where).stdout
         self.assertIn("2 would go", said)
-        self.assertIn("0 removed", self.launch("clean", *where).stdout)  # they are young
+        self.assertIn("0 removed", self.launch("clean", *where).stdout)  # they are too new
         self.assertEqual(sorted(self.folder.rglob("*")), before)
         said = self.launch("clean", "--age", "0s", *where).stdout
         self.assertIn(f"{ring}  ", said)
@@ -470,7 +470,7 @@ class Launcher(real_process.RealProcessTest):
             done = self.launch("clean", *bad, expected=2)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
-    def test_of_many_traces_the_first_20_are_listed_and_the_rest_are_counted(self):
+    def test_with_many_traces_the_first_20_are_listed_and_the_rest_counted(self):
         line = " ".join(self.client(1))
         done = self.launch(
             "run", "--virtual-gpu", CARD, "--", "sh", "-c", f"for i in $(seq 23); do {line} & done; wait"

@@ -18,10 +18,10 @@ import real_process
 from real_process import LAUNCHER, environment
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
-RESERVED = (32, 33)  # the C library keeps these for itself: no program can take them
+RESERVED = (32, 33)  # the C library reserves these: no program can handle them
 NOT_TAKEN = (signal.SIGKILL, signal.SIGSTOP, *RESERVED)
 
-# Makes its own signal state strange, then becomes the program that it is told.
+# Sets unusual signal masks and handlers, then becomes the program given as argument.
 STRANGE = """
 import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2, signal.SIGRTMIN + 3})
@@ -32,7 +32,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def state_of(process):
-    """The letter of a process in /proc; "" once it is gone."""
+    """The state letter of a process in /proc. Empty once the process is gone."""
     try:
         return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -62,7 +62,8 @@ class Signals(real_process.RealProcessTest):
         subprocess.run(["cc", "-o", cls.log_program, PROGRAMS / "signal_log.c"], check=True)
 
     def start(self, *arguments, options=("--no-record",), prefix=(), **more):
-        """The launcher with the program that logs its signals; its process id is `self.program`."""
+        """Starts the launcher with the program that logs its signals. `self.program` is that program's
+        process id."""
         process = subprocess.Popen(
             [*prefix, LAUNCHER, "run", *options, "--", self.log_program, *arguments],
             env=environment(),
@@ -85,7 +86,7 @@ class Signals(real_process.RealProcessTest):
         self.assertEqual(process.stdout.readline(), "")
         self.assertEqual(process.wait(timeout=60), expected)
 
-    def test_each_signal_that_a_program_can_take_reaches_it_once(self):
+    def test_each_signal_that_a_program_can_handle_reaches_it_once(self):
         process = self.start()
         for number in range(1, 65):
             if number in NOT_TAKEN or number == signal.SIGTERM:
@@ -104,20 +105,20 @@ class Signals(real_process.RealProcessTest):
         self.assertEqual(process.stdout.readline(), f"signal {int(signal.SIGUSR1)} 5\n")
         self.end(process)
 
-    def test_signals_that_the_c_library_keeps_end_the_program_not_the_launcher_alone(self):
+    def test_signals_reserved_by_the_c_library_end_program_and_launcher(self):
         for number in RESERVED:
             process = self.start()
             os.kill(process.pid, number)
             self.assertEqual(process.wait(timeout=60), 128 + number)
             self.assertEqual(state_of(self.program), "")
 
-    def test_a_killed_launcher_leaves_no_program_behind(self):
+    def test_a_killed_launcher_leaves_no_running_program(self):
         process = self.start()
         process.kill()
         process.wait(timeout=60)
         wait_until(lambda: state_of(self.program) in ("", "Z"), "the program ends")
 
-    def test_a_signal_before_there_is_a_program_reaches_it(self):
+    def test_a_signal_sent_before_the_program_exists_reaches_it(self):
         early = (
             "import os, signal, sys\n"
             "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGRTMIN})\n"
@@ -135,14 +136,14 @@ class Signals(real_process.RealProcessTest):
         )
         self.assertEqual(done.stdout.split(), [str(int(signal.SIGUSR1)), str(int(signal.SIGRTMIN))])
 
-    def test_the_program_starts_with_the_mask_and_the_handling_that_the_launcher_had(self):
+    def test_the_program_inherits_the_launchers_signal_mask_and_handling(self):
         ask = ["grep", "-E", "^(Sig|Shd)", "/proc/self/status"]
-        # The interpreter ignores some signals itself: both ways begin with it.
+        # The interpreter ignores some signals itself, so both ways begin with it.
         plain = self.run_well([sys.executable, "-c", STRANGE, "/usr/bin/env", *ask]).stdout
         launched = self.run_well(
             [sys.executable, "-c", STRANGE, LAUNCHER, "run", "--no-record", "--", "/usr/bin/env", *ask]
         ).stdout
-        # SigQ counts what waits for all processes of the user.
+        # SigQ counts the pending signals of all processes of the user.
         self.assertEqual(
             [line for line in plain.splitlines() if not line.startswith("SigQ")],
             [line for line in launched.splitlines() if not line.startswith("SigQ")],
@@ -157,8 +158,8 @@ class Signals(real_process.RealProcessTest):
     def test_the_launcher_stops_and_continues_with_its_program(self):
         for number in (signal.SIGSTOP, signal.SIGTSTP):
             with self.subTest(number=number):
-                # In a process group whose parent is another one of its session: not an orphan,
-                # which the kernel would not stop by SIGTSTP.
+                # In a process group whose parent is another one of its session. The kernel does not stop an
+                # orphaned group by SIGTSTP.
                 process = self.start("default", start_new_session=False, process_group=0)
                 os.kill(self.program, number)
                 wait_until(lambda p=process: state_of(p.pid) == "T", "the launcher stops")
@@ -179,8 +180,8 @@ class Signals(real_process.RealProcessTest):
     # ---- at a terminal --------------------------------------------------------------------------
 
     def at_terminal(self, *arguments):
-        """The launcher as the foreground job of a small shell: its terminal, the shell, a function
-        that asks the shell and gives its answer."""
+        """The launcher as the foreground job of a small shell. Returns its terminal, the shell, and a
+        function that sends the shell a line and returns its answer."""
         controller, terminal = os.openpty()
         orders, to_shell = os.pipe()
         from_shell, answers = os.pipe()
@@ -260,7 +261,7 @@ class Signals(real_process.RealProcessTest):
         self.assertEqual(ask("end"), "ended 7")
         os.close(controller)
 
-    def test_a_terminal_that_goes_away_hangs_up_the_program_of_a_session_leader(self):
+    def test_a_closed_terminal_hangs_up_the_program_of_a_session_leader(self):
         controller, terminal = os.openpty()
         starter = (
             "import fcntl, os, sys, termios\n"
@@ -276,7 +277,7 @@ class Signals(real_process.RealProcessTest):
 
     def end_with_continue(self, process):
         process.terminate()
-        rest = process.stdout.read().splitlines()  # the hang-up comes with a SIGCONT
+        rest = process.stdout.read().splitlines()  # the hang-up is followed by a SIGCONT
         self.assertIn(f"signal {int(signal.SIGTERM)} 0", rest)
         self.assertNotIn(f"signal {int(signal.SIGHUP)} 0", rest)
         self.assertEqual(process.wait(timeout=60), 7)

@@ -1,4 +1,4 @@
-"""The man pages know every command and option that --help knows, and no other."""
+"""The man pages list exactly the commands and options of --help."""
 
 import re
 
@@ -35,17 +35,17 @@ class Analyzer(real_process.RealProcessTest):
         self.told = {line.removeprefix(".B "): text for line, text in entries(section(self.text, "COMMANDS"))}
 
     def known(self, command):
-        """The options of a command, by its --help."""
+        """The options of a command according to its --help."""
         shown = self.run_well([ANALYZER, command, "--help"]).stdout
         return set(
             re.findall(r"^ +(?:-\w,)?(--[\w-]+)", shown[shown.index("\nOptions:") :], re.MULTILINE)
         ) - {"--help"}
 
-    def test_each_command_has_its_entry(self):
+    def test_each_command_has_an_entry(self):
         self.assertGreater(len(self.commands), 10)
         self.assertEqual(sorted(self.told), sorted(self.commands))
 
-    def test_each_option_is_told_with_its_commands(self):
+    def test_each_option_is_listed_with_its_commands(self):
         told = {command: options(text) & self.known(command) for command, text in self.told.items()}
         for line, text in entries(section(self.text, "OPTIONS")):
             of = re.search(r"\(([a-z,\s]+)\)$", text.strip())
@@ -65,13 +65,13 @@ class Analyzer(real_process.RealProcessTest):
             sorted([*pools, "or", "a", "bound"]),
         )
 
-    def test_no_option_is_made_up(self):
+    def test_no_unknown_option_is_listed(self):
         known = set().union(*map(self.known, self.commands))
         self.assertEqual(options(self.text), known)
 
 
 class Launcher(real_process.RealProcessTest):
-    def test_options_and_variables_are_those_of_help(self):
+    def test_options_and_variables_equal_those_of_help(self):
         told = page("fragtrace.1")
         shown = self.run_well([LAUNCHER, "--help"]).stdout
         shown = shown[shown.index("\nUsage:") :]  # without the examples

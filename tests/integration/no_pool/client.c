@@ -1,9 +1,8 @@
 /* Programs without a framework's pool, one per kind of device memory. Each allocates the same
- * total, frees a part, and then asks for more than the card has. What it then holds is printed:
- * "held" and bytes.
+ * total, frees a part, and then requests more than the card has. It prints its live memory: "held"
+ * and the bytes.
  *
- *     client KIND
- */
+ *     client KIND */
 #include <cuda.h>
 
 #include <stdio.h>
@@ -66,7 +65,7 @@ static int pieces(const char* kind) {
     } else if (strcmp(kind, "mapped") == 0) {
         create_all();
         map_all();
-    } else if (strcmp(kind, "released") == 0) { /* the mappings hold the memory */
+    } else if (strcmp(kind, "released") == 0) { /* the mappings keep the memory allocated */
         create_all();
         map_all();
         release_all();
@@ -83,7 +82,7 @@ static int pieces(const char* kind) {
         WELL(cuMemRetainAllocationHandle(&again, (void*)g_base));
         release_all();
         WELL(cuMemUnmap(g_base, kPieceBytes));
-    } else if (strcmp(kind, "unmapped") == 0) { /* four pieces end with one unmap */
+    } else if (strcmp(kind, "unmapped") == 0) { /* one unmap ends four pieces */
         create_all();
         map_all();
         release_all();
@@ -119,7 +118,7 @@ static int others(const char* kind) {
             WELL(cuMemAlloc(&address, kPieceBytes));
         }
         refused(cuMemAlloc(&address, kPieceBytes));
-    } else if (strcmp(kind, "reset") == 0) { /* what was there before the reset is gone */
+    } else if (strcmp(kind, "reset") == 0) { /* the reset ended all earlier memory */
         CUdeviceptr address = 0;
         CUcontext context = NULL;
         WELL(cuMemAlloc(&address, 20 * kPieceBytes));
@@ -147,7 +146,7 @@ int main(int argc, char** argv) {
         printf("held 0\n");
         return 0;
     }
-    if (argc == 2 && strcmp(argv[1], "host") == 0) { /* the host's, whatever call it came from */
+    if (argc == 2 && strcmp(argv[1], "host") == 0) { /* host memory, whatever call allocated it */
         CUmemGenericAllocationHandle handle = 0;
         if (create(&handle, CU_MEM_LOCATION_TYPE_HOST) != CUDA_SUCCESS) {
             return 77;

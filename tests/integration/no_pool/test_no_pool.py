@@ -1,5 +1,7 @@
-"""Programs without a framework's pool: whatever kind of device memory they hold, all of it is in every
-sum, and a shortage is a genuine one."""
+"""Programs without a framework's pool: all device memory of every kind is in every sum.
+
+A shortage is a genuine one.
+"""
 
 import json
 
@@ -8,7 +10,7 @@ from real_process import ANALYZER, BUILD, GIB, MIB, environment
 
 CLIENT = BUILD / "tests" / "integration" / "no_pool" / "no_pool_client"
 HELD = 28 * 64 * MIB
-CARD = "2GiB"  # of which the context takes 256 MiB: 28 pieces and no more
+CARD = "2GiB"  # the context uses 256 MiB, so 28 pieces fit and no more
 
 
 class NoPool(real_process.RealProcessTest):
@@ -33,7 +35,7 @@ class NoPool(real_process.RealProcessTest):
         self.assertEqual(sum(place["bytes"] for place in places), HELD)
         self.assertEqual(sum(place["blocks"] for place in places), blocks)
         self.assertIn(f"in no_pool_client holds {culprit}", device["conclusion"]["culprit"])
-        # The other commands say the same.
+        # The other commands agree.
         (summary,) = json.loads(self.run_well([ANALYZER, "summarize", trace, "--json", "-"]).stdout)[
             "devices"
         ]
@@ -46,47 +48,47 @@ class NoPool(real_process.RealProcessTest):
         self.run_well([ANALYZER, trace, "--html", page])
         return device
 
-    def test_physical_memory_that_is_not_mapped(self):
+    def test_unmapped_physical_memory_counts(self):
         self.assert_all_is_counted("created")
 
-    def test_mapped_physical_memory(self):
+    def test_mapped_physical_memory_counts(self):
         self.assert_all_is_counted("mapped")
 
-    def test_mappings_hold_what_was_released(self):
+    def test_released_memory_counts_while_it_is_mapped(self):
         self.assert_all_is_counted("released")
 
-    def test_a_second_mapping_is_the_same_memory(self):
+    def test_a_second_mapping_does_not_count_again(self):
         self.assert_all_is_counted("mapped_twice")
 
-    def test_a_retained_handle_holds_what_was_unmapped(self):
+    def test_unmapped_memory_counts_while_a_handle_is_retained(self):
         self.assert_all_is_counted("retained")
 
-    def test_one_unmap_ends_several_pieces(self):
+    def test_one_unmap_of_several_pieces_frees_each_of_them(self):
         device = self.assert_all_is_counted("unmapped", culprit="1.5 GiB of the 1.75 GiB")
         self.assertEqual(device["segments_freed"], 4)
 
-    def test_arrays(self):
+    def test_arrays_count(self):
         self.assert_all_is_counted("arrays")
 
-    def test_stream_ordered_memory(self):
+    def test_stream_ordered_memory_counts(self):
         self.assert_all_is_counted("stream_ordered")
 
-    def test_linear_memory(self):
+    def test_linear_memory_counts(self):
         self.assert_all_is_counted("linear")
 
-    def test_a_reset_ends_all_that_was_before(self):
+    def test_a_reset_ends_all_earlier_memory(self):
         self.assert_all_is_counted("reset")
 
-    def test_managed_memory_alone_is_told(self):
+    def test_a_program_with_only_managed_memory_is_reported_as_such(self):
         text = self.run_well([ANALYZER, self.record("managed")]).stdout
         self.assertIn("This process allocated no device memory, only managed memory: at most 64 MiB", text)
 
-    def test_physical_memory_of_the_host_is_no_devices(self):
+    def test_physical_host_memory_does_not_count_as_device_memory(self):
         text = self.run_well([ANALYZER, self.record("host")]).stdout
         self.assertIn("This process allocated no GPU memory.", text)
 
-    def test_the_next_size_of_card_would_have_done(self):
-        """The same program on a card with room for one piece more is not refused."""
+    def test_a_slightly_larger_card_serves_the_refused_request(self):
+        """The same program is not refused on a card with room for one more piece."""
         done = real_process.run([CLIENT, "mapped"], env=environment("2112MiB"))
         self.assertEqual((done.returncode, done.stdout), (1, "one more request: 0\n"))
         self.assertLess(HELD, 2 * GIB)

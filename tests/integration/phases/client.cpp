@@ -42,6 +42,6 @@ int main() {
         allocate(2048);
     }
     fragtrace_range_stop(handed_over);
-    fragtrace_range_end();  // "outer", before its object does: a range that is not there
+    fragtrace_range_end();  // ends "outer", so its object finds no open range
     return 0;
 }

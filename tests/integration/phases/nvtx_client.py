@@ -1,6 +1,6 @@
-"""Does what NVTX's header does: asks for the tool, hands it tables of functions, calls through them.
+"""Behaves like NVTX's header: loads the tool, passes tables of functions to it, and calls through them.
 
-With the argument "which" it only prints which tool the environment names to C code.
+With the argument "which" it only prints the tool that the environment names to C code.
 """
 
 import ctypes
@@ -88,7 +88,7 @@ assert cuda.cudaMalloc(ctypes.byref(pointer()), ctypes.c_size_t(4096)) == 0
 domain = create(b"solver")
 domain_push(domain, event(3, register(domain, "größe")))
 push_wide("wide")
-# Not nested in each other: each domain and thread has a nesting of its own.
+# Not nested in each other: each domain and thread nests separately.
 pop()
 domain_pop(domain)
 step = ctypes.create_string_buffer(b"step")

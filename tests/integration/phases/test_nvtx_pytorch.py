@@ -1,4 +1,4 @@
-"""NVTX ranges that PyTorch makes, without a change to the program."""
+"""NVTX ranges made by PyTorch, without a change of the program."""
 
 import re
 
@@ -23,7 +23,7 @@ with torch.autograd.profiler.emit_nvtx():
 
 
 class Nvtx(real_process.RealProcessTest):
-    def test_ranges_of_pytorch(self):
+    def test_nvtx_ranges_of_pytorch_are_recorded_as_phases(self):
         self.run_training(["-c", PROGRAM], env=environment("4GiB", self.folder))
         lines = self.events(self.only_trace())
         told = [
@@ -46,7 +46,7 @@ class Nvtx(real_process.RealProcessTest):
         operations = [text for text in told[7:] if text.startswith("range_begin")]
         self.assertIn("range_begin aten::addmm", operations)
         self.assertIn("range_begin AddmmBackward0", operations)
-        # Each name once: the number that PyTorch adds to every operation is left out.
+        # Each name occurs once: the number that PyTorch appends to every operation is left out.
         self.assertFalse([text for text in operations if "seq =" in text], operations)
         begins = [text.split(" ", 1)[1] for text in told if text.startswith("range_begin")]
         ends = [text.split(" ", 1)[1] for text in told if text.startswith("range_end")]

@@ -1,4 +1,4 @@
-"""Phases by <fragtrace/mark.h> and by NVTX's interface, and that alone they leave no trace."""
+"""Phases by <fragtrace/mark.h> and by NVTX's interface. Without CUDA calls they leave no trace."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ class PhasesTest(real_process.RealProcessTest):
             )
         return told
 
-    def test_in_c(self):
+    def test_phases_from_c_are_recorded_around_allocations(self):
         done = self.run_well([CLIENTS / "phases_client_c", "cuda"], env=environment(CARD, self.folder))
         self.assertEqual(done.stdout, "write 0\n")
         self.assertEqual(
@@ -58,10 +58,10 @@ class PhasesTest(real_process.RealProcessTest):
         self.assertEqual(done.stdout, "write -1\n")
         self.run_well([CLIENTS / "phases_client_cpp"], env=environment(CARD))
 
-    def test_threads_forks_and_gaps(self):
+    def test_phases_are_right_with_threads_forks_and_gaps(self):
         self.run_well([CLIENTS / "phases_client_cpp"], env=environment(CARD, self.folder))
         stories = sorted((self.story(trace) for trace in traces(self.folder)), key=len)
-        # The child has what the forking thread had open.
+        # The child has the ranges that the forking thread had open.
         self.assertEqual(
             stories[0], ["begin outer", "device_alloc 512", "begin of the child", "end of the child"]
         )
@@ -88,7 +88,7 @@ class PhasesTest(real_process.RealProcessTest):
         )
         self.assertEqual(len(stories), 2)
 
-    def test_nvtx_with_domains_wide_and_registered_strings(self):
+    def test_nvtx_domains_wide_strings_and_registered_strings_are_recorded(self):
         done = self.run_well([sys.executable, NVTX_CLIENT], env=environment(CARD, self.folder))
         self.assertEqual(done.stdout, "-2 -2 None\n")
         self.assertEqual(
@@ -109,13 +109,13 @@ class PhasesTest(real_process.RealProcessTest):
             ],
         )
 
-    def test_another_nvtx_tool_has_the_ranges_to_itself(self):
+    def test_with_another_nvtx_tool_the_ranges_go_only_to_it(self):
         env = environment(CARD, self.folder, NVTX_INJECTION64_PATH="/other/tool.so")
         self.assertEqual(
             self.run_well([sys.executable, NVTX_CLIENT, "which"], env=env).stdout, "/other/tool.so\n"
         )
 
-    def test_nvtx_is_left_alone_if_wished_and_other_words_are_named(self):
+    def test_nvtx_can_be_switched_off_and_invalid_values_are_named(self):
         def injected(word):
             env = environment(CARD, self.folder, FRAGTRACE_NVTX=word)
             return self.run_well([sys.executable, NVTX_CLIENT, "which"], env=env).stdout
@@ -129,7 +129,7 @@ class PhasesTest(real_process.RealProcessTest):
         facts = self.run_well([real_process.ANALYZER, "dump", "--facts", self.only_trace()]).stdout
         self.assertIn("options.rejected\tFRAGTRACE_NVTX\n", facts)
 
-    def test_the_environment_of_programs_stays_what_it_was(self):
+    def test_the_environment_of_programs_does_not_change(self):
         shown = self.run_well(["env"], env=environment(CARD, self.folder)).stdout
         self.assertNotIn("NVTX", shown)
 

@@ -1,4 +1,4 @@
-"""How a process ends, and that its trace says so and is whole in every case."""
+"""The trace is complete and says how the process ended, for every kind of end."""
 
 import os
 import re
@@ -35,19 +35,19 @@ class ProcessLife(real_process.RealProcessTest):
         self.assertEqual(len(logged), 3000)
         self.assert_events_hold(trace, logged, "device_alloc")
 
-    def test_a_normal_end_is_told(self):
+    def test_a_normal_end_is_reported(self):
         self.assert_ending("return", 0, "normal")
 
-    def test_an_exit_code_is_a_normal_end(self):
+    def test_a_nonzero_exit_code_is_a_normal_end(self):
         self.assert_ending("exit=7", 7, "normal")
 
     def test_an_uncaught_exception_is_a_normal_end(self):
         self.assert_ending("exception", 1, "normal")
 
-    def test_os_exit_is_told(self):
+    def test_os_exit_is_reported(self):
         self.assert_ending("os_exit=3", 3, "quick_exit")
 
-    def test_an_exec_is_no_death_and_the_next_program_has_its_own_trace(self):
+    def test_an_exec_is_reported_and_the_next_program_has_its_own_trace(self):
         _, logged = self.start(300, "exec", 0)
         first, second = sorted(traces(self.folder), key=lambda trace: trace.stat().st_mtime)
         ends = {trace: self.report(trace)["source"]["ended"] for trace in (first, second)}
@@ -57,10 +57,10 @@ class ProcessLife(real_process.RealProcessTest):
             part = logged[:300] if ended == "exec" else logged[300:]
             self.assert_events_hold(trace, part, "device_alloc")
 
-    def test_an_abort_is_a_death(self):
+    def test_an_abort_is_reported_as_killed(self):
         self.assert_ending("abort", -signal.SIGABRT, "killed", "unknown")
 
-    def test_a_kill_is_a_death(self):
+    def test_a_kill_is_reported_as_killed(self):
         self.assert_ending("kill", -signal.SIGKILL, "killed", "unknown")
 
     def test_a_recorded_parent_notes_the_signal_that_killed_its_child(self):
@@ -91,12 +91,12 @@ class ProcessLife(real_process.RealProcessTest):
                 ("killed", {"kind": "signal", "code": None, "signal": name}),
             )
             self.assert_events_hold(trace, read_log(log), "device_alloc")
-            # The ring is gone by now: the trace keeps it.
+            # The ring has already been absorbed, and the trace keeps the signal.
             self.assertEqual(self.report(trace)["source"]["ending"]["signal"], name)
             text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout.splitlines()[0]
             self.assertTrue(text.endswith("killed (SIGKILL)" if name == "SIGKILL" else name), text)
 
-    def test_a_shell_and_every_function_that_waits_notes_it_too(self):
+    def test_a_shell_and_every_wait_function_note_the_signal_too(self):
         ways = {"sh": ["sh", "-c", '"$@"; true', "sh"]}
         for call in (
             "wait(None)",
@@ -125,7 +125,7 @@ class ProcessLife(real_process.RealProcessTest):
                 ending = self.report(self.only_trace(folder))["source"]["ending"]
                 self.assertEqual(ending["signal"], "SIGSEGV")
 
-    def test_a_ring_that_an_earlier_process_left_is_not_taken_for_a_childs(self):
+    def test_a_ring_of_an_earlier_process_is_not_mistaken_for_a_childs(self):
         self.start(100, "kill", -signal.SIGKILL)
         (ring,) = self.folder.glob("fragtrace-*.ring")
         os.utime(ring, (1, 1))
@@ -167,7 +167,7 @@ class ProcessLife(real_process.RealProcessTest):
             self.assertEqual(report["source"]["events_lost"], 0)
             self.assert_events_hold(trace, logged, "device_alloc")
 
-    def test_the_ring_goes_at_a_normal_end_and_stays_after_a_kill(self):
+    def test_the_ring_is_removed_at_a_normal_end_and_stays_after_a_kill(self):
         rings = {}
         for ending, code in (("return", 0), ("kill", -signal.SIGKILL)):
             folder = self.folder / ending
@@ -245,7 +245,7 @@ class ProcessLife(real_process.RealProcessTest):
             self.assertEqual(self.report(trace)["source"]["events_lost"], 0)
         self.assertNotEqual(*(self.report(trace)["source"]["process"] for trace in found))
 
-    def test_a_trace_is_never_overwritten_when_a_process_executes_another(self):
+    def test_an_exec_never_overwrites_the_trace_of_the_process(self):
         program = self.folder / "again.py"
         program.write_text(
             f"import os, sys\n"
@@ -262,7 +262,7 @@ class ProcessLife(real_process.RealProcessTest):
         self.assertEqual(len(found), 2, found)
         self.assertTrue(any(re.search(r"\.2\.ftrace$", trace.name) for trace in found), found)
 
-    def test_traces_are_private(self):
+    def test_traces_are_readable_only_by_their_owner(self):
         self.start(10, "return", 0)
         self.assertEqual(self.only_trace().stat().st_mode & 0o777, 0o600)
 
@@ -271,7 +271,7 @@ class ProcessLife(real_process.RealProcessTest):
             self.start(10, "return", 0)
         self.assertEqual(len(traces(self.folder)), 10)
 
-    def test_an_output_folder_that_is_missing_does_not_disturb_the_program(self):
+    def test_a_missing_output_folder_does_not_disturb_the_program(self):
         done = self.run_well(
             [sys.executable, CLIENT, "/dev/null", 50, "return"],
             env=environment(CARD, record_to=self.folder / "missing"),

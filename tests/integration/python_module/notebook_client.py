@@ -1,6 +1,6 @@
-"""A notebook without a browser: runs cells in a real IPython shell and prints what they print.
+"""A notebook without a browser: runs cells in a real IPython shell and prints their output.
 
-What each cell changed by PyTorch's own account is printed after it, as "truth: ...".
+After each cell it prints the change of memory by PyTorch's own account, as "truth: ...".
 """
 
 import torch

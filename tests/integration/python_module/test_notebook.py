@@ -10,7 +10,7 @@ from real_process import SOURCE, TORCH_PYTHON, environment, run
 
 CLIENT = pathlib.Path(__file__).with_name("notebook_client.py")
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-# scripts/setup puts IPython beside PyTorch's environment, which stays as it is.
+# scripts/setup installs IPython separately, so that PyTorch's environment does not change.
 PATH = ":".join(
     str(path) for path in (SOURCE / "preload" / "python", *sorted((CACHE / "fragtrace").glob("ipython-*")))
 )
@@ -33,10 +33,10 @@ class Notebook(real_process.RealProcessTest):
             )
         return self.run_training([CLIENT], env=env)
 
-    def test_cells_say_what_they_allocated_and_what_is_held(self):
+    def test_each_cell_reports_its_allocations_and_the_live_memory(self):
         done = self.notebook(record=True)
         text = done.stdout
-        # To the byte what PyTorch says itself, in every cell.
+        # Equal to PyTorch's own account to the byte, in every cell.
         compared = 0
         for part in text.split("truth: ")[:-1]:
             truth = text[text.index(part) + len(part) + len("truth: ") :].split("\n", 1)[0]
@@ -64,7 +64,7 @@ class Notebook(real_process.RealProcessTest):
         self.assertIn("%fragtrace forget", report)
         self.assertRegex(report, r"to free: del .*\bkeep\b")
 
-        # The advice works, and nothing was kept alive by having looked.
+        # The advice works, and looking at the objects keeps nothing alive.
         let_go, rest = rest.split("== caught")
         self.assertIn("allocated -67,108,864 B", let_go)
         self.assertNotIn("h in step", let_go)
@@ -73,7 +73,8 @@ class Notebook(real_process.RealProcessTest):
         off, rest = rest.split("== kept")
         cells, freed = rest.split("== everything is freed")
         self.assertNotIn("allocated", off)
-        # What a cell left behind goes by the variable that leads to it: new, or changed within.
+        # Memory left by a cell is named by the variable that leads to it: a new variable, or one whose
+        # contents changed.
         still = re.findall(r"(?m)^  still held: (.*)$", cells)
         self.assertEqual(
             still[:3],
@@ -103,7 +104,7 @@ class Notebook(real_process.RealProcessTest):
         self.assertTrue(any('text="In [3] x = torch.empty(1 << 20' in line for line in cells))
         self.assertTrue(any('text="In [4] model = torch.nn.Linear' in line for line in cells))
 
-    def test_nothing_is_done_without_the_recorder(self):
+    def test_without_the_recorder_nothing_is_done(self):
         done = self.notebook(record=False)
         self.assertNotIn("allocated +", done.stdout)
         self.assertNotIn("tensors hold", done.stdout)

@@ -1,9 +1,9 @@
-"""Allocates with a garbage collection due at every object: none may begin inside the recorder."""
+"""Allocates while a garbage collection is due at every object. None may begin inside the recorder."""
 
 import ctypes
 import gc
 
-cuda = ctypes.PyDLL("libcudart.so.13")  # keeps the GIL: what allocates Python objects would collect
+cuda = ctypes.PyDLL("libcudart.so.13")  # keeps the GIL: a new Python object would start a collection
 inside = False
 collections_inside = 0
 finalizers_inside = 0
@@ -43,5 +43,5 @@ for _ in range(2000):
 gc.set_threshold(700)
 collections = sum(each["collections"] for each in gc.get_stats())
 assert collections > 1000
-# From 3.12 on the interpreter itself collects between the instructions around the call.
+# From 3.12 on the interpreter also collects between the instructions around the call.
 print(collections, collections_inside, finalizers_inside)

@@ -1,4 +1,4 @@
-"""Allocates from Python functions that C code called from Python functions, in several ways."""
+"""Allocates in Python functions that C code called from other Python functions, in several ways."""
 
 import ctypes
 

@@ -1,5 +1,5 @@
-// Prints the device allocations of a trace with their whole stacks, innermost frame first:
-//   BYTES TAB function TAB function ...
+// Prints the device allocations of a trace with their complete stacks, innermost frame first: BYTES
+// TAB function TAB function ...
 #include "analyzer/trace/reader.h"
 #include "analyzer/trace/symbols.h"
 

@@ -28,7 +28,7 @@ __import__("os")._exit(0)
 
 
 class Backward(real_process.RealProcessTest):
-    def test_names(self):
+    def test_blocks_of_a_backward_pass_are_named_by_node_or_python_line(self):
         program = self.folder / "train.py"
         program.write_text(PROGRAM)
         self.run_well([TORCH_PYTHON, program], env=environment("4GiB", self.folder))
@@ -43,7 +43,7 @@ class Backward(real_process.RealProcessTest):
         self.assertIn("ReluBackward0 (backward pass)", names)
         self.assertTrue([name for name in names if re.search(r"train\.py:9 Double\.backward", name)], names)
         self.assertFalse([name for name in names if "thread_init" in name], names)
-        # Not the generated function, but the user's line that called it.
+        # The line is the user's line that called the generated function, not the function itself.
         made_up = [line for line in lines if "requested=49382712" in line]
         self.assertRegex(made_up[0], r"train\.py:17 <module>")
         facts = self.run_well([ANALYZER, "dump", trace, "--facts"]).stdout

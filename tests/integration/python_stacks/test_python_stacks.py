@@ -14,9 +14,8 @@ CARD = "1GiB,context=0"
 
 class PythonStacks(real_process.RealProcessTest):
     def stacks(self, trace):
-        """Per size of an allocation in KiB the functions of its stack, innermost first.
-
-        Without ctypes and its helper library, whose functions have many names.
+        """The functions of the stack by size of the allocation in KiB, innermost first. ctypes and its helper
+        library are left out, because their functions have varying names.
         """
         lines = self.run_well([PRINT_STACKS, trace]).stdout.splitlines()
         self.assertEqual(lines.pop(), "without order 0")
@@ -26,14 +25,14 @@ class PythonStacks(real_process.RealProcessTest):
             stack = found.setdefault(int(size) // 1024, [])
             for name in functions:
                 if re.search(r"qsort|msort|^libc\b.*\+0x", name):
-                    name = "qsort"  # with its helpers, whose names only libc6-dbg knows
+                    name = "qsort"  # including its helpers, whose names only libc6-dbg has
                 elif re.search(r"ctypes|ffi|closure|^Py|^_?[Cc]all|^0x", name):
                     continue
                 if stack[-1:] != [name]:
                     stack.append(name)
         return found
 
-    def test_the_order_is_the_true_one(self):
+    def test_native_and_python_frames_are_in_the_order_of_their_calls(self):
         tested = interpreters()
         self.assertTrue(tested)
         for version, python in tested.items():

@@ -13,7 +13,7 @@ TRACE = pathlib.Path(__file__).resolve().parents[2] / "format" / "golden" / "v1-
 
 
 def shown_on_terminal(command, columns):
-    """What `command` writes to a terminal of so many columns."""
+    """The output of `command` on a terminal with so many columns."""
     env = real_process.environment()
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -23,7 +23,7 @@ def shown_on_terminal(command, columns):
         while True:
             try:
                 shown += os.read(controller, 65536)
-            except OSError:  # the end, on Linux
+            except OSError:  # the end of the output, on Linux
                 break
             if not shown:
                 break

@@ -10,15 +10,15 @@ DRIVER = CLIENTS / "vgpu_driver_client"
 
 
 class VirtualGpu(real_process.RealProcessTest):
-    def test_driver_interface(self):
+    def test_the_driver_client_passes_on_every_kind_of_card(self):
         for card in ("1GiB", "A100-80GB", "RTX-4090,count=2", "512MiB,context=0"):
             self.run_well([DRIVER], env=environment(card))
 
-    def test_every_family_of_memory_calls(self):
+    def test_every_family_of_memory_calls_passes_its_checks(self):
         for card in ("1GiB", "RTX-4090,count=2"):
             self.run_well([CLIENTS / "vgpu_memory_client"], env=environment(card))
 
-    def test_one_runtime_serves_the_older_major_versions(self):
+    def test_one_runtime_serves_programs_for_older_cuda_versions(self):
         for major in ("11.0", "12", "13"):
             self.run_well([CLIENTS / "vgpu_older_client", major], env=environment("1GiB"))
 
@@ -35,12 +35,12 @@ class VirtualGpu(real_process.RealProcessTest):
             self.assertIn(f"FRAGTRACE_VIRTUAL_GPU={card}:", done.stderr)
         self.assertIn("RTX-5090)", run([DRIVER], env=environment("huge")).stderr)
 
-    def test_visible_devices(self):
+    def test_only_visible_devices_are_found(self):
         for visible, status in (("1", 0), ("", 1), ("-1", 1), ("7", 1)):
             env = environment("1GiB,count=2", CUDA_VISIBLE_DEVICES=visible)
             self.assertEqual("FAILED" in run([DRIVER], env=env).stdout, bool(status), visible)
 
-    def test_two_devices_in_one_process(self):
+    def test_two_devices_follow_the_order_of_cuda_visible_devices(self):
         second = "GPU-66726167-7472-6163-652d-766770752d31"
         for visible, physical in (
             (None, "01"),
@@ -60,7 +60,7 @@ class VirtualGpu(real_process.RealProcessTest):
             with self.subTest(visible=visible):
                 self.run_well([CLIENTS / "vgpu_devices_client", physical], env=env)
 
-    def test_libraries_need_libc_alone(self):
+    def test_the_libraries_need_only_libc(self):
         for library in sorted(VIRTUAL_GPU.glob("*.so*")):
             dynamic = subprocess.run(
                 ["readelf", "-d", library], capture_output=True, text=True, check=True

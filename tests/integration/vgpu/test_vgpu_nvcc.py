@@ -6,11 +6,11 @@ from test_vgpu import CLIENTS
 
 
 class Compiled(real_process.RealProcessTest):
-    def test_shared_runtime_runs(self):
+    def test_a_program_with_the_shared_runtime_runs(self):
         done = self.run_well([CLIENTS / "vgpu_runtime_client"], env=environment("1GiB"))
         self.assertIn("ran on the virtual GPU", done.stdout)
 
-    def test_static_runtime_ends_in_an_ordinary_error(self):
+    def test_a_program_with_the_static_runtime_ends_in_an_ordinary_error(self):
         done = self.run_well([CLIENTS / "vgpu_static_client"], 3, env=environment("1GiB"))
         self.assertEqual(done.stderr.count("-cudart shared"), 1, done.stderr)
 

@@ -1,4 +1,4 @@
-"""Gradients accumulated over four batches, the gradients kept between steps."""
+"""Gradients accumulated over four batches. The gradients stay allocated between steps."""
 
 import torch
 from models import loss_of, texts, transformer

@@ -1,4 +1,4 @@
-"""Beam search: each step keeps some beams, reorders what was cached for them, and makes it longer."""
+"""Beam search: each step keeps some beams, and reorders and extends their caches."""
 
 import torch
 

@@ -1,5 +1,8 @@
-"""Captures into pools of every kind: of a handle, of a MemPool, used within a capture; and a raw
-request within one. The default pool has memory cached that a capture must not release."""
+"""Captures into pools of every kind: by handle, of a MemPool, and used within a capture. Also a raw request
+within a capture.
+
+The default pool has cached memory that a capture must not release.
+"""
 
 import torch
 from models import MIB, tensor
@@ -11,7 +14,7 @@ graphs, kept = [], []
 
 
 def capture(pool, *sizes):
-    """torch.cuda.graph empties the cache when it is entered: what is freed after that stays."""
+    """torch.cuda.graph empties the cache on entry. Memory freed after that stays cached."""
     graphs.append(torch.cuda.CUDAGraph())
     with torch.cuda.graph(graphs[-1], pool=pool):
         del cached[:2]

@@ -1,4 +1,4 @@
-"""Looks for the largest batch by trying: an out-of-memory is caught and the batch made smaller."""
+"""Looks for the largest batch by trial: an out-of-memory is caught and the batch is made smaller."""
 
 import torch
 from models import loss_of, transformer

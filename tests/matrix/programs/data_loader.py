@@ -1,4 +1,4 @@
-"""Samples of several lengths by a DataLoader, copied ahead of their use on a stream of their own."""
+"""Samples of several lengths from a DataLoader, copied in advance on a separate stream."""
 
 import torch
 from torch import nn

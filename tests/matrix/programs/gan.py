@@ -1,4 +1,4 @@
-"""Two networks against each other, each with an optimizer of its own."""
+"""Two networks against each other, each with its own optimizer."""
 
 import torch
 from torch import nn

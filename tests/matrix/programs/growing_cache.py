@@ -1,4 +1,4 @@
-"""Inference with keys and values that grow by one token a step, for requests of several lengths."""
+"""Inference with keys and values that grow by one token per step, for requests of several lengths."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A share of the card that is set, widened at run time, and calls that free nothing."""
+"""A memory fraction that is set and raised at run time, and calls that free nothing."""
 
 import random
 

@@ -1,5 +1,7 @@
-"""A tensor of a CUDA graph's pool that lives longer than the graph. Under expandable segments PyTorch
-drops the pool with the graph, and never unmaps what the tensor held."""
+"""A tensor of a CUDA graph's pool that lives longer than the graph.
+
+Under expandable segments PyTorch drops the pool with the graph, and never unmaps the tensor's memory.
+"""
 
 import torch
 from models import MIB, tensor

@@ -1,4 +1,4 @@
-"""Two MemPools beside the default pool, one of which is dropped half way."""
+"""Two MemPools in addition to the default pool. One of them is dropped halfway."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Small models that the programs of this folder share; parameters are made on the GPU at once."""
+"""Small models shared by the programs of this folder. Parameters are created directly on the GPU."""
 
 import random
 
@@ -47,7 +47,7 @@ def transformer(**shape):
 
 
 def texts(steps, batch, longest, shortest=None, seed=1):
-    """Batches of one length each, between `shortest` and `longest` tokens."""
+    """Batches with texts of one length each, between `shortest` and `longest` tokens."""
     choice = random.Random(seed)
     for _ in range(steps):
         length = choice.randint(shortest or longest, longest)

@@ -1,4 +1,4 @@
-"""A server that asks how much memory is free and makes its cache as large as that allows."""
+"""A server that queries the free memory and makes its cache as large as possible."""
 
 import torch
 from models import MIB, tensor, transformer

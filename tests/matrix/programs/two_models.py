@@ -1,4 +1,4 @@
-"""Two models that take turns on the card; the other one waits in the host's memory."""
+"""Two models that use the card in turn. The other one waits in host memory."""
 
 import torch
 from models import loss_of, texts, transformer

@@ -1,4 +1,4 @@
-"""Blocks made on one stream and used on another, which their frees wait for."""
+"""Blocks allocated on one stream and used on another one, which their frees wait for."""
 
 import random
 

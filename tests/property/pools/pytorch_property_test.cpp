@@ -1,5 +1,5 @@
-// What holds for the simulated pytorch pool under any script: random calls under random settings,
-// and after every few of them everything is recomputed from the address map alone.
+// Properties of the simulated pytorch pool for any script: random calls under random settings.
+// After every few calls everything is recomputed from the address map.
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/pools/random_bytes.h"
@@ -109,7 +109,7 @@ struct Script {
     PendingId next_event = 1;
 };
 
-// What the address map says, to be compared with what the pool counts.
+// Sums from the address map, compared with the pool's counters.
 struct Sums {
     std::uint64_t requested = 0;
     std::uint64_t requested_and_pending = 0;
@@ -144,7 +144,8 @@ Sums recompute(const HeapSnapshot& heap) {
             if (free) {
                 const bool split = segment.block_count > 1;
                 if (segment.expandable) {
-                    // Ranges start at whole pages, so pages count from the range as well.
+                    // Ranges begin at whole pages, so pages can be counted from the start of the
+                    // range.
                     const std::uint64_t page = segment.page_bytes;
                     const std::uint64_t from = (block.address - segment.address + page - 1) / page;
                     const std::uint64_t to = (end - segment.address) / page;
@@ -221,7 +222,7 @@ TEST_CASE("the pool agrees with its own address map") {
     }
 }
 
-TEST_CASE("a clone continues as the original does") {
+TEST_CASE("a clone behaves like the original") {
     for (unsigned seed = 0; seed < 40; ++seed) {
         INFO("seed " << seed);
         Script script(seed);
@@ -247,11 +248,11 @@ TEST_CASE("a clone continues as the original does") {
     }
 }
 
-TEST_CASE("a pool that takes over what another one holds serves as that one does") {
+TEST_CASE("a pool that adopts another pool's memory serves requests like that pool") {
     for (unsigned seed = 0; seed < 300; ++seed) {
         const std::string config = configs[seed % configs.size()];
         if (config.find("garbage") != std::string::npos) {
-            continue;  // goes by how long blocks have been free, which no address map says
+            continue;  // depends on the age of blocks, which is not in the map
         }
         INFO("seed " << seed << ", " << config);
         Script script(seed);
@@ -268,7 +269,7 @@ TEST_CASE("a pool that takes over what another one holds serves as that one does
         PytorchPool heir(*parse_pytorch_config(config),
                          std::make_unique<FixedDevice>(script.card_bytes, script.card_bytes, 512),
                          {0, 77, 33});
-        heir.allocate({.block = 1, .requested_bytes = 5 * kMiB});  // is forgotten
+        heir.allocate({.block = 1, .requested_bytes = 5 * kMiB});  // adopt() discards it
         REQUIRE(heir.adopt(heap));
         for (const HeapSegment& segment : heap.segments) {
             heir.set_private_pool(segment.private_pool, {.freeable = segment.may_release});
@@ -304,7 +305,7 @@ TEST_CASE("a pool that takes over what another one holds serves as that one does
     }
 }
 
-TEST_CASE("any order of relaxations leaves a consistent pool") {
+TEST_CASE("the pool stays consistent under relaxations in any order") {
     for (unsigned seed = 0; seed < 200; ++seed) {
         INFO("seed " << seed);
         Script script(seed);

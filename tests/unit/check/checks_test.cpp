@@ -1,4 +1,5 @@
-// Limits of `fraganalyze check`: each at the value that still passes and at the next that does not.
+// Limits of `fraganalyze check`. Each is tested at the last value that passes and at the first that
+// fails.
 #include "analyzer/analysis/check/checks.h"
 
 #include "analyzer/support/units.h"
@@ -32,7 +33,7 @@ TraceSummary summary_of_a_run() {
     return summary;
 }
 
-// The checks that failed, each followed by a blank.
+// Names of the failed checks, each followed by a blank.
 std::string failed(const TraceSummary& summary, const Limits& limits) {
     std::string names;
     for (const CheckRow& row : check_limits(summary, limits)) {
@@ -59,7 +60,7 @@ class File {
 
 }  // namespace
 
-TEST_CASE("a limit is kept up to its very value", "[check]") {
+TEST_CASE("a value equal to its limit passes, one above fails", "[check]") {
     const TraceSummary summary = summary_of_a_run();
     Limits limits;
     CHECK(limits.none());
@@ -79,7 +80,7 @@ TEST_CASE("a limit is kept up to its very value", "[check]") {
     CHECK(failed(summary, limits) == "max-waste ");
 }
 
-TEST_CASE("a share is a limit to the very byte", "[check]") {
+TEST_CASE("a share of the memory is a limit exact to the byte", "[check]") {
     TraceSummary summary = summary_of_a_run();
     RunFigures& run = summary.devices[0].metrics.summary;
     run.waste_at_peak = {};
@@ -92,7 +93,7 @@ TEST_CASE("a share is a limit to the very byte", "[check]") {
     CHECK(failed(summary, limits) == "max-waste ");
 }
 
-TEST_CASE("OOMs, retries and lost events fail where none are wanted", "[check]") {
+TEST_CASE("one OOM, retry or lost event fails a limit of zero", "[check]") {
     TraceSummary summary = summary_of_a_run();
     Limits limits;
     limits.no_oom = true;
@@ -107,7 +108,7 @@ TEST_CASE("OOMs, retries and lost events fail where none are wanted", "[check]")
     CHECK(failed(summary, limits).empty());
 }
 
-TEST_CASE("a baseline holds within its tolerance, of OOMs and retries to the one", "[check]") {
+TEST_CASE("a run passes within the baseline's tolerance, OOMs and retries have none", "[check]") {
     const TraceSummary summary = summary_of_a_run();
     Limits limits;
     limits.baseline = Baseline{{1,
@@ -142,7 +143,7 @@ TEST_CASE("a baseline holds within its tolerance, of OOMs and retries to the one
     CHECK(failed(summary, limits) == "baseline-device ");  // device 1 is new
 }
 
-TEST_CASE("shares and sizes are told apart", "[check]") {
+TEST_CASE("a limit in percent and a limit in bytes are distinguished", "[check]") {
     CHECK(parse_share_or_bytes("12.5%").value().share == 0.125);
     CHECK(parse_share_or_bytes("2GiB").value().bytes == 2 * kGiB);
     for (const char* bad : {"%", "-1%", "nan%", "1e99%", "10 percent", "", "x%"}) {
@@ -150,7 +151,7 @@ TEST_CASE("shares and sizes are told apart", "[check]") {
     }
 }
 
-TEST_CASE("a baseline is read, and what is none is refused in one line", "[check]") {
+TEST_CASE("a baseline is read, any other file is refused in one line", "[check]") {
     const std::string device =
         R"({"index": 1, "peak": {"reserved": 5, "allocated": 4}, "retries": 3, "ooms": 2,)"
         R"( "segments_allocated": 1})";

@@ -1,5 +1,5 @@
-// Other batches from two made-up runs: sizes fitted by stack and number, the largest batch that
-// fits.
+// Predictions for other batch sizes from two made-up runs: sizes are fitted by stack and number,
+// and the largest batch that fits is found.
 #include "analyzer/analysis/compare/batch.h"
 
 #include "analyzer/pools/registry/pool_registry.h"
@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::uint64_t kBase = 0x200000000000;
 
-// A model of 40 MiB, and activations of 12 MiB per item that are freed at the end; `extra` requests
-// of 2 MiB that the run with the other batch may not have.
+// A model of 40 MiB, and activations of 12 MiB per item that are freed at the end. `extra` requests
+// of 2 MiB may be missing from the run with the other batch.
 class Run {
   public:
     Run(const TemporaryFolder& folder, std::uint64_t batch, int extra = 0) {
@@ -75,7 +75,7 @@ Result<BatchPrediction> predict(const Run& a, const Run& b, std::uint64_t capaci
 
 }  // namespace
 
-TEST_CASE("sizes that grow with the batch are told from those that do not") {
+TEST_CASE("sizes that grow with the batch are distinguished from constant ones") {
     TemporaryFolder folder;
     const Run two(folder, 2);
     const Run four(folder, 4);
@@ -96,11 +96,11 @@ TEST_CASE("sizes that grow with the batch are told from those that do not") {
     // 40 + 12 n <= 1000
     CHECK(told->largest == 80);
     CHECK(told->least_failing == 81);
-    // The order in which the two are given does not matter.
+    // The order in which the two runs are given does not matter.
     CHECK(predict(four, two, 1000 * kMiB)->largest == 80);
 }
 
-TEST_CASE("requests that only one run makes keep their size and are counted") {
+TEST_CASE("requests made by only one run keep their size and are counted") {
     TemporaryFolder folder;
     const Run two(folder, 2);
     const Run four(folder, 4, 3);
@@ -108,11 +108,11 @@ TEST_CASE("requests that only one run makes keep their size and are counted") {
     REQUIRE(told.ok());
     CHECK(told->requests == 5);
     CHECK(told->fitted_requests == 2);
-    // PyTorch's pool takes a segment of 20 MiB for the three of 2 MiB.
+    // PyTorch's pool allocates a segment of 20 MiB for the three requests of 2 MiB.
     CHECK(told->rows.back().unlimited.peak_reserved == (40 + 120 + 20) * kMiB);
 }
 
-TEST_CASE("a card that holds no batch, and batches that say nothing") {
+TEST_CASE("a card too small for any batch has no largest, equal batches are refused") {
     TemporaryFolder folder;
     const Run two(folder, 2);
     const Run four(folder, 4);
@@ -126,8 +126,8 @@ TEST_CASE("a card that holds no batch, and batches that say nothing") {
 
 namespace {
 
-// A pool that serves some batches: those whose largest request, 12 MiB for each item, is among
-// them.
+// A pool that serves only some batches: those whose largest request (12 MiB for each item) is in
+// the list.
 class PickyPool final : public Pool {
   public:
     explicit PickyPool(std::vector<std::uint64_t> batches) : batches_(std::move(batches)) {}
@@ -187,7 +187,7 @@ BatchPrediction predict_picky(const std::vector<std::uint64_t>& batches,
 
 }  // namespace
 
-TEST_CASE("the largest batch is not missed where fitting is not monotone") {
+TEST_CASE("the largest batch is found although a smaller one does not fit") {
     const BatchPrediction near = predict_picky({1, 2, 3, 4, 5, 9}, 400 * kMiB);
     CHECK(near.largest == 9);
     CHECK(near.least_failing == 10);
@@ -195,14 +195,14 @@ TEST_CASE("the largest batch is not missed where fitting is not monotone") {
     const BatchPrediction plain = predict_picky({1, 2, 3, 4, 5}, 400 * kMiB);
     CHECK(plain.largest == 5);
     CHECK_FALSE(plain.fails_below);
-    // One that was recorded fits, whatever fails below it.
+    // A recorded batch fits, even if smaller ones fail.
     const BatchPrediction recorded = predict_picky({4}, 400 * kMiB);
     CHECK(recorded.largest == 4);
     CHECK(recorded.fails_below == 3);
 }
 
-TEST_CASE("where batches are too many to try each, the search goes on to the neighbours") {
-    // More than 3000 batches could fit; those up to 2001 do, without 1990 to 1995.
+TEST_CASE("with too many batches to try each, the search also tries the neighbours") {
+    // More than 3000 batches are possible. Batches up to 2001 fit, except 1990 to 1995.
     std::vector<std::uint64_t> batches;
     for (std::uint64_t batch = 1; batch <= 2001; ++batch) {
         if (batch < 1990 || batch > 1995) {

@@ -1,5 +1,5 @@
-// Two runs held against each other: who is matched with whom, where phases part, what may be said
-// of a side that does not list everything.
+// Comparison of two runs: which lines match, where phases start to differ, and the limits for a
+// side that lists only its largest holders.
 #include "analyzer/analysis/compare/comparison.h"
 
 #include "analyzer/analysis/compare/profile_json.h"
@@ -67,7 +67,7 @@ std::string trace_with(const TemporaryFolder& folder, std::uint64_t mib, std::ui
 
 }  // namespace
 
-TEST_CASE("lines that hold more come first, and what holds the same is not listed") {
+TEST_CASE("lines are sorted by growth, lines with equal memory are left out") {
     const Comparison result =
         compare(run_with({line("a.py:1 f", 10), line("b.py:2 g", 30), line("c.py:3 h", 5)}),
                 run_with({line("a.py:1 f", 12), line("b.py:2 g", 30), line("d.py:4 k", 7)}));
@@ -84,7 +84,7 @@ TEST_CASE("lines that hold more come first, and what holds the same is not liste
     CHECK(device.unknown.empty());
 }
 
-TEST_CASE("a line that an edit has moved is the same line, unless its function has two of them") {
+TEST_CASE("a moved line still matches, unless its function has two such lines") {
     const Comparison moved =
         compare(run_with({line("a.py:1 f", 10)}), run_with({line("a.py:9 f", 12)}));
     REQUIRE(moved.devices[0].grew.size() == 1);
@@ -99,7 +99,7 @@ TEST_CASE("a line that an edit has moved is the same line, unless its function h
     CHECK(two.devices[0].shrank.size() == 1);
 }
 
-TEST_CASE("a side that lists the largest holders only leaves the others open") {
+TEST_CASE("a line missing from a list of the largest holders counts as unknown") {
     RunProfile short_list = run_with({line("a.py:1 f", 10)});
     short_list.all_holders = false;
     const Comparison result =
@@ -110,8 +110,7 @@ TEST_CASE("a side that lists the largest holders only leaves the others open") {
     CHECK(text_of(result).find("not listed") != std::string::npos);
 }
 
-TEST_CASE(
-    "phases are matched by name and number, and the first to end of those that part is told") {
+TEST_CASE("phases match by name and number, the first one to end differently is reported") {
     RunProfile a = run_with({line("a.py:1 f", 10)});
     RunProfile b = a;
     add_phase(&a, "epoch", {{{10, 20, 0}, 4}});
@@ -140,7 +139,7 @@ TEST_CASE(
     CHECK(text_of(equal).find("Phases: equal in both") != std::string::npos);
 }
 
-TEST_CASE("settings that change memory are compared, names of hosts and counters are not") {
+TEST_CASE("settings that change memory are compared, host names and counters are not") {
     RunProfile a = run_with({});
     RunProfile b = a;
     a.facts = {{"host", "one"}, {"torch_version", "2.6"}, {"environment.FRAGTRACE_OUTPUT", "x"}};
@@ -152,7 +151,7 @@ TEST_CASE("settings that change memory are compared, names of hosts and counters
     CHECK(result.settings[1].b == "2.15");
 }
 
-TEST_CASE("profiles of traces: holders add up to what was active at the peak, requests part") {
+TEST_CASE("two traces: holders add up to the peak, the first different request is found") {
     TemporaryFolder folder;
     const auto a = read_trace(trace_with(folder, 8, 10));
     const auto b = read_trace(trace_with(folder, 11, 12));
@@ -180,7 +179,7 @@ TEST_CASE("profiles of traces: holders add up to what was active at the peak, re
     CHECK(first_requests(*a, &a_symbols, *a, &a_symbols).empty());
 }
 
-TEST_CASE("JSON that is no report is refused in one line") {
+TEST_CASE("JSON that is not a report is refused in one line") {
     TemporaryFolder folder;
     const std::string path = folder.file("x.json");
     for (const char* text : {"{",
@@ -199,7 +198,7 @@ TEST_CASE("JSON that is no report is refused in one line") {
     CHECK(read_profile_json(path).ok());
     CHECK_FALSE(looks_like_json(folder.file("missing")));
 
-    // A device once, and the same one twice.
+    // The report lists device 0 once, or the same device twice.
     const auto report_of = [&](std::initializer_list<int> indices) {
         std::string devices;
         for (const int index : indices) {

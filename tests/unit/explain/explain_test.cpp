@@ -1,4 +1,4 @@
-// The numbers of out-of-memory messages, and what follows from them.
+// Reads the numbers of out-of-memory messages and checks the conclusions drawn from them.
 #include "analyzer/analysis/explain/explanation.h"
 #include "analyzer/analysis/explain/message_scanner.h"
 #include "analyzer/support/units.h"
@@ -44,13 +44,13 @@ bool any_contains(const std::vector<std::string>& lines, std::string_view part) 
 
 }  // namespace
 
-TEST_CASE("a printed size stands for all sizes that print so", "[explain]") {
+TEST_CASE("a printed size stands for every size that rounds to it", "[explain]") {
     std::size_t length = 0;
     const auto gib = size_at("13.25 GiB reserved", &length);
     REQUIRE(gib);
     CHECK(length == 9);
     CHECK(gib->bytes == 13 * kGiB + kGiB / 4);
-    CHECK(gib->error_bytes == 5368710);  // half of 0.01 GiB, up
+    CHECK(gib->error_bytes == 5368710);  // half of 0.01 GiB, rounded up
     CHECK(size_at("1024 bytes")->error_bytes == 0);
     CHECK(size_at("2.00GiB (rounded")->bytes == 2 * kGiB);
     CHECK(size_at("512B")->bytes == 512);
@@ -64,7 +64,7 @@ TEST_CASE("a printed size stands for all sizes that print so", "[explain]") {
     CHECK_FALSE(size_before("some total capacity", " total capacity"));
 }
 
-TEST_CASE("the messages of every era are read", "[explain]") {
+TEST_CASE("messages of old and new PyTorch releases are read", "[explain]") {
     struct Era {
         std::string_view text;
         std::string_view releases;
@@ -163,7 +163,7 @@ TEST_CASE("the messages of every era are read", "[explain]") {
     }
 }
 
-TEST_CASE("less reserved than allocated proves nothing", "[explain]") {
+TEST_CASE("less reserved than allocated is reported as a contradiction", "[explain]") {
     const Explanation explanation = explain_text(
         "RuntimeError: CUDA out of memory. Tried to allocate 512.00 MiB (GPU 0; 16.00 GiB total "
         "capacity; 14.00 GiB already allocated; 500.00 MiB free; 13.25 GiB reserved in total by "
@@ -175,8 +175,8 @@ TEST_CASE("less reserved than allocated proves nothing", "[explain]") {
     CHECK(any_contains(explanation.certain, "512.00 MiB asked, 500.00 MiB free on the device"));
 }
 
-TEST_CASE("rounding alone is no contradiction", "[explain]") {
-    // 8.50 may be 8.504 and 8.49 may be 8.4951: no; 8.50 and 8.50 may be either way.
+TEST_CASE("figures that differ only by rounding do not contradict each other", "[explain]") {
+    // Both are printed as 8.50 GiB, but the true reserved value may be the larger one.
     const Explanation explanation = explain_text(
         "CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 10.00 GiB total capacity; 8.50 "
         "GiB "
@@ -185,7 +185,7 @@ TEST_CASE("rounding alone is no contradiction", "[explain]") {
     CHECK(explanation.contradictions.empty());
 }
 
-TEST_CASE("the cause follows from what was cached and what was free", "[explain]") {
+TEST_CASE("the cause follows from the cached and the free memory", "[explain]") {
     const auto message = [](std::string_view tried,
                             std::string_view free,
                             std::string_view allocated,
@@ -197,7 +197,7 @@ TEST_CASE("the cause follows from what was cached and what was free", "[explain]
                " is allocated by PyTorch, " + std::string(extra) + "and " +
                std::string(unallocated) + " is reserved by PyTorch but unallocated.";
     };
-    SECTION("more than there is") {
+    SECTION("request larger than the card") {
         const Explanation explanation =
             explain_text(message("2.00 GiB", "100.00 MiB", "22.00 GiB", "", "500.00 MiB"));
         CHECK(explanation.verdict == "genuine");
@@ -205,7 +205,7 @@ TEST_CASE("the cause follows from what was cached and what was free", "[explain]
               std::string::npos);
         CHECK(any_contains(explanation.certain, "of the card are neither free nor PyTorch's"));
     }
-    SECTION("enough cached, in pieces") {
+    SECTION("enough memory is cached, but in pieces") {
         const Explanation explanation =
             explain_text(message("2.00 GiB", "100.00 MiB", "20.00 GiB", "", "3.00 GiB"));
         CHECK(explanation.verdict == "fragmented");
@@ -213,14 +213,14 @@ TEST_CASE("the cause follows from what was cached and what was free", "[explain]
               std::string::npos);
         CHECK(any_contains(explanation.certain, "waited for all streams"));
     }
-    SECTION("enough only together with what is free on the device") {
+    SECTION("enough only together with the device's free memory") {
         const Explanation explanation =
             explain_text(message("2.00 GiB", "1.50 GiB", "20.00 GiB", "", "1.00 GiB"));
         CHECK(explanation.verdict == "fragmented");
         CHECK(explanation.sentence.find("are enough together, but not separately") !=
               std::string::npos);
     }
-    SECTION("enough only with private pools") {
+    SECTION("enough only together with private pools") {
         const Explanation explanation =
             explain_text(message("2.00 GiB",
                                  "100.00 MiB",
@@ -229,7 +229,7 @@ TEST_CASE("the cause follows from what was cached and what was free", "[explain]
                                  "100.00 MiB"));
         CHECK(explanation.verdict == "private_pools");
     }
-    SECTION("as much as two decimals tell") {
+    SECTION("two decimals limit the precision") {
         const Explanation explanation =
             explain_text(message("2.00 GiB", "1.00 GiB", "20.00 GiB", "", "1.00 GiB"));
         CHECK(explanation.verdict == "unclear");
@@ -242,7 +242,7 @@ TEST_CASE("the cause follows from what was cached and what was free", "[explain]
     }
 }
 
-TEST_CASE("a memory fraction that refuses is a limit", "[explain]") {
+TEST_CASE("a refusal by the memory fraction is reported as a limit", "[explain]") {
     const Explanation explanation = explain_text(
         "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 24.00 GiB "
         "of "
@@ -252,7 +252,7 @@ TEST_CASE("a memory fraction that refuses is a limit", "[explain]") {
     CHECK(explanation.verdict == "limit");
 }
 
-TEST_CASE("messages are found in logs, wrapped, prefixed and repeated", "[explain]") {
+TEST_CASE("wrapped, prefixed and repeated messages are found in logs", "[explain]") {
     const MessageScanner scanner = scan(
         "epoch 1\n"
         "[rank0]: torch.OutOfMemoryError: \x1b[31mCUDA out of memory.\x1b[0m Tried to\n"
@@ -282,7 +282,7 @@ TEST_CASE("messages are found in logs, wrapped, prefixed and repeated", "[explai
     CHECK(scanner.other_signs().nccl == 1);
 }
 
-TEST_CASE("messages beyond the most that are kept are counted", "[explain]") {
+TEST_CASE("messages beyond the maximum are counted but not kept", "[explain]") {
     MessageScanner scanner;
     for (std::size_t i = 0; i < MessageScanner::kMostMessages + 7; ++i) {
         scanner.add_line("CUDA out of memory. Tried to allocate " + std::to_string(2 * i) +
@@ -293,7 +293,7 @@ TEST_CASE("messages beyond the most that are kept are counted", "[explain]") {
     CHECK(scanner.left_out() == 7);
 }
 
-TEST_CASE("BFC's dump is read to the chunk", "[explain]") {
+TEST_CASE("every chunk of a BFC dump is read", "[explain]") {
     const std::string prefix = "2026-01-01 10:00:00.1: I tsl/framework/bfc_allocator.cc:1040] ";
     const std::string dump =
         "W bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.0KiB "
@@ -324,22 +324,22 @@ TEST_CASE("BFC's dump is read to the chunk", "[explain]") {
     CHECK(explanation.verdict == "fragmented");
     CHECK(any_contains(explanation.certain, "fragmentation 0.471"));  // 1 - 2304 / 4352
 
-    SECTION("lines that are missing are noticed") {
+    SECTION("missing lines are noticed") {
         std::string cut = dump;
         cut.erase(cut.find("InUse at 7f0000001000"), 20);
         CHECK(explain_text(cut).verdict == "contradictory");
     }
-    SECTION("more than all that is free is genuine") {
+    SECTION("a request larger than all free memory is genuine") {
         std::string larger = dump;
         larger.replace(larger.find("rounded to 3072"), 15, "rounded to 5120");
         CHECK(explain_text(larger).verdict == "genuine");
     }
-    SECTION("what became free in between says nothing") {
+    SECTION("memory may be freed between failure and dump: unclear") {
         std::string smaller = dump;
         smaller.replace(smaller.find("rounded to 3072"), 15, "rounded to 2304");
         CHECK(explain_text(smaller).verdict == "unclear");
     }
-    SECTION("without chunks or sums nothing is said") {
+    SECTION("without chunks and sums the verdict is unclear") {
         CHECK(explain_text(dump.substr(0, dump.find('\n'))).verdict == "unclear");
     }
 }
@@ -364,12 +364,12 @@ std::string statistics(const std::string& asked,
            "LargestFreeBlock:                   0B\n";
 }
 
-TEST_CASE("figures that BFC rounds carry their error", "[explain]") {
+TEST_CASE("rounded BFC figures carry their rounding error", "[explain]") {
     const MessageScanner scanner = scan(statistics("3.00GiB", "14.16GiB", "15.20GiB"));
     const BfcDump& dump = dump_of(scanner);
     REQUIRE((dump.in_use_sum && dump.pool && dump.limit && dump.largest_usable));
     CHECK(dump.in_use_sum->bytes == 15204184228);  // 14.16 GiB
-    // Half of the last place, 0.005 GiB, and what was dropped before rounding, 1 MiB.
+    // Half of the last digit (0.005 GiB), plus up to 1 MiB that was cut off before rounding.
     CHECK(dump.in_use_sum->error_bytes == 5368710 + 1048576);
     CHECK(dump.pool->bytes == 16320875725);
     CHECK(dump.largest_usable->bytes == 524288);
@@ -382,8 +382,8 @@ TEST_CASE("figures that BFC rounds carry their error", "[explain]") {
     CHECK(any_contains(explanation.certain, "14.2 GiB (rounded: 6.12 MiB more or less) of"));
 }
 
-TEST_CASE("what rounded figures leave open is not concluded", "[explain]") {
-    // 1.04 GiB are free, 12.2 MiB more or less.
+TEST_CASE("rounded figures give no verdict if two causes remain possible", "[explain]") {
+    // 1.04 GiB are free, within 12.2 MiB.
     CHECK(explain_text(statistics("1.06GiB", "14.16GiB", "15.20GiB")).verdict == "genuine");
     CHECK(explain_text(statistics("1.04GiB", "14.16GiB", "15.20GiB")).verdict == "unclear");
     CHECK(explain_text(statistics("1.02GiB", "14.16GiB", "15.20GiB")).verdict == "fragmented");
@@ -391,7 +391,7 @@ TEST_CASE("what rounded figures leave open is not concluded", "[explain]") {
     CHECK(explain_text(statistics("1.02GiB", "15.23GiB", "15.20GiB")).verdict == "contradictory");
 }
 
-TEST_CASE("every way in which BFC printed a figure is read", "[explain]") {
+TEST_CASE("every number format of BFC messages is read", "[explain]") {
     const auto in_use = [](const std::string& text) {
         const MessageScanner scanner = scan(statistics("3.00GiB", text, "64.00GiB"));
         const BfcDump dump = dump_of(scanner);
@@ -410,7 +410,7 @@ TEST_CASE("every way in which BFC printed a figure is read", "[explain]") {
     CHECK(explain_text(statistics("3.00GiB", "-5", "64.00GiB")).verdict == "contradictory");
 }
 
-TEST_CASE("the list of chunks is exact where the statistics are rounded", "[explain]") {
+TEST_CASE("the chunk list gives exact sums although the statistics are rounded", "[explain]") {
     const MessageScanner scanner = scan(
         "W bfc_allocator.cc:273] Allocator (GPU_0_bfc) ran out of memory trying to allocate "
         "3.00MiB.  Current allocation summary follows.\n"
@@ -427,7 +427,7 @@ TEST_CASE("the list of chunks is exact where the statistics are rounded", "[expl
     CHECK(any_contains(explanation.certain, "7 MiB of the pool's 11 MiB are in use, in 3 chunks"));
 }
 
-TEST_CASE("a log without statistics says how to get them", "[explain]") {
+TEST_CASE("for a log without statistics the report says how to get them", "[explain]") {
     const std::string line =
         "W bfc_allocator.cc:511] Allocator (GPU_0_bfc) ran out of memory trying to allocate "
         "8.00GiB ";
@@ -448,7 +448,7 @@ TEST_CASE("a log without statistics says how to get them", "[explain]") {
     CHECK(scanner.other_signs().xla == 1);
 }
 
-TEST_CASE("a line of nothing but messages is read in one pass", "[explain]") {
+TEST_CASE("a line with 32000 beginnings of messages is read in one pass", "[explain]") {
     std::string line;
     for (int i = 0; i < 32000; ++i) {
         line += "out of memory. Tried to allocate ";
@@ -460,7 +460,7 @@ TEST_CASE("a line of nothing but messages is read in one pass", "[explain]") {
     CHECK(scanner.left_out() == 32000);
 }
 
-TEST_CASE("reserved beyond the card is impossible, whatever else is missing", "[explain]") {
+TEST_CASE("more reserved memory than the card has is a contradiction", "[explain]") {
     const Explanation explanation = explain_text(
         "CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 1.00 GiB total capacity; 5.00 GiB "
         "already allocated; 6.00 GiB reserved in total by PyTorch)");
@@ -468,7 +468,7 @@ TEST_CASE("reserved beyond the card is impossible, whatever else is missing", "[
     CHECK(explanation.contradictions[0].starts_with("6 GiB reserved make more than the card's"));
 }
 
-TEST_CASE("whatever the text, reading it ends", "[explain]") {
+TEST_CASE("reading ends for any random text", "[explain]") {
     const std::string_view parts[] = {"out of memory. Tried to allocate",
                                       "1.00 GiB",
                                       " is free",

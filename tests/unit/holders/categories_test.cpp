@@ -1,4 +1,4 @@
-// Which kind of memory a block is, by stacks written down by hand.
+// The category of a block (parameters, activations, ...), for stacks written by hand.
 #include "analyzer/analysis/holders/categories.h"
 
 #include "analyzer/analysis/holders/run_history.h"
@@ -28,7 +28,7 @@ constexpr Call kBackward = {"/site-packages/torch/_tensor.py", "Tensor.backward"
 constexpr Call kEngine = {"engine.cpp", "torch::autograd::Engine::evaluate_function"};
 constexpr Call kApply = {"/site-packages/torch/nn/modules/module.py", "Module._apply"};
 
-// Of a block that nobody gave back, called from the outermost to the innermost.
+// Category of a block that was never freed. Calls go from the outermost to the innermost.
 Category of(const std::vector<Call>& calls, const StackHistory& lived = {}) {
     MadeUpRun run;
     std::uint32_t node = 0;
@@ -48,7 +48,7 @@ constexpr StackHistory kLong = {.ended_in_pass = 1, .outlived_pass = 9};
 
 }  // namespace
 
-TEST_CASE("categories follow from who asked") {
+TEST_CASE("the category follows from the functions in the allocation's stack") {
     CHECK(of({kMain, kApply}) == Category::kParameters);
     CHECK(of({kMain, kModuleCall}) == Category::kActivations);
     CHECK(of({kMain, kStep}) == Category::kOptimizerState);
@@ -68,7 +68,7 @@ TEST_CASE("categories follow from who asked") {
     CHECK(of({}) == Category::kOther);
 }
 
-TEST_CASE("what a pass makes and gives back is temporary, what it leaves is not") {
+TEST_CASE("blocks freed within their pass are temporaries, blocks that outlive it are not") {
     CHECK(of({kEngine}, kShort) == Category::kTemporaries);
     CHECK(of({kEngine}, kLong) == Category::kGradients);
     CHECK(of({kMain, kStep}, kShort) == Category::kTemporaries);
@@ -78,13 +78,13 @@ TEST_CASE("what a pass makes and gives back is temporary, what it leaves is not"
     CHECK(of({kMain}, {.ended_in_iteration = 1, .outlived_iteration = 1}) == Category::kOther);
 }
 
-TEST_CASE("the forward and backward that an optimizer's closure runs are no optimizer state") {
+TEST_CASE("forward and backward inside an optimizer's closure are not optimizer state") {
     CHECK(of({kMain, kStep, kClosure, kModuleCall}) == Category::kActivations);
     CHECK(of({kMain, kStep, kClosure, kBackward}) == Category::kGradients);
     CHECK(of({kMain, kStep, kClosure, kMain}) == Category::kOther);
 }
 
-TEST_CASE("every category has a name of its own") {
+TEST_CASE("every category has its own name") {
     for (std::size_t a = 0; a < kCategories; ++a) {
         CHECK_FALSE(category_name(static_cast<Category>(a)).empty());
         for (std::size_t b = 0; b < a; ++b) {
@@ -94,7 +94,7 @@ TEST_CASE("every category has a name of its own") {
     }
 }
 
-TEST_CASE("lifetimes are counted by pass and by iteration") {
+TEST_CASE("lifetimes are counted in passes and in iterations") {
     MadeUpRun run;
     const OriginId forward = run.line("forward");
     const OriginId backward = run.origin(run.frame(0, kEngine.file, kEngine.function));
@@ -117,6 +117,6 @@ TEST_CASE("lifetimes are counted by pass and by iteration") {
     CHECK(of_forward.ended_in_iteration == 4);
     CHECK(of_forward.outlived_pass == 4);
     CHECK(of_backward.ended_in_pass == 4);
-    CHECK(of_backward.outlived_pass == 3);  // that of the last pass is not decided
+    CHECK(of_backward.outlived_pass == 3);  // the last pass is not decided: the trace ends in it
     CHECK(of_backward.outlived_iteration == 3);
 }

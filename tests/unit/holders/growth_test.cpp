@@ -1,4 +1,4 @@
-// What grows, and peaks, in runs made by hand.
+// Growth of memory and of peaks over the steps, in runs made by hand.
 #include "analyzer/analysis/holders/growth.h"
 
 #include "analyzer/analysis/holders/growth_forecast.h"
@@ -32,7 +32,7 @@ Growth growth_in(const MadeUpRun& run, EventIndex first_failed = kNoEvent) {
 
 }  // namespace
 
-TEST_CASE("only what never shrinks and rises at half of the steps or more grows") {
+TEST_CASE("a line grows if it never shrinks and rises at half of the steps") {
     MadeUpRun run;
     const OriginId data = run.line("load");
     const OriginId leak = run.line("remember");
@@ -63,7 +63,7 @@ TEST_CASE("only what never shrinks and rises at half of the steps or more grows"
     CHECK(growth.places[0].times_grown == 7);
 }
 
-TEST_CASE("growth at every second step is growth; a little less of it is no slowing down") {
+TEST_CASE("growth at every second step counts, a slightly smaller rate is no slowdown") {
     MadeUpRun run;
     const OriginId data = run.line("load");
     const OriginId seldom = run.line("seldom");
@@ -75,7 +75,7 @@ TEST_CASE("growth at every second step is growth; a little less of it is no slow
             run.alloc(seldom, 5 * kMiB);
         }
         run.alloc(less, (step < 5 ? 3 : 2) * kMiB);
-        run.alloc(once, (step == 4 ? 100 : 1) * kMiB);  // there at the begin in the middle
+        run.alloc(once, (step == 4 ? 100 : 1) * kMiB);  // 100 MiB more at once, in the middle
     }
     std::map<std::string, bool> slows;
     for (const GrowingLine& place : growth_in(run).places) {
@@ -86,8 +86,9 @@ TEST_CASE("growth at every second step is growth; a little less of it is no slow
                                                {"me/train.py:1 once", true}});
 }
 
-TEST_CASE("growth that slows down has no forecast") {
-    // Graphs captured for ever smaller batches keep ever less; a leak keeps as much each time.
+TEST_CASE("growth that slows down gets no forecast") {
+    // The graphs captured for ever smaller batches keep less each time. A leak keeps the same
+    // amount each time.
     MadeUpRun run;
     const OriginId data = run.line("load");
     const OriginId capture = run.line("capture");
@@ -113,7 +114,7 @@ TEST_CASE("growth that slows down has no forecast") {
     }
 }
 
-TEST_CASE("a run that only loads grows, and does not repeat itself") {
+TEST_CASE("a run that only loads grows, and has no repeating steps") {
     MadeUpRun steps;
     const OriginId data = steps.line("load");
     const OriginId leak = steps.line("remember");
@@ -132,7 +133,7 @@ TEST_CASE("a run that only loads grows, and does not repeat itself") {
     CHECK_FALSE(of_loading.repeats);
 }
 
-TEST_CASE("growth is measured up to the iteration of the first failure") {
+TEST_CASE("growth is measured up to the iteration that first fails") {
     MadeUpRun run;
     const OriginId data = run.line("load");
     const OriginId leak = run.line("remember");
@@ -143,7 +144,7 @@ TEST_CASE("growth is measured up to the iteration of the first failure") {
         in_second = step == 2 ? loaded : in_second;
         in_seventh = step == 7 ? loaded : in_seventh;
         run.free(loaded);
-        if (step < 7) {  // the program goes on after its failure, and keeps no more
+        if (step < 7) {  // the program continues after its failure, and keeps nothing more
             run.alloc(leak, kMiB);
         }
     }
@@ -152,10 +153,10 @@ TEST_CASE("growth is measured up to the iteration of the first failure") {
     REQUIRE(growth.places.size() == 1);
     CHECK(growth.places[0].place.held.bytes == 4 * kMiB);
     CHECK(growth_in(run).last == 10);
-    CHECK(growth_in(run, in_second).last == 10);  // two begins are too few
+    CHECK(growth_in(run, in_second).last == 10);  // two steps are too few
 }
 
-TEST_CASE("too few iterations say nothing of growth") {
+TEST_CASE("too few iterations give no growth") {
     MadeUpRun run;
     const OriginId data = run.line("load");
     const OriginId leak = run.line("remember");
@@ -167,7 +168,7 @@ TEST_CASE("too few iterations say nothing of growth") {
     CHECK(growth_in(run).places.empty());
 }
 
-TEST_CASE("bytes at the begins of iterations are those of the blocks live then") {
+TEST_CASE("bytes at the start of each iteration are those of its live blocks") {
     MadeUpRun run;
     std::mt19937 random(7);
     const OriginId first = run.line("load");
@@ -211,7 +212,7 @@ TEST_CASE("bytes at the begins of iterations are those of the blocks live then")
     CHECK(change == history.changes.size());
 }
 
-TEST_CASE("what a step makes and gives back grows where its part ends") {
+TEST_CASE("blocks freed within each step count as growth at the end of a phase") {
     MadeUpRun run;
     const std::uint32_t main = run.frame(0, "/home/me/train.py", "main");
     const OriginId data = run.origin(run.frame(main, "/home/me/train.py", "load"));
@@ -236,7 +237,7 @@ TEST_CASE("what a step makes and gives back grows where its part ends") {
     Symbolizer symbols(run.timeline);
     StackMarks marks(run.timeline, &symbols);
     RunHistory history = run_history(run.timeline, 0, true, &marks);
-    if (marked) {  // the phases are the iterations otherwise
+    if (marked) {  // without phase marks the phases themselves are the iterations
         history.iterations.phase.clear();
         REQUIRE_FALSE(history.iterations.begins.empty());
     }
@@ -256,7 +257,7 @@ TEST_CASE("what a step makes and gives back grows where its part ends") {
     }
 }
 
-TEST_CASE("the first iteration's peak is told apart from those of the others") {
+TEST_CASE("the first iteration's peak is reported separately from the others") {
     MadeUpRun run;
     const OriginId data = run.line("load");
     const OriginId once = run.line("warm_up");
@@ -267,7 +268,7 @@ TEST_CASE("the first iteration's peak is told apart from those of the others") {
     }
     Iterations iterations = history_of(run).iterations;
     REQUIRE(iterations.begins.size() == 4);
-    // Blocks outside of any segment are no part of the sums: the segment comes first.
+    // Blocks outside of any segment are not part of the sums, so the segment comes first.
     MadeUpRun with_segment;
     Event segment = {};
     segment.kind = EventKind::kDeviceAlloc;
@@ -291,7 +292,7 @@ TEST_CASE("the first iteration's peak is told apart from those of the others") {
     for (EventIndex& begin : iterations.begins) {
         ++begin;
     }
-    // Blocks do not overlap where each begins a hundred MiB after the one before.
+    // Each block begins 100 MiB after the previous one, so that blocks do not overlap.
     for (EventIndex i = 1; i < with_segment.timeline.events.size(); ++i) {
         Event event = with_segment.timeline.events[i];
         const EventIndex partner = with_segment.timeline.partner[i];
@@ -307,7 +308,7 @@ TEST_CASE("the first iteration's peak is told apart from those of the others") {
     CHECK(peaks.steady_reserved == 1024 * kMiB);
 }
 
-TEST_CASE("growth matters if the card is full within a hundred times the recorded iterations") {
+TEST_CASE("growth matters if it fills the card within 100 times the recorded iterations") {
     const auto forecast = [](std::int64_t bytes,
                              std::uint64_t card,
                              std::uint64_t needed,
@@ -324,13 +325,14 @@ TEST_CASE("growth matters if the card is full within a hundred times the recorde
                                 .retried_bytes = retried})
             .value();
     };
-    // 10 MiB an iteration, 1,000 left after 23: the hundred and first more does not fit.
+    // 10 MiB per iteration, and 1,000 MiB are left after 23 iterations: the 101st further iteration
+    // does not fit.
     const GrowthForecast soon = forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB);
     CHECK(soon.bytes_per_iteration == 10 * kMiB);
     CHECK(soon.left_bytes == 1000 * kMiB);
     CHECK(soon.at_iteration == 23 + 100 + 1);
     CHECK(soon.matters);
-    // The losses of 20 steps on a card with a GiB left.
+    // The losses of 20 steps, on a card with 1 GiB left.
     const GrowthForecast never = forecast(20 * 512, 3072 * kMiB, 2048 * kMiB);
     CHECK(never.at_iteration == 23 + (std::uint64_t{1} << 21) + 1);
     CHECK_FALSE(never.matters);
@@ -338,16 +340,17 @@ TEST_CASE("growth matters if the card is full within a hundred times the recorde
     CHECK(forecast(20 * kMiB, (last - 24) * kMiB, 0).at_iteration == last);
     CHECK(forecast(20 * kMiB, (last - 24) * kMiB, 0).matters);
     CHECK_FALSE(forecast(20 * kMiB, (last - 23) * kMiB, 0).matters);
-    // Without a capacity nothing is said of when; a tenth of what was reserved matters.
+    // Without a capacity there is no forecast of the step. Growth of a tenth of the reserved memory
+    // matters.
     CHECK(forecast(100 * kMiB, 0, 1000 * kMiB).matters);
     CHECK_FALSE(forecast(99 * kMiB, 0, 1000 * kMiB).matters);
     CHECK(forecast(100 * kMiB, 0, 1000 * kMiB).at_iteration == 0);
     CHECK_FALSE(forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB, false).matters);
     CHECK_FALSE(forecast(100 * kMiB, 0, 1000 * kMiB, false).matters);
-    // Beside a retry it has to be a tenth of what was asked for there.
+    // After a retry, growth has to be a tenth of the retried request's size.
     CHECK(forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB, true, 2000 * kMiB).matters);
     CHECK_FALSE(forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB, true, 2010 * kMiB).matters);
     CHECK_FALSE(forecast(100 * kMiB, 0, 1000 * kMiB, true, 1010 * kMiB).matters);
-    // A card that is full already.
+    // A card that is already full.
     CHECK(forecast(20 * kMiB, 1000 * kMiB, 2000 * kMiB).at_iteration == 24);
 }

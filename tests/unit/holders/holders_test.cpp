@@ -1,4 +1,5 @@
-// Sums at one instant, and the difference to the same place of an earlier iteration.
+// Memory by category and by line at one instant, and the difference to the same place of an earlier
+// iteration.
 #include "analyzer/analysis/holders/holders.h"
 
 #include "analyzer/support/units.h"
@@ -12,7 +13,7 @@ using namespace fragtrace;
 using namespace fragtrace::analyzer;
 using fragtrace::testing::MadeUpRun;
 
-TEST_CASE("categories and places add up to what is allocated, to the byte") {
+TEST_CASE("categories and places add up exactly to the allocated bytes") {
     MadeUpRun run;
     std::mt19937 random(5);
     const std::vector<OriginId> lines = {
@@ -51,7 +52,7 @@ TEST_CASE("categories and places add up to what is allocated, to the byte") {
     CHECK(holders.categories.size() == 3);
 }
 
-TEST_CASE("an out-of-memory is compared with the same place of the last iteration that was good") {
+TEST_CASE("an out-of-memory is compared with the same place of the last good iteration") {
     MadeUpRun run;
     const OriginId data = run.line("load");
     const OriginId forward = run.line("forward");
@@ -62,7 +63,8 @@ TEST_CASE("an out-of-memory is compared with the same place of the last iteratio
     const EventIndex cached = run.alloc(cache, 50 * kMiB);
     EventIndex place = 0;
     for (int step = 0; step < 6; ++step) {
-        // The batch that fails is three times as large; so was the one before, which failed too.
+        // The failing batch is three times as large. The previous batch was as large and failed
+        // too.
         if (step == 4) {
             run.free(cached);
         }
@@ -109,7 +111,7 @@ TEST_CASE("an out-of-memory is compared with the same place of the last iteratio
     CHECK(difference.places[2].held.bytes == 2 * kMiB);
 }
 
-TEST_CASE("an out-of-memory in the first iteration has nothing to be compared with") {
+TEST_CASE("an out-of-memory in the first iteration has no comparison") {
     MadeUpRun run;
     const OriginId data = run.line("load");
     run.alloc(data, kMiB);
@@ -121,7 +123,7 @@ TEST_CASE("an out-of-memory in the first iteration has nothing to be compared wi
           0);
 }
 
-TEST_CASE("what was there before the first step is earlier than it, and is not old") {
+TEST_CASE("memory from before the first step counts as earlier, but not as old") {
     MadeUpRun run;
     const OriginId data = run.line("load");
     HeapSnapshot heap;
@@ -143,6 +145,6 @@ TEST_CASE("what was there before the first step is earlier than it, and is not o
     const Holders holders = holders_of(run.timeline, heap, end, history, &marks, &symbols);
     REQUIRE(holders.categories.size() == 1);
     CHECK(holders.categories[0].bytes == 11 * kMiB);
-    CHECK(holders.categories[0].earlier_bytes == 10 * kMiB);  // all but the last step's
-    CHECK(holders.categories[0].old_bytes == 8 * kMiB);       // of steps 1 to 8
+    CHECK(holders.categories[0].earlier_bytes == 10 * kMiB);  // all but the last step's block
+    CHECK(holders.categories[0].old_bytes == 8 * kMiB);       // blocks of steps 1 to 8
 }

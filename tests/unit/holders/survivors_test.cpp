@@ -1,4 +1,4 @@
-// What outlives its time, in runs made by hand.
+// Blocks that live longer than expected, in runs made by hand.
 #include "analyzer/analysis/holders/survivors.h"
 
 #include "analyzer/support/units.h"
@@ -21,7 +21,7 @@ std::vector<Survivors> survivors_in(const MadeUpRun& run, const std::vector<Even
 
 }  // namespace
 
-TEST_CASE("what a caught out-of-memory leaves behind is what usually ends in its iteration") {
+TEST_CASE("blocks left by a caught out-of-memory are those that usually end in their iteration") {
     MadeUpRun run;
     const OriginId data = run.line("load");
     const OriginId forward = run.line("forward");
@@ -47,7 +47,7 @@ TEST_CASE("what a caught out-of-memory leaves behind is what usually ends in its
     CHECK(survivors[0].places[0].held.label == "me/train.py:1 forward");
 }
 
-TEST_CASE("of a cell that failed what the next cell still finds is told") {
+TEST_CASE("blocks of a failed cell that are live in the next cell are reported") {
     MadeUpRun run;
     const OriginId model = run.line("build");
     const OriginId hidden = run.line("look");
@@ -75,7 +75,7 @@ TEST_CASE("of a cell that failed what the next cell still finds is told") {
     }
 }
 
-TEST_CASE("a model that another one took the place of is told where it is still held") {
+TEST_CASE("a replaced model that is still live is reported with its lines") {
     MadeUpRun run;
     const std::uint32_t main = run.frame(0, "/home/me/train.py", "main");
     const auto line = [&](const char* file, const char* function) {
@@ -96,7 +96,7 @@ TEST_CASE("a model that another one took the place of is told where it is still 
                 first_model.push_back(block);
             }
         }
-        if (model == 1 && forgotten) {  // as Python does, once the next one is there
+        if (model == 1 && forgotten) {  // Python frees the old model once the new one exists
             for (const EventIndex block : first_model) {
                 run.free(block);
             }
@@ -124,7 +124,7 @@ TEST_CASE("a model that another one took the place of is told where it is still 
     }
 }
 
-TEST_CASE("a cell that is run again says what its earlier run left") {
+TEST_CASE("running a cell again reports the blocks left by its earlier run") {
     MadeUpRun run;
     const OriginId model = run.line("build");
     const OriginId once = run.line("cache");
@@ -132,7 +132,7 @@ TEST_CASE("a cell that is run again says what its earlier run left") {
         run.begin_phase("In [" + std::to_string(again + 4) + "] model = build()", RangeKind::kCell);
         run.alloc(model, 10 * kMiB);
         if (again == 0) {
-            run.alloc(once, 30 * kMiB);  // is there, and not asked for again
+            run.alloc(once, 30 * kMiB);  // still there, and not allocated again
         }
         run.end_phase();
     }

@@ -1,4 +1,4 @@
-// Where iterations begin, in runs made by hand.
+// The start of each iteration, in runs made by hand.
 #include "analyzer/analysis/iterations/iterations.h"
 
 #include "analyzer/analysis/iterations/recurrence.h"
@@ -18,7 +18,7 @@ Iterations iterations_of(const MadeUpRun& run) {
     return find_iterations(run.timeline, requests_of(run.timeline, 0, true));
 }
 
-// A training: data, three layers, a loss, a backward pass in reverse.
+// A training: data, three layers, a loss, and a backward pass in reverse order.
 struct Training {
     MadeUpRun run;
     std::uint32_t main = run.frame(0, "/home/me/train.py", "main");
@@ -32,8 +32,8 @@ struct Training {
     OriginId temporary = run.origin(run.frame(main, "/home/me/train.py", "clip"));
     std::vector<EventIndex> begins;
 
-    // `layers` differ where the length of a batch decides how much is done; `cut`: the record ends
-    // after so many requests.
+    // `layers` differs if the length of a batch decides how much work is done. `cut`: the trace
+    // ends after so many requests.
     void step(int layers, std::uint64_t bytes, int cut = 1000) {
         begins.push_back(run.alloc(data, bytes));
         for (int i = 0; i < layers && --cut > 0; ++i) {
@@ -66,7 +66,7 @@ TEST_CASE("steps of varying length are found, and begin with their first request
     CHECK(found.of(training.begins[3]) == 4);
 }
 
-TEST_CASE("what is made once before, and a last step that is cut short, do not matter") {
+TEST_CASE("one-time allocations and a last step that is cut short do not matter") {
     Training training;
     const OriginId weights = training.run.line("Model.__init__");
     for (int i = 0; i < 30; ++i) {
@@ -79,13 +79,13 @@ TEST_CASE("what is made once before, and a last step that is cut short, do not m
     CHECK(found.match_rate == 1.0);
 }
 
-TEST_CASE("layers of a model are no iterations: their common caller is the model's call") {
+TEST_CASE("layers are not iterations, since their common caller is the model's call") {
     Training training;
-    training.step(40, 1024, 30);  // the record ends in the first forward pass
+    training.step(40, 1024, 30);  // the trace ends in the first forward pass
     CHECK_FALSE(iterations_of(training.run).found());
 }
 
-TEST_CASE("a loop in a function named forward is no loop of steps") {
+TEST_CASE("a loop in a function named forward is not the training loop") {
     MadeUpRun run;
     const std::uint32_t forward = run.frame(0, "/home/me/model.py", "Model.forward");
     const OriginId norm = run.origin(run.frame(forward, "/home/me/model.py", "norm"));
@@ -97,7 +97,7 @@ TEST_CASE("a loop in a function named forward is no loop of steps") {
     CHECK_FALSE(iterations_of(run).found());
 }
 
-TEST_CASE("PyTorch's own marks of the loader and the optimizer are no steps") {
+TEST_CASE("PyTorch's own ranges for the loader and the optimizer are not steps") {
     Training training;
     for (int step = 0; step < 6; ++step) {
         training.step(3, 1024);
@@ -108,7 +108,7 @@ TEST_CASE("PyTorch's own marks of the loader and the optimizer are no steps") {
     CHECK(iterations_of(training.run).source == Iterations::Source::kRecurrence);
 }
 
-TEST_CASE("requests that never recur make no iterations") {
+TEST_CASE("requests that never repeat give no iterations") {
     MadeUpRun run;
     for (int i = 0; i < 50; ++i) {
         run.alloc(run.line("f" + std::to_string(i)));
@@ -117,7 +117,7 @@ TEST_CASE("requests that never recur make no iterations") {
     CHECK_FALSE(iterations_of(MadeUpRun()).found());
 }
 
-TEST_CASE("without stacks sizes tell the iterations") {
+TEST_CASE("without stacks the iterations follow from the sizes") {
     MadeUpRun run;
     std::vector<EventIndex> begins;
     for (int step = 0; step < 5; ++step) {
@@ -129,7 +129,7 @@ TEST_CASE("without stacks sizes tell the iterations") {
     CHECK(found.begins == begins);
 }
 
-TEST_CASE("a step that failed half-way is an iteration of its own") {
+TEST_CASE("a step that fails half-way is its own iteration") {
     Training training;
     for (int step = 0; step < 9; ++step) {
         training.step(3, 1024, step == 5 ? 2 : 1000);
@@ -137,7 +137,7 @@ TEST_CASE("a step that failed half-way is an iteration of its own") {
     CHECK(iterations_of(training.run).begins == training.begins);
 }
 
-TEST_CASE("phases that the program calls steps come before the record, whatever their numbers") {
+TEST_CASE("phases named as steps take precedence over repeating requests, for any step number") {
     Training training;
     std::vector<EventIndex> begins;
     training.run.begin_phase("epoch 1");
@@ -153,7 +153,7 @@ TEST_CASE("phases that the program calls steps come before the record, whatever 
     CHECK(found.begins == begins);
 }
 
-TEST_CASE("ranges that a library marks do not stand for iterations where the record tells them") {
+TEST_CASE("ranges of a library do not replace iterations found in the requests") {
     Training training;
     for (int step = 0; step < 6; ++step) {
         training.step(3, 1024);
@@ -166,7 +166,7 @@ TEST_CASE("ranges that a library marks do not stand for iterations where the rec
     CHECK(found.begins == training.begins);
 }
 
-TEST_CASE("micro-batches are parts of a step that ends with the optimizer's") {
+TEST_CASE("several micro-batches and one optimizer step form one iteration") {
     Training training;
     const std::uint32_t optimizer =
         training.run.frame(training.main, "/site-packages/torch/optim/adamw.py", "AdamW.step");
@@ -188,7 +188,7 @@ TEST_CASE("micro-batches are parts of a step that ends with the optimizer's") {
     CHECK(found.match_rate == 1.0);
 }
 
-TEST_CASE("without an optimizer that asks for memory nobody knows how many parts a step has") {
+TEST_CASE("without an allocating optimizer each micro-batch counts as an iteration") {
     Training training;
     for (int step = 0; step < 8; ++step) {
         training.step(3, 1024);
@@ -196,14 +196,14 @@ TEST_CASE("without an optimizer that asks for memory nobody knows how many parts
     CHECK(iterations_of(training.run).begins == training.begins);
 }
 
-TEST_CASE("of two threads that mark steps the one counts that asks for memory") {
+TEST_CASE("if two threads mark steps, the thread that allocates counts") {
     Training training;
     std::vector<EventIndex> begins;
     for (int step = 0; step < 6; ++step) {
         training.run.begin_phase("step");
         begins.push_back(training.run.timeline.phases.back().begin);
         training.step(3, 1024);
-        // A loader's thread, which is ahead and steps twice as often.
+        // The loader's thread runs ahead and marks twice as many steps.
         for (int i = 0; i < 2; ++i) {
             training.run.begin_phase("step");
             training.run.timeline.phases.back().thread = 2;
@@ -214,7 +214,7 @@ TEST_CASE("of two threads that mark steps the one counts that asks for memory") 
     CHECK(found.begins == begins);
 }
 
-TEST_CASE("ranges of a library are no steps, whatever they are called") {
+TEST_CASE("ranges of a library are not steps, whatever their name") {
     Training training;
     for (int step = 0; step < 6; ++step) {
         training.step(3, 1024);
@@ -225,9 +225,9 @@ TEST_CASE("ranges of a library are no steps, whatever they are called") {
     CHECK(found.begins == training.begins);
 }
 
-TEST_CASE("the match rate counts what occurs in a neighbouring stretch as well") {
+TEST_CASE("the match rate also counts requests found in a neighbouring stretch") {
     const MatchRate match = match_rate({0, 1, 2, 3, 0, 1, 4, 5, 0, 1, 4, 5}, 6, {0, 4, 8});
     CHECK(match.requests == 12);
-    CHECK(match.matched == 10);  // 2 and 3 occur nowhere else
+    CHECK(match.matched == 10);  // 2 and 3 occur in no other stretch
     CHECK(match.last_matched == 4);
 }

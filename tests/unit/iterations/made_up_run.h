@@ -1,4 +1,4 @@
-// A run of a program by hand: requests with stacks, frees, phases.
+// A program's run made by hand: requests with stacks, frees, phases.
 #pragma once
 
 #include "analyzer/analysis/iterations/requests.h"
@@ -19,7 +19,7 @@ class MadeUpRun {
         timeline.nodes.push_back({});
     }
 
-    // A Python frame called by `caller` (0 = none); its node.
+    // Adds a Python frame called by `caller` (0 = none) and returns its node.
     std::uint32_t frame(std::uint32_t caller,
                         const std::string& file,
                         const std::string& function) {
@@ -31,13 +31,13 @@ class MadeUpRun {
         return static_cast<std::uint32_t>(timeline.nodes.size() - 1);
     }
 
-    // Stacks that end in this frame, one origin each.
+    // Stacks that end in this frame. Each gets its own origin.
     analyzer::OriginId origin(std::uint32_t python_node) {
         timeline.origins.push_back({.thread = 1, .native_stack = 0, .python_stack = python_node});
         return static_cast<analyzer::OriginId>(timeline.origins.size() - 1);
     }
 
-    // A stack of one function in the program's own file.
+    // A stack with a single function of the program's own file.
     analyzer::OriginId line(const std::string& function) {
         return origin(frame(0, "/home/me/train.py", function));
     }
@@ -65,7 +65,7 @@ class MadeUpRun {
             {.name = number, .kind = kind, .thread = 1, .depth = 0, .begin = at, .end = at});
     }
 
-    // The last one that was begun.
+    // Ends the phase that began last.
     void end_phase() { timeline.phases.back().end = add(EventKind::kRangeEnd, 0, 0); }
 
   private:

@@ -29,14 +29,14 @@ JobProcess failed(std::uint64_t start_unix_ns, std::uint64_t first_oom_ns) {
 
 }  // namespace
 
-TEST_CASE("what failed first comes first, on the clock that all share") {
+TEST_CASE("processes are sorted by the time of their first failure on the common clock") {
     Job job;
     job.processes = {
         process(9 * kGiB), failed(5'000, 900), failed(5'500, 100), failed(4'000, 1'700)};
     CHECK(by_interest(job) == std::vector<std::size_t>{2, 3, 1, 0});
 }
 
-TEST_CASE("the first failure is named: out of memory before anything else, victims last") {
+TEST_CASE("the first failure is named: an out-of-memory before other ends, victims last") {
     const auto ended = [](std::uint64_t start_unix_ns, int code, int signal) {
         JobProcess made = process(kGiB);
         made.start_unix_ns = start_unix_ns;
@@ -47,7 +47,7 @@ TEST_CASE("the first failure is named: out of memory before anything else, victi
     Job job;
     job.processes = {ended(1, 0, 0), ended(2, 0, 0)};
     CHECK_FALSE(first_failure(job));
-    // A victim's last event may be older: it waited for the one that failed.
+    // A victim's last event may be older, because it waited for the process that failed.
     job.processes = {ended(1, -1, SIGTERM), ended(2, 1, 0), ended(3, -1, SIGSEGV)};
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         job.processes[i].rank = static_cast<int>(i);
@@ -57,7 +57,7 @@ TEST_CASE("the first failure is named: out of memory before anything else, victi
     CHECK(first_failure(job)->of == 3);
     CHECK_FALSE(first_failure(job)->out_of_memory);
     CHECK(by_interest(job).front() == 1);
-    // One that caught its out-of-memory, and one that did not live through its own.
+    // One process caught its out-of-memory, the other one died of it.
     job.processes.push_back(failed(4, 10));
     job.processes.back().pid = 4;
     job.processes.back().end.code = 0;
@@ -66,12 +66,12 @@ TEST_CASE("the first failure is named: out of memory before anything else, victi
     job.processes.back().end.code = 1;
     CHECK(first_failure(job)->process == 4);
     CHECK(first_failure(job)->out_of_memory);
-    CHECK(first_failure(job)->of == 3);  // of all, by process id: three have none
+    CHECK(first_failure(job)->of == 3);  // of all processes, by process id: three have none
     CHECK(by_interest(job).front() == 4);
     CHECK_FALSE(first_failure(Job()));
 }
 
-TEST_CASE("without a failure the process with most retries comes first, else the highest") {
+TEST_CASE("without a failure, retries come first, then the highest peak") {
     Job job;
     job.processes = {process(3), process(9), process(1), process(5)};
     CHECK(by_interest(job) == std::vector<std::size_t>{1, 3, 2, 0});
@@ -80,7 +80,7 @@ TEST_CASE("without a failure the process with most retries comes first, else the
     CHECK(by_interest(job) == std::vector<std::size_t>{3, 1, 2, 0});
 }
 
-TEST_CASE("the highest and the lowest come before the seventh failure") {
+TEST_CASE("the highest and the lowest peak come before the seventh failure") {
     Job job;
     for (std::uint64_t i = 0; i < 20; ++i) {
         job.processes.push_back(failed(1'000, i));
@@ -93,7 +93,7 @@ TEST_CASE("the highest and the lowest come before the seventh failure") {
     CHECK(order.size() == job.processes.size());
 }
 
-TEST_CASE("what has no room for its blocks is passed over, but for the first") {
+TEST_CASE("a process whose blocks do not fit is skipped, except the first") {
     Job job;
     job.processes = {process(1), failed(1, 1), process(3), process(2)};
     const auto blocks = [&](std::vector<std::uint64_t> counts) {
@@ -110,14 +110,14 @@ TEST_CASE("what has no room for its blocks is passed over, but for the first") {
     CHECK(choose_whole(Job(), 8, 100).empty());
 }
 
-TEST_CASE("a process that used no device is nothing to draw") {
+TEST_CASE("a process that used no device is not drawn") {
     Job job;
     job.processes = {JobProcess(), process(1)};
     CHECK(by_interest(job) == std::vector<std::size_t>{1});
     CHECK(by_interest(Job()).empty());
 }
 
-TEST_CASE("failures, blocks and calls are counted per device, with the time of the first") {
+TEST_CASE("failures, blocks and calls are counted per device, with the first failure's time") {
     testing::Events events;
     events.segment(0x1000000, 20 * kMiB);
     events.block(0x1000000, 500, 512);
@@ -137,7 +137,7 @@ TEST_CASE("failures, blocks and calls are counted per device, with the time of t
     CHECK(process.sum(&RunFigures::peak_reserved) == 20 * kMiB);
 }
 
-TEST_CASE("every process and device has a line, and says where it is in the file") {
+TEST_CASE("every process and device has a line with its position in the file") {
     Job job;
     job.processes = {process(5), JobProcess()};
     job.processes[0].devices.emplace_back().device = 1;

@@ -27,7 +27,7 @@ Request parse(const Words& words) {
     return parse_run(static_cast<int>(argv.size()), argv.data());
 }
 
-// The text of the refusal; empty where there is none.
+// The text of the refusal. Empty if the words are accepted.
 std::string refusal_of(const Words& words) {
     try {
         parse(words);
@@ -54,7 +54,7 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("the command begins behind the options or behind the mark") {
+TEST_CASE("the command begins after the options or after the \"--\"") {
     CHECK(parse({"true"}).command == Words{"true"});
     CHECK(parse({"--", "true"}).command == Words{"true"});
     CHECK(parse({"true", "--quiet", "--", "-x"}).command == Words{"true", "--quiet", "--", "-x"});
@@ -103,18 +103,18 @@ TEST_CASE("options set the recorder's variables") {
     CHECK(request.command == Words{"true"});
 }
 
-TEST_CASE("the flight recorder takes a size behind an equals sign only") {
+TEST_CASE("the flight recorder's size must follow an equals sign") {
     const Request request = parse({"--flight-recorder", "64MiB"});
     CHECK(request.settings == Settings{{"FRAGTRACE_FLIGHT", "1"}});
     CHECK(request.command == Words{"64MiB"});
 }
 
-TEST_CASE("when an option is given twice, the last one counts") {
+TEST_CASE("if an option is given twice, the last one counts") {
     CHECK(parse({"--stacks", "none", "--stacks", "all", "true"}).settings ==
           Settings{{"FRAGTRACE_STACKS", "all"}});
 }
 
-TEST_CASE("bad usage is one line that names the option, the value and what is allowed") {
+TEST_CASE("bad usage prints one line with the option, its value and the allowed values") {
     CHECK(refusal_of({"--stacks", "some", "true"}) ==
           "--stacks cannot be 'some': give all, native, python or none (fragtrace --help)");
     CHECK(refusal_of({"--size-limit", "1KiB", "true"}).find("at least 1MiB") != std::string::npos);
@@ -135,7 +135,7 @@ TEST_CASE("bad usage is one line that names the option, the value and what is al
     }
 }
 
-TEST_CASE("a bad variable is refused unless an option replaces it or it is empty") {
+TEST_CASE("a bad variable is refused, unless it is empty or an option replaces it") {
     const Variable variable("FRAGTRACE_SIZE_LIMIT", "1XB");
     CHECK(refusal_of({"true"}) ==
           "FRAGTRACE_SIZE_LIMIT cannot be '1XB': give a size of at least 1MiB, such as 64MiB or "
@@ -152,7 +152,7 @@ TEST_CASE("a setting comes from the option, then from the environment") {
     CHECK(parse({"true"}).setting_of("FRAGTRACE_STACKS").empty());
 }
 
-TEST_CASE("the recorder takes the values that the table allows and no others") {
+TEST_CASE("the recorder accepts exactly the values that the table allows") {
     struct Row {
         const char* variable;
         std::vector<const char*> good;

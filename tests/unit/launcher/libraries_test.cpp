@@ -4,7 +4,7 @@
 
 using namespace fragtrace::launcher;
 
-TEST_CASE("our libraries stand before the user's") {
+TEST_CASE("our libraries come before the user's in LD_PRELOAD") {
     CHECK(preload_list({"/p/libfragtrace.so", "/p/libcudart.so"}, "") ==
           "/p/libfragtrace.so:/p/libcudart.so");
     CHECK(preload_list({"/p/libfragtrace.so"}, "/u/a.so:b.so /u/c.so") ==
@@ -12,7 +12,7 @@ TEST_CASE("our libraries stand before the user's") {
     CHECK(preload_list({"/p/libfragtrace.so"}, " : ") == "/p/libfragtrace.so");
 }
 
-TEST_CASE("the runtime of the address sanitizer that the user names stays first") {
+TEST_CASE("the user's address sanitizer runtime stays first in LD_PRELOAD") {
     CHECK(preload_list({"/p/libfragtrace.so"}, "/u/a.so:/usr/lib/libasan.so.8") ==
           "/usr/lib/libasan.so.8:/p/libfragtrace.so:/u/a.so");
     CHECK(preload_list({"/p/libfragtrace.so"}, "libclang_rt.asan-x86_64.so") ==
@@ -21,7 +21,7 @@ TEST_CASE("the runtime of the address sanitizer that the user names stays first"
           "/p/libfragtrace.so:/libasan.so.8/other.so");
 }
 
-TEST_CASE("options of the sanitizer that the user gives win, since they come last") {
+TEST_CASE("the user's sanitizer options come last, so they win") {
     CHECK(sanitizer_options("") == "verify_asan_link_order=0");
     CHECK(sanitizer_options("detect_leaks=0") == "verify_asan_link_order=0:detect_leaks=0");
 }

@@ -15,7 +15,7 @@ siginfo_t signal_from(int code, int number) {
 
 }  // namespace
 
-TEST_CASE("a signal that a terminal sends to the whole foreground is not forwarded") {
+TEST_CASE("a signal that the terminal sends to the whole foreground group is not forwarded") {
     for (const int number : {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH}) {
         CAPTURE(number);
         CHECK(program_has_signal(signal_from(SI_KERNEL, number), false));
@@ -25,14 +25,14 @@ TEST_CASE("a signal that a terminal sends to the whole foreground is not forward
     }
 }
 
-TEST_CASE("a hang-up is forwarded where only the launcher gets it, as leader of the session") {
+TEST_CASE("a hang-up is forwarded if only the launcher gets it, as session leader") {
     for (const int number : {SIGHUP, SIGCONT}) {
         CHECK_FALSE(program_has_signal(signal_from(SI_KERNEL, number), true));
         CHECK(program_has_signal(signal_from(SI_KERNEL, number), false));
     }
 }
 
-TEST_CASE("timers and other signals of the kernel are forwarded") {
+TEST_CASE("timer signals and other kernel signals are forwarded") {
     for (const int number : {SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGIO, SIGTERM, SIGPIPE}) {
         CHECK_FALSE(program_has_signal(signal_from(SI_KERNEL, number), false));
     }

@@ -58,7 +58,7 @@ TEST_CASE("decimal units are powers of 1000, binary units and letters are powers
     }
 }
 
-TEST_CASE("text that is no size is refused and changes nothing") {
+TEST_CASE("text that is not a size is refused and changes nothing") {
     struct Row {
         const char* text;
         SizeText result;
@@ -91,12 +91,12 @@ TEST_CASE("text that is no size is refused and changes nothing") {
         CHECK(bytes == 77);
     }
     uint64_t bytes = 0;
-    CHECK(read_size("1GiB", 2, &bytes) == SizeText::kRead);  // never reads behind the length
+    CHECK(read_size("1GiB", 2, &bytes) == SizeText::kRead);  // never reads beyond the given length
     CHECK(bytes == 1u << 30);
     CHECK(read(std::string_view("1G\0B", 4), &bytes) == SizeText::kUnknownUnit);
 }
 
-TEST_CASE("a card of the virtual GPU and a limit of the recorder are read alike") {
+TEST_CASE("virtual GPU cards and recorder limits use the same size format") {
     for (const char* text : {"1GB", "1GiB", "1G", "2.5 GB", "1073741824"}) {
         CAPTURE(text);
         uint64_t bytes = 0;

@@ -29,7 +29,7 @@ class Folder {
 
     [[nodiscard]] const fs::path& path() const { return path_; }
 
-    // A file of that size and age relative to `since`.
+    // Adds a file of that size. Its age is relative to `since`.
     void add(const std::string& name,
              std::size_t bytes,
              const timespec& since,
@@ -48,7 +48,7 @@ class Folder {
 
 }  // namespace
 
-TEST_CASE("the name of a trace shows its process") {
+TEST_CASE("a trace's file name gives its process id") {
     unsigned long part = 0;
     CHECK(owner_of("train.4711.ftrace", 4711, &part) == TraceOwner::kProcess);
     CHECK(owner_of("train.py.4711.2.ftrace", 4711, &part) == TraceOwner::kProcess);
@@ -67,15 +67,14 @@ TEST_CASE("the name of a trace shows its process") {
     }
 }
 
-TEST_CASE(
-    "the traces of a run begin with the process's own, then its last part, then the largest") {
+TEST_CASE("a run's own traces come first, the latest part before older ones, then by size") {
     const Folder folder;
     const timespec since = {1'700'000'000, 500};
     folder.add("small.2.ftrace", 10, since, 1);
     folder.add("large.3.ftrace", 20, since, 1);
     folder.add("mine.1.part2.ftrace", 5, since, 1);
     folder.add("mine.1.part10.ftrace", 5, since, 1);
-    folder.add("mine.1.ftrace", 1, since, 0);  // a coarse clock
+    folder.add("mine.1.ftrace", 1, since, 0);  // the file system's clock is coarse
     folder.add("earlier.4.ftrace", 5, since, 0);
     folder.add("older.1.ftrace", 5, since, -1);
     folder.add("other.5.txt", 5, since, 1);
@@ -92,7 +91,7 @@ TEST_CASE(
     CHECK(find_traces(folder.path() / "missing", since, 1).empty());
 }
 
-TEST_CASE("the clock of a folder is that of its files") {
+TEST_CASE("a folder's time comes from the same clock as its files' times") {
     const Folder folder;
     const timespec time = folder_time(folder.path());
     std::ofstream(folder.path() / "later") << 'x';

@@ -1,4 +1,4 @@
-// The ordered list of blocks against std::map.
+// Compares the ordered list of blocks with std::map.
 #include "analyzer/model/block_map.h"
 
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 using fragtrace::analyzer::BlockMap;
 using fragtrace::analyzer::RecordedBlock;
 
-TEST_CASE("the block map behaves as an ordered map does", "[block_map]") {
+TEST_CASE("the block map behaves like an ordered map", "[block_map]") {
     BlockMap blocks;
     std::map<std::uint64_t, std::uint64_t> model;
     std::mt19937 random(3);

@@ -1,5 +1,5 @@
-// What a pool can have of a card, from the driver's reports of free memory: the same at whatever
-// instant a report was made.
+// The memory of a card that a pool can use, from the driver's reports of free memory. It must be
+// the same whenever a report was made.
 #include "analyzer/support/units.h"
 #include "tests/support/measured.h"
 #include "tests/unit/model/events.h"
@@ -24,7 +24,7 @@ constexpr DeviceAddress kBase = 0x400000000000;
 constexpr std::uint64_t kTotal = 1 << 20;  // MiB
 constexpr std::uint64_t kContext = 300;
 
-// A card with a context and one process, which says after each call how much is free.
+// A card with a context and one process. It reports free memory after each call.
 class Card {
   public:
     Card() {
@@ -93,7 +93,8 @@ class Card {
         tell();
     }
 
-    // The program's own memory outside the pool is a part of what others hold.
+    // Reports free memory and checks the metrics. The program's own memory outside the pool counts
+    // as memory of others.
     void tell() {
         const std::uint64_t free = kTotal - kContext - held_[0] - held_[1];
         events_.add(EventKind::kMemoryInfo, 0, free * kMiB, kTotal * kMiB);
@@ -105,25 +106,25 @@ class Card {
     }
 
     Events events_;
-    std::uint64_t held_[2] = {};  // MiB, outside the pool and by it
+    std::uint64_t held_[2] = {};  // MiB outside the pool, and MiB of the pool
     std::map<std::uint64_t, Physical> physical_;
 };
 
 }  // namespace
 
-TEST_CASE("pages that were created and are not mapped yet are the pool's", "[card]") {
+TEST_CASE("created pages that are not mapped yet belong to the pool", "[card]") {
     Card card;
     for (std::uint64_t handle = 1; handle <= 3; ++handle) {
         card.create(handle, 20, true);
     }
     card.map(kBase, 1);
     card.map(kBase + 20 * kMiB, 2);
-    card.release(3);  // as after a refusal of the next page
+    card.release(3);  // as after a refused next page
     card.unmap(kBase, 1);
     card.release(1);
 }
 
-TEST_CASE("a page counts once, however often it is mapped, until its last holder ends", "[card]") {
+TEST_CASE("a page counts once, for any number of mappings, until its last release", "[card]") {
     Card card;
     card.create(1, 20, true);
     card.map(kBase, 1);
@@ -135,7 +136,7 @@ TEST_CASE("a page counts once, however often it is mapped, until its last holder
     card.unmap(kBase + 100 * kMiB, 1);
 }
 
-TEST_CASE("what the pool can have is the same after each call of a random program", "[card]") {
+TEST_CASE("the pool's capacity is the same after each call of a random program", "[card]") {
     for (unsigned seed = 0; seed < 40; ++seed) {
         CAPTURE(seed);
         std::mt19937 random(seed);
@@ -152,7 +153,7 @@ TEST_CASE("what the pool can have is the same after each call of a random progra
             bool pool;
         };
 
-        std::vector<std::uint64_t> handles;  // one entry for each release to come
+        std::vector<std::uint64_t> handles;  // one entry for each pending release
         std::vector<Mapped> mapped;
         std::vector<Allocated> allocated;
         const auto take = [&below](auto* from) {
@@ -209,7 +210,7 @@ TEST_CASE("what the pool can have is the same after each call of a random progra
     }
 }
 
-TEST_CASE("memory that is mapped without a known handle is the pool's", "[card]") {
+TEST_CASE("memory mapped with an unknown handle belongs to the pool", "[card]") {
     Events events;
     events.add(EventKind::kAddressReserve, kBase, kTotal * kMiB, 0, kFlagFromAllocator);
     events.add(EventKind::kMap, kBase, 20 * kMiB, 0, kFlagFromAllocator);
@@ -221,7 +222,8 @@ TEST_CASE("memory that is mapped without a known handle is the pool's", "[card]"
     CHECK(measure_device(events.timeline, 0).capacity_bytes == 100 * kMiB);
 }
 
-TEST_CASE("a report that another thread's call overlapped counts only before any other", "[card]") {
+TEST_CASE("a report that overlaps another thread's call counts only without a better one",
+          "[card]") {
     const auto flags = static_cast<unsigned>(kFlagByPool);
     const auto unsettled = static_cast<unsigned>(kFlagByPool | kFlagUnsettled);
     Events events;
@@ -234,20 +236,20 @@ TEST_CASE("a report that another thread's call overlapped counts only before any
     CHECK(measure_device(events.timeline, 0).capacity_bytes == 80 * kMiB);
 }
 
-TEST_CASE("the pages of memory past the pool are not taken for those of others", "[card]") {
+TEST_CASE("driver pages for memory past the pool do not count as memory of others", "[card]") {
     const unsigned past_pool = fragtrace::kFlagPastPool;
     Events events;
     events.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
     events.add(EventKind::kMemoryInfo, 0, 60 * kMiB, 100 * kMiB);
     events.add(EventKind::kDeviceAlloc, kBase + 20 * kMiB, 1, 0, past_pool);
-    events.add(EventKind::kMemoryInfo, 0, 58 * kMiB, 100 * kMiB);  // a page of the driver
+    events.add(EventKind::kMemoryInfo, 0, 58 * kMiB, 100 * kMiB);  // one page of the driver
     CHECK(measure_device(events.timeline, 0).capacity_bytes == 80 * kMiB);
     events.add(EventKind::kDeviceFree, kBase + 20 * kMiB);
-    events.add(EventKind::kMemoryInfo, 0, 50 * kMiB, 100 * kMiB);  // others took 10 MiB
+    events.add(EventKind::kMemoryInfo, 0, 50 * kMiB, 100 * kMiB);  // others use 10 MiB more
     CHECK(measure_device(events.timeline, 0).capacity_bytes == 70 * kMiB);
 }
 
-TEST_CASE("how memory beside the pool changed is told against the last report", "[card]") {
+TEST_CASE("changes of memory outside the pool are relative to the last report", "[card]") {
     Events events;
     const auto tell = [&events] {
         events.add(EventKind::kMemoryInfo, 0, 10 * kMiB, 100 * kMiB);
@@ -269,7 +271,7 @@ TEST_CASE("how memory beside the pool changed is told against the last report", 
     CHECK(beside.from == 5);
     CHECK(beside.until == fragtrace::analyzer::kNoEvent);
     CHECK(beside.excess_bytes == 40 * kMiB);
-    // What PyTorch takes past its pool is no library's.
+    // Memory that PyTorch allocates past its pool does not belong to a library.
     events.add(EventKind::kDeviceAlloc, kBase + 700 * kMiB, 90 * kMiB, 0, fragtrace::kFlagPastPool);
     beside = measure_device(events.timeline, 0).beside_pool;
     CHECK(beside.until == fragtrace::analyzer::kNoEvent);

@@ -22,7 +22,7 @@ void require_equal(const Event& kept, const Event& given) {
     REQUIRE(kept.kind == given.kind);
 }
 
-// Values at the edges of what fits beside values of every size.
+// Random values of every size, also at the limits of the short encodings.
 std::uint64_t any_value(std::mt19937_64* random) {
     const std::uint64_t value = (*random)() >> ((*random)() % 64);
     const std::uint64_t edge = std::uint64_t{1} << ((*random)() % 64);
@@ -58,7 +58,7 @@ Event any_event(std::mt19937_64* random) {
 
 }  // namespace
 
-TEST_CASE("A table of events gives back what was put into it") {
+TEST_CASE("a table of events returns every event unchanged") {
     std::mt19937_64 random(3);
     std::vector<Event> given;
     EventTable table;
@@ -84,7 +84,7 @@ TEST_CASE("A table of events gives back what was put into it") {
     require_equal(table.back(), given.back());
 }
 
-TEST_CASE("A device that becomes known changes nothing else of an event") {
+TEST_CASE("setting the device of an event changes nothing else in it") {
     std::mt19937_64 random(4);
     EventTable table;
     for (int i = 0; i < 1000; ++i) {
@@ -96,7 +96,7 @@ TEST_CASE("A device that becomes known changes nothing else of an event") {
     }
 }
 
-TEST_CASE("Addresses around the middle of the base's reach and at the bottom of memory are kept") {
+TEST_CASE("addresses at the limits of the base's range and at zero are kept") {
     for (const std::uint64_t first :
          {std::uint64_t{0x7ffffffe00}, std::uint64_t{0x200}, std::uint64_t{0x7f0000000000}}) {
         EventTable table;

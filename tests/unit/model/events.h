@@ -1,11 +1,11 @@
-// Events by hand, for tests of the model.
+// Events made by hand, for tests of the model.
 #pragma once
 
 #include "analyzer/model/timeline.h"
 
 namespace fragtrace::testing {
 
-// The event that was added last, to say more of it.
+// The event added last, so that tests can set more of its fields.
 struct AddedEvent {
     analyzer::EventTable* events;
 
@@ -66,7 +66,7 @@ struct Events {
         add(EventKind::kBlockFree, address, 0, 0, pending ? kFlagPending : 0);
     }
 
-    // Creates physical memory and maps it, as the allocator does.
+    // Creates physical memory and maps it, as PyTorch's allocator does.
     void page(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t handle) {
         add(EventKind::kPhysicalCreate, handle, size_bytes, 0, kFlagFromAllocator);
         add(EventKind::kMap, address, size_bytes, handle, kFlagFromAllocator).device(31);

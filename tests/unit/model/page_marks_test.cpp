@@ -1,5 +1,4 @@
-// What the page marks above and below its chart: bursts of requests to the driver, steps and
-// phases.
+// Marks above and below the page's chart: bursts of driver requests, steps and phases.
 #include "analyzer/analysis/metrics/driver_bursts.h"
 #include "analyzer/report/page/page_phases.h"
 #include "analyzer/support/units.h"
@@ -13,7 +12,7 @@ using fragtrace::testing::Events;
 
 namespace {
 
-// `count` requests in a row, then `pause` events that are none.
+// `count` driver requests in a row, then `pause` other events.
 void requests(Events* run, int count, int pause) {
     for (int i = 0; i < count; ++i) {
         run->segment(0x1000, kMiB);
@@ -35,7 +34,7 @@ void begin_phase(
 
 }  // namespace
 
-TEST_CASE("eight requests to the driver without a pause are a burst, seven are not", "[bursts]") {
+TEST_CASE("eight driver requests without a pause are a burst, seven are not", "[bursts]") {
     Events run;
     requests(&run, 8, 500);
     requests(&run, 7, 500);
@@ -51,7 +50,7 @@ TEST_CASE("eight requests to the driver without a pause are a burst, seven are n
     CHECK(find_driver_bursts(Timeline{}, 0).empty());
 }
 
-TEST_CASE("of many bursts the largest stay, in order of time", "[bursts]") {
+TEST_CASE("with too many bursts the largest are kept, sorted by time", "[bursts]") {
     Events run;
     for (int i = 0; i < 6; ++i) {
         requests(&run, 8 + (i % 3), 200);
@@ -63,7 +62,7 @@ TEST_CASE("of many bursts the largest stay, in order of time", "[bursts]") {
     CHECK(bursts[0].first < bursts[1].first);
 }
 
-TEST_CASE("steps come first, then a lane per thread and depth, of which some are too many") {
+TEST_CASE("steps come first, then a lane per thread and depth up to a limit") {
     Events run;
     requests(&run, 0, 100);
     run.timeline.facts = {{"text.1", "outer"}, {"text.2", "inner"}};

@@ -1,4 +1,4 @@
-// Phases, time in driver calls, memory beside the devices', calls that failed.
+// Phases, time in driver calls, host memory, and calls that failed.
 #include "analyzer/trace/phases.h"
 
 #include "analyzer/analysis/metrics/other_processes.h"
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
-// Threads are origins of their number.
+// Events whose origin number stands for the thread.
 struct Threads : Events {
     Threads() {
         for (std::uint32_t thread = 0; thread < 4; ++thread) {
@@ -52,7 +52,7 @@ struct Threads : Events {
 
 }  // namespace
 
-TEST_CASE("phases nest per thread, by kind and name, or end by id on any thread", "[phases]") {
+TEST_CASE("phases nest per thread, kind and name, and can end by id on any thread", "[phases]") {
     Threads run;
     const EventIndex outer = run.range(EventKind::kRangeBegin, 1, 1);
     run.range(EventKind::kRangeBegin, 2, 2);
@@ -61,21 +61,21 @@ TEST_CASE("phases nest per thread, by kind and name, or end by id on any thread"
     const EventIndex outer_end = run.range(EventKind::kRangeEnd, 1, 1);  // out of order
     const EventIndex inner_end = run.range(EventKind::kRangeEnd, 1, 0, 0, RangeKind::kNvtx);
     const EventIndex id_end = run.range(EventKind::kRangeEnd, 2, 0, 77);
-    run.range(EventKind::kRangeEnd, 3, 0);  // has none open
+    run.range(EventKind::kRangeEnd, 3, 0);  // no phase is open on this thread
     run.find();
     const std::vector<Phase>& phases = run.timeline.phases;
     REQUIRE(phases.size() == 4);
     CHECK(phases[0].begin == outer);
     CHECK(phases[0].end == outer_end);
     CHECK(phases[0].depth == 0);
-    CHECK(phases[1].end == run.timeline.events.size());  // nobody ends it
+    CHECK(phases[1].end == run.timeline.events.size());  // never ended
     CHECK(phases[2].begin == inner);
     CHECK(phases[2].end == inner_end);
     CHECK(phases[2].depth == 1);
     CHECK(phases[3].end == id_end);
 }
 
-TEST_CASE("an event belongs to its thread's innermost phase, a worker's to the last begun",
+TEST_CASE("an event belongs to its thread's innermost phase, else to the phase begun last",
           "[phases]") {
     Threads run;
     run.range(EventKind::kRangeBegin, 1, 1);
@@ -94,7 +94,7 @@ TEST_CASE("an event belongs to its thread's innermost phase, a worker's to the l
     CHECK(index.name_of(7).empty());
 }
 
-TEST_CASE("a row of phases has the peaks, what is left and what it cost", "[phases]") {
+TEST_CASE("a row of phases has its peaks, its remaining memory and its time", "[phases]") {
     Threads run;
     run.segment(kBase, 20 * kMiB);
     run.block(kBase, 8 * kMiB, 8 * kMiB);
@@ -120,7 +120,7 @@ TEST_CASE("a row of phases has the peaks, what is left and what it cost", "[phas
     CHECK(phase.figures.peak_allocated == 38 * kMiB);
     CHECK(phase.figures.peak_reserved == 50 * kMiB);
     CHECK(phase.figures.left_bytes ==
-          static_cast<std::int64_t>(22 * kMiB));  // 30 more, then 8 less
+          static_cast<std::int64_t>(22 * kMiB));  // 30 MiB more, then 8 MiB less
     CHECK(phase.driver_allocs == 1);
     CHECK(phase.driver_ns == 150);
     CHECK(phase.retries == 1);
@@ -135,7 +135,7 @@ TEST_CASE("a row of phases has the peaks, what is left and what it cost", "[phas
     CHECK(metrics.calls[0].total_ns == 100);
 }
 
-TEST_CASE("pinned and managed memory have sums of their own, and holders", "[phases]") {
+TEST_CASE("pinned and managed memory have their own sums and holders", "[phases]") {
     Threads run;
     run.add(EventKind::kHostAlloc, 0x1000, 5 * kMiB).origin(1);
     run.add(EventKind::kHostRegister, 0x900000, 2 * kMiB).origin(2);
@@ -151,7 +151,7 @@ TEST_CASE("pinned and managed memory have sums of their own, and holders", "[pha
     CHECK(metrics.managed.peak_bytes == 64 * kMiB);
 }
 
-TEST_CASE("gaps and checkpoints are found, also without an end", "[phases]") {
+TEST_CASE("gaps and checkpoints are found, even without an end", "[phases]") {
     Threads run;
     run.add(EventKind::kRecordingStarted);
     run.range(EventKind::kRangeBegin, 1, 1);
@@ -172,7 +172,7 @@ TEST_CASE("gaps and checkpoints are found, also without an end", "[phases]") {
     CHECK(run.timeline.damage.notes.size() == 1);
 }
 
-TEST_CASE("what other processes held is read as it was written, nonsense not at all", "[phases]") {
+TEST_CASE("memory of other processes is read as written, invalid text is ignored", "[phases]") {
     Timeline timeline;
     timeline.facts["device.0.processes.1"] =
         "event 12 used 1000 free 24 self 7, 7 100, 8 500, 9 unknown, 10 600, and 3 more";

@@ -1,4 +1,4 @@
-// Recorded memory where a pool, a context or a mapping takes the place of another.
+// Recorded memory when a pool, a context or a mapping is replaced by another at the same address.
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/model/events.h"
@@ -19,7 +19,7 @@ RecordedState at_end(const Events& events) {
     return state;
 }
 
-// The event that was added last is one of this private pool.
+// Assigns the event added last to this private pool.
 void of_pool(Events* events, std::uint32_t pool) {
     events->timeline.event_pools.add(static_cast<EventIndex>(events->timeline.events.size() - 1),
                                      pool);
@@ -32,7 +32,7 @@ void pool_block(Events* events, std::uint64_t address, std::uint32_t pool) {
 
 }  // namespace
 
-TEST_CASE("a rewind ends no block of the pool that has the addresses now", "[state]") {
+TEST_CASE("a rewind does not end blocks of another pool at the same addresses", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     pool_block(&events, kBase, 5);
@@ -48,7 +48,7 @@ TEST_CASE("a rewind ends no block of the pool that has the addresses now", "[sta
     CHECK(at_end(events).totals(0).blocks == 0);
 }
 
-TEST_CASE("a rewind forgets blocks without a segment of its own pool alone", "[state]") {
+TEST_CASE("a rewind forgets detached blocks of its own pool only", "[state]") {
     Events events;
     pool_block(&events, kBase, 5);
     pool_block(&events, kBase + 2 * kMiB, 6);
@@ -69,8 +69,7 @@ TEST_CASE("the largest hole is free memory", "[state]") {
     CHECK(at_end(events).largest_free_bytes(0) == 6 * kMiB);
 }
 
-TEST_CASE("a released pool stays so when a use ends, and is kept again when one begins",
-          "[state]") {
+TEST_CASE("a released pool stays releasable when a use ends, until a new use begins", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     pool_block(&events, kBase, 5);
@@ -87,7 +86,7 @@ TEST_CASE("a released pool stays so when a use ends, and is kept again when one 
     CHECK(add(EventKind::kPoolUse, 1) == 0);
 }
 
-TEST_CASE("a checkpoint tells anew which pools are in use", "[state]") {
+TEST_CASE("after a checkpoint only the pools listed in it are in use", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     pool_block(&events, kBase, 5);
@@ -113,7 +112,7 @@ TEST_CASE("ten violations are described, and all are counted", "[state]") {
     CHECK(at_end(events).violations().first.size() == 10);
 }
 
-TEST_CASE("memory went with a context only if it was allocated before that was destroyed",
+TEST_CASE("memory ends with a context only if it was allocated before the context's end",
           "[state]") {
     for (const bool before : {true, false}) {
         CAPTURE(before);
@@ -136,8 +135,7 @@ TEST_CASE("memory went with a context only if it was allocated before that was d
     }
 }
 
-TEST_CASE("a part of a mapping is unmapped, and the reservation stays as large as it was",
-          "[state]") {
+TEST_CASE("unmapping part of a range does not change the size of its reservation", "[state]") {
     Events events;
     events.add(EventKind::kAddressReserve, kBase, 1024 * kMiB, 0, kFlagFromAllocator);
     events.page(kBase, 40 * kMiB, 1);

@@ -1,4 +1,4 @@
-// What the recorded events make of the memory.
+// The memory state that follows from recorded events.
 #include "analyzer/model/recorded_state.h"
 
 #include "analyzer/support/units.h"
@@ -32,7 +32,7 @@ RecordedState one_by_one(const Events& events) {
     return state;
 }
 
-// Segments ascending, blocks cover them without gaps.
+// Checks that segments are ascending and that blocks cover them without gaps.
 void check_snapshot(const HeapSnapshot& heap) {
     std::size_t next_block = 0;
     for (const HeapSegment& segment : heap.segments) {
@@ -49,7 +49,8 @@ void check_snapshot(const HeapSnapshot& heap) {
     REQUIRE(next_block == heap.blocks.size());
 }
 
-// What the driver holds for the process, where no pool was recorded: in every sum alike.
+// Checks the memory that the driver holds for the process, if no pool was recorded. It must be the
+// same in every sum.
 void check_held(const Events& events, std::uint64_t bytes, std::size_t blocks) {
     for (const RecordedState& state : {at_end(events), one_by_one(events)}) {
         const MemoryTotals& totals = state.totals(0);
@@ -72,7 +73,7 @@ void check_held(const Events& events, std::uint64_t bytes, std::size_t blocks) {
 
 }  // namespace
 
-TEST_CASE("blocks in a segment add up", "[state]") {
+TEST_CASE("the sums of blocks in a segment add up", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 1000, 1024);
@@ -108,7 +109,7 @@ TEST_CASE("blocks in a segment add up", "[state]") {
     CHECK(heap.blocks[3].requested_bytes == kUnknown64);
 }
 
-TEST_CASE("rounding and slack are told apart", "[state]") {
+TEST_CASE("rounding and slack are counted separately", "[state]") {
     Events events;
     events.segment(kBase, 2 * kMiB);
     events.block(kBase, 100, 1024);
@@ -132,7 +133,7 @@ TEST_CASE("a pending block is active until its events have completed", "[state]"
     CHECK(state.totals(0).requested == 0);
     CHECK(state.releasable_bytes(0) == 0);
     CHECK(state.snapshot(0).blocks.at(0).state == BlockState::kPending);
-    SECTION("by their events") {
+    SECTION("completed by its events") {
         events.add(EventKind::kEventComplete, 0, 0, 0xe2);
         CHECK(at_end(events).totals(0).pending == 1 * kMiB);
         events.add(EventKind::kEventComplete, 0, 0, 0xe1);
@@ -140,9 +141,9 @@ TEST_CASE("a pending block is active until its events have completed", "[state]"
         CHECK(state.totals(0).pending == 0);
         CHECK(state.releasable_bytes(0) == 20 * kMiB);
     }
-    SECTION("at latest when the address is handed out again") {
+    SECTION("completed at the latest when its address is allocated again") {
         events.block(kBase, 2 * kMiB, 2 * kMiB);
-        // A late completion must not touch the new block.
+        // A late completion must not affect the new block.
         events.free(kBase, true);
         events.add(EventKind::kPendingEvent, kBase, 0, 0xe3);
         events.add(EventKind::kEventComplete, 0, 0, 0xe1);
@@ -150,7 +151,7 @@ TEST_CASE("a pending block is active until its events have completed", "[state]"
         state = at_end(events);
         CHECK(state.totals(0).pending == 2 * kMiB);
     }
-    SECTION("at latest when its segment goes back") {
+    SECTION("completed at the latest when its segment is freed") {
         events.segment_free(kBase);
         state = at_end(events);
         CHECK(state.totals(0).pending == 0);
@@ -159,7 +160,7 @@ TEST_CASE("a pending block is active until its events have completed", "[state]"
     CHECK(state.violations().count == 0);
 }
 
-TEST_CASE("what others in the process hold is kept apart", "[state]") {
+TEST_CASE("memory of other libraries in the process is counted separately", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 512, 512);
@@ -179,7 +180,8 @@ TEST_CASE("what others in the process hold is kept apart", "[state]") {
     CHECK(state.violations().count == 0);
 }
 
-TEST_CASE("an allocation that holds blocks is a pool's, whoever made it", "[state]") {
+TEST_CASE("an allocation that contains blocks belongs to the pool, whichever library made it",
+          "[state]") {
     Events events;
     events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
     events.block(kBase + 512, 512, 512);
@@ -189,7 +191,7 @@ TEST_CASE("an allocation that holds blocks is a pool's, whoever made it", "[stat
     CHECK(state.violations().count == 0);
 }
 
-TEST_CASE("a device without a pool holds its allocations as blocks", "[state]") {
+TEST_CASE("on a device without a pool each allocation is a block", "[state]") {
     Events events;
     events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
     events.add(EventKind::kDeviceAlloc, kBase + 16 * kMiB, 5 * kMiB);
@@ -206,7 +208,7 @@ TEST_CASE("a device without a pool holds its allocations as blocks", "[state]") 
     CHECK(state.violations().count == 0);
 }
 
-TEST_CASE("mapped ranges of a reservation are its segments", "[state]") {
+TEST_CASE("the mapped ranges of a reservation are its segments", "[state]") {
     Events events;
     events.add(EventKind::kAddressReserve, kBase, 100 * kMiB, 0, kFlagFromAllocator).device(31);
     events.add(EventKind::kAddressReserve, kBase + 100 * kMiB, 100 * kMiB).device(31);
@@ -214,7 +216,7 @@ TEST_CASE("mapped ranges of a reservation are its segments", "[state]") {
         events.page(kBase + i * 20 * kMiB, 20 * kMiB, 0x10 + i);
     }
     events.page(kBase + 80 * kMiB, 20 * kMiB, 0x20);
-    events.page(kBase + 100 * kMiB, 20 * kMiB, 0x21);  // the neighbour reservation
+    events.page(kBase + 100 * kMiB, 20 * kMiB, 0x21);  // the neighbouring reservation
     events.block(kBase + 5 * kMiB, 30 * kMiB, 30 * kMiB, 2);
     RecordedState state = at_end(events);
     CHECK(state.violations().count == 0);
@@ -228,10 +230,10 @@ TEST_CASE("mapped ranges of a reservation are its segments", "[state]") {
     CHECK(heap.segments[0].page_bytes == 20 * kMiB);
     CHECK(heap.segments[0].stream == 2);
     CHECK(heap.segments[0].size_class == SizeClass::kLarge);
-    // Pages 0 and 1 are in use, of the other four all are free.
+    // Pages 0 and 1 are in use, the other four are free.
     CHECK(state.releasable_bytes(0) == 80 * kMiB);
     CHECK(state.largest_free_bytes(0) == 65 * kMiB);
-    SECTION("unmapping in the middle makes two") {
+    SECTION("unmapping in the middle makes two segments") {
         events.unmap(kBase + 60 * kMiB, 20 * kMiB, 0x13);
         state = at_end(events);
         CHECK(state.totals(0).reserved == 100 * kMiB);
@@ -241,13 +243,13 @@ TEST_CASE("mapped ranges of a reservation are its segments", "[state]") {
         REQUIRE(heap.segments.size() == 3);
         CHECK(heap.segments[0].size_bytes == 60 * kMiB);
         CHECK(heap.segments[1].address == kBase + 80 * kMiB);
-        SECTION("and mapping again joins them") {
+        SECTION("mapping again joins the two segments") {
             events.page(kBase + 60 * kMiB, 20 * kMiB, 0x30);
             CHECK(at_end(events).snapshot(0).segments.size() == 2);
         }
         CHECK(at_end(events).violations().count == 0);
     }
-    SECTION("a live block whose pages are unmapped waits outside of all sums") {
+    SECTION("a live block with unmapped pages is left out of all sums") {
         events.unmap(kBase, 20 * kMiB, 0x10);
         events.unmap(kBase + 20 * kMiB, 20 * kMiB, 0x11);
         state = at_end(events);
@@ -277,11 +279,11 @@ TEST_CASE("violations are counted and described, and the sums stay sound", "[sta
         events.block(kBase + 2 * kMiB - 512, 1024, 1024);
         expected = "in no segment";
     }
-    SECTION("a free of nothing") {
+    SECTION("a free without an allocation") {
         events.free(kBase + 512);
         expected = "was not live";
     }
-    SECTION("a free twice") {
+    SECTION("a double free") {
         events.free(kBase, true);
         events.free(kBase, true);
         expected = "was not live";
@@ -290,7 +292,7 @@ TEST_CASE("violations are counted and described, and the sums stay sound", "[sta
         events.segment_free(kBase);
         expected = "went back to the driver";
     }
-    SECTION("a segment over a segment") {
+    SECTION("a segment over another segment") {
         events.segment(kBase + 1 * kMiB, 2 * kMiB);
         expected = "still holds";
     }
@@ -298,7 +300,7 @@ TEST_CASE("violations are counted and described, and the sums stay sound", "[sta
         events.block(kBase + 512, 1024, 512);
         expected = "smaller than";
     }
-    SECTION("more than the device has") {
+    SECTION("more memory than the device has") {
         events.add(EventKind::kMemoryInfo, 0, 0, 1 * kMiB);
         events.block(kBase + 512, 512, 512);
         expected = "than the device has";
@@ -312,7 +314,7 @@ TEST_CASE("violations are counted and described, and the sums stay sound", "[sta
     check_snapshot(state.snapshot(0));
 }
 
-TEST_CASE("a device reset leaves nothing", "[state]") {
+TEST_CASE("a device reset ends all memory", "[state]") {
     Events events;
     events.segment(kBase, 2 * kMiB);
     events.block(kBase, 512, 512);
@@ -324,7 +326,7 @@ TEST_CASE("a device reset leaves nothing", "[state]") {
     CHECK(state.violations().count == 0);
 }
 
-TEST_CASE("what the driver could still give follows the last sample", "[state]") {
+TEST_CASE("the driver's free memory follows from the last sample and later events", "[state]") {
     Events events;
     CHECK(at_end(events).device_free_bytes(0) == 0);
     events.segment(kBase, 20 * kMiB);
@@ -337,7 +339,7 @@ TEST_CASE("what the driver could still give follows the last sample", "[state]")
     CHECK(state.snapshot(0).device_free_bytes == 50 * kMiB);
 }
 
-TEST_CASE("private pools keep their segments while they have a user", "[state]") {
+TEST_CASE("private pools keep their segments while they are in use", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.segment(kBase + 32 * kMiB, 20 * kMiB);
@@ -361,7 +363,7 @@ TEST_CASE("private pools keep their segments while they have a user", "[state]")
     CHECK(at_end(events).releasable_bytes(0) == 20 * kMiB);
 }
 
-TEST_CASE("a rewound pool holds what is announced after it", "[state]") {
+TEST_CASE("after a rewind a pool has the blocks announced after it", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.segment(kBase + 32 * kMiB, 20 * kMiB);
@@ -382,7 +384,7 @@ TEST_CASE("a rewound pool holds what is announced after it", "[state]") {
     check_snapshot(state.snapshot(0));
 }
 
-TEST_CASE("stream-ordered memory is the blocks of a device without a pool", "[state]") {
+TEST_CASE("stream-ordered allocations are blocks on a device without a pool", "[state]") {
     Events events;
     events.timeline.facts["allocator_backend"] = "cudaMallocAsync";
     events.add(EventKind::kAsyncAlloc, kBase, 3 * kMiB, 0, kFlagFromAllocator).stream(1);
@@ -393,13 +395,13 @@ TEST_CASE("stream-ordered memory is the blocks of a device without a pool", "[st
     CHECK(state.totals(0).own == 4 * kMiB);
     CHECK(state.snapshot(0).blocks.at(0).stream == 1);
     events.add(EventKind::kAsyncFree, kBase);
-    events.add(EventKind::kDeviceFree, kBase + 4 * kMiB);  // legal for either
+    events.add(EventKind::kDeviceFree, kBase + 4 * kMiB);  // legal for both kinds
     state = at_end(events);
     CHECK(state.totals(0).own == 0);
     CHECK(state.totals(0).blocks == 0);
 }
 
-TEST_CASE("arrays, graphs and stream-ordered memory beside a pool are the process's own",
+TEST_CASE("arrays, graphs and stream-ordered memory outside a pool count as the process's own",
           "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
@@ -424,7 +426,7 @@ TEST_CASE("arrays, graphs and stream-ordered memory beside a pool are the proces
     CHECK(state.violations().count == 0);
 }
 
-TEST_CASE("the last context takes the device's memory with it", "[state]") {
+TEST_CASE("the end of the last context ends all memory of the device", "[state]") {
     Events events;
     events.add(EventKind::kContextCreate, 0xc1);
     events.add(EventKind::kContextCreate, 0xc2);
@@ -435,27 +437,26 @@ TEST_CASE("the last context takes the device's memory with it", "[state]") {
     CHECK(at_end(events).totals(0).own == 0);
 }
 
-TEST_CASE("an address that comes again after a context was destroyed was that context's",
-          "[state]") {
+TEST_CASE("an address allocated again after a context's end belonged to that context", "[state]") {
     Events events;
     events.add(EventKind::kContextCreate, 0xc1);
     events.add(EventKind::kContextCreate, 0xc2);
     events.add(EventKind::kDeviceAlloc, kBase, 1 * kMiB);
-    SECTION("destroyed since") {
+    SECTION("a context was destroyed in between") {
         events.add(EventKind::kContextDestroy, 0xc1);
         events.add(EventKind::kDeviceAlloc, kBase, 4 * kMiB);
         CHECK(at_end(events).totals(0).own == 4 * kMiB);
         CHECK(at_end(events).violations().count == 0);
         CHECK(measure_device(events.timeline, 0).summary.segments_allocated == 2);
     }
-    SECTION("no context was destroyed since: the record contradicts itself") {
+    SECTION("no context was destroyed in between: a violation") {
         events.add(EventKind::kDeviceAlloc, kBase, 4 * kMiB);
         CHECK(at_end(events).totals(0).own == 4 * kMiB);
         CHECK(at_end(events).violations().count == 1);
     }
 }
 
-TEST_CASE("physical memory is held while its handle or a mapping of it is", "[state]") {
+TEST_CASE("physical memory lives as long as its handle or a mapping", "[state]") {
     Events events;
     events.add(EventKind::kAddressReserve, kBase, 64 * kMiB);
     events.add(EventKind::kPhysicalCreate, 0x51, 2 * kMiB);
@@ -466,7 +467,7 @@ TEST_CASE("physical memory is held while its handle or a mapping of it is", "[st
     CHECK(at_end(events).totals(0).own == 2 * kMiB);
     events.add(EventKind::kUnmap, kBase, 2 * kMiB);
     CHECK(at_end(events).totals(0).own == 0);
-    SECTION("memory of others is not ours") {
+    SECTION("imported memory does not count") {
         events.add(EventKind::kImport, 0x52, 2 * kMiB);
         events.add(EventKind::kMap, kBase, 2 * kMiB, 0x52);
         CHECK(at_end(events).totals(0).own == 0);
@@ -474,8 +475,7 @@ TEST_CASE("physical memory is held while its handle or a mapping of it is", "[st
     }
 }
 
-TEST_CASE("physical memory without a pool counts from its creation to its end, mapped or not",
-          "[state]") {
+TEST_CASE("physical memory without a pool counts from creation to end, even unmapped", "[state]") {
     Events events;
     events.add(EventKind::kAddressReserve, kBase, 64 * kMiB);
     events.add(EventKind::kPhysicalCreate, 0x51, 2 * kMiB);
@@ -484,7 +484,7 @@ TEST_CASE("physical memory without a pool counts from its creation to its end, m
     events.add(EventKind::kMap, kBase, 2 * kMiB, 0x51).device(31);
     check_held(events, 8 * kMiB, 2);
     CHECK(at_end(events).snapshot(0).blocks.at(0).allocated_by == 1);
-    SECTION("a second mapping is the same memory") {
+    SECTION("a second mapping does not count again") {
         events.add(EventKind::kMap, kBase + 8 * kMiB, 2 * kMiB, 0x51).device(31);
         check_held(events, 8 * kMiB, 2);
         events.add(EventKind::kUnmap, kBase, 2 * kMiB).device(31);
@@ -493,7 +493,7 @@ TEST_CASE("physical memory without a pool counts from its creation to its end, m
         events.add(EventKind::kUnmap, kBase + 8 * kMiB, 2 * kMiB).device(31);
         check_held(events, 6 * kMiB, 1);
     }
-    SECTION("a handle that is used again while its memory is still mapped") {
+    SECTION("a handle number used again while its old memory is still mapped") {
         events.add(EventKind::kPhysicalRelease, 0x51);
         events.add(EventKind::kPhysicalCreate, 0x51, 4 * kMiB);
         check_held(events, 12 * kMiB, 3);
@@ -502,7 +502,7 @@ TEST_CASE("physical memory without a pool counts from its creation to its end, m
         events.add(EventKind::kPhysicalRelease, 0x51);
         check_held(events, 6 * kMiB, 1);
     }
-    SECTION("one unmap ends several") {
+    SECTION("one unmap ends several mappings") {
         events.add(EventKind::kMap, kBase + 2 * kMiB, 6 * kMiB, 0x52).device(31);
         events.add(EventKind::kPhysicalRelease, 0x51);
         events.add(EventKind::kPhysicalRelease, 0x52);
@@ -510,20 +510,20 @@ TEST_CASE("physical memory without a pool counts from its creation to its end, m
         events.add(EventKind::kUnmap, kBase, 8 * kMiB).device(31);
         check_held(events, 0, 0);
     }
-    SECTION("memory of others and a multicast object have no bytes") {
+    SECTION("imported memory and a multicast object have no bytes") {
         events.add(EventKind::kImport, 0x53, kUnknown64);
         events.add(EventKind::kMap, kBase + 16 * kMiB, 2 * kMiB, 0x53).device(31);
         events.add(EventKind::kPhysicalCreate, 0x54, 0).device(31);
         events.add(EventKind::kMap, kBase + 32 * kMiB, 2 * kMiB, 0x54).device(31);
         check_held(events, 8 * kMiB, 2);
     }
-    SECTION("a mapping whose creation is not in the record stands for its memory") {
+    SECTION("a mapping whose creation was not recorded counts as its memory") {
         events.add(EventKind::kMap, kBase + 16 * kMiB, 2 * kMiB, 0x99);
         check_held(events, 10 * kMiB, 3);
         events.add(EventKind::kUnmap, kBase + 16 * kMiB, 2 * kMiB);
         check_held(events, 8 * kMiB, 2);
     }
-    SECTION("a reset ends it, and the next begins anew") {
+    SECTION("a reset ends all, later allocations count from zero") {
         events.add(EventKind::kDeviceReset);
         check_held(events, 0, 0);
         events.add(EventKind::kPhysicalCreate, 0x51, 2 * kMiB);
@@ -531,7 +531,7 @@ TEST_CASE("physical memory without a pool counts from its creation to its end, m
     }
 }
 
-TEST_CASE("arrays and graphs without a pool count as every other memory", "[state]") {
+TEST_CASE("arrays and graphs without a pool count like all other memory", "[state]") {
     Events events;
     events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
     events.add(EventKind::kAsyncAlloc, kBase + 16 * kMiB, 5 * kMiB);
@@ -548,7 +548,7 @@ TEST_CASE("arrays and graphs without a pool count as every other memory", "[stat
     check_held(events, 8 * kMiB, 2);
 }
 
-TEST_CASE("physical memory beside a pool is other memory, mapped or not, and once", "[state]") {
+TEST_CASE("physical memory outside a pool counts once as other memory, mapped or not", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 512, 512);
@@ -571,7 +571,7 @@ TEST_CASE("physical memory beside a pool is other memory, mapped or not, and onc
     CHECK(state.violations().count == 0);
 }
 
-TEST_CASE("sizes that no memory has are counted as violations", "[state]") {
+TEST_CASE("impossible sizes are counted as violations", "[state]") {
     Events events;
     events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
     events.add(EventKind::kPhysicalCreate, 0x11, kUnknown64);
@@ -584,14 +584,14 @@ TEST_CASE("sizes that no memory has are counted as violations", "[state]") {
     CHECK(state.violations().count == 3);
 }
 
-TEST_CASE("a checkpoint tells everything anew; what follows from a gap is no defect", "[state]") {
+TEST_CASE("a checkpoint replaces the state, mismatches after a gap are no violations", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 2 * kMiB, 2 * kMiB);
     events.add(EventKind::kRecordingStopped);
     events.add(EventKind::kRecordingStarted);
-    events.free(kBase + 8 * kMiB);            // handed out while nobody looked
-    events.block(kBase, 4 * kMiB, 4 * kMiB);  // the one before was freed while nobody looked
+    events.free(kBase + 8 * kMiB);            // allocated during the gap
+    events.block(kBase, 4 * kMiB, 4 * kMiB);  // the previous block was freed during the gap
     RecordedState state = at_end(events);
     CHECK(state.violations().count == 0);
     CHECK(state.after_gap() == 2);
@@ -599,7 +599,7 @@ TEST_CASE("a checkpoint tells everything anew; what follows from a gap is no def
     events.segment(kBase + 64 * kMiB, 20 * kMiB);
     events.block(kBase + 64 * kMiB, 1 * kMiB, 2 * kMiB);
     events.add(EventKind::kCheckpointEnd);
-    events.free(kBase);  // now it is one again
+    events.free(kBase);  // this one is a violation again
     state = at_end(events);
     CHECK(state.totals(0).reserved == 20 * kMiB);
     CHECK(state.totals(0).allocated == 2 * kMiB);
@@ -617,7 +617,7 @@ bool equal(const MemoryTotals& a, const MemoryTotals& b) {
 
 }  // namespace
 
-TEST_CASE("events one by one come to what the whole timeline comes to", "[state]") {
+TEST_CASE("applying events one by one gives the same state as the whole timeline", "[state]") {
     Events events;
     SECTION("without a pool") {
         events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
@@ -634,7 +634,7 @@ TEST_CASE("events one by one come to what the whole timeline comes to", "[state]
         events.add(EventKind::kUnmap, kBase + 64 * kMiB, 2 * kMiB).device(31);
         events.add(EventKind::kPhysicalRelease, 9);
     }
-    SECTION("a pool whose segments were not known to be a pool's") {
+    SECTION("a pool whose segments were not marked as a pool's") {
         events.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB);
         events.add(EventKind::kDeviceAlloc, kBase + 32 * kMiB, 2 * kMiB);
         events.block(kBase + kMiB, 1000, 1024);
@@ -658,7 +658,7 @@ TEST_CASE("events one by one come to what the whole timeline comes to", "[state]
     CHECK(live.entries() == whole.entries());
 }
 
-TEST_CASE("what a state holds does not grow with the events of a long recording", "[state]") {
+TEST_CASE("the size of a state does not grow during a long recording", "[state]") {
     constexpr int kRounds = 50'000;
     RecordedState state;
     std::size_t most = 0;

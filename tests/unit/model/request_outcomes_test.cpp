@@ -1,4 +1,5 @@
-// One rule for what counts as an out-of-memory and as a retry, and everybody counts by it.
+// The single rule for what counts as an out-of-memory and what as a retry. Every part of the
+// program uses it.
 #include "analyzer/model/request_outcomes.h"
 
 #include "analyzer/analysis/job/job.h"
@@ -29,7 +30,7 @@ std::ostream& operator<<(std::ostream& out, const Counts& counts) {
     return out << counts.ooms << " OOMs, " << counts.retries << " retries";
 }
 
-// Of device 0, as each part counts them; a phase is open all the time.
+// The counts of device 0 in each part of the program. A phase is open all the time.
 void check_all(testing::Events* events, const Counts& expected) {
     Timeline& timeline = events->timeline;
     Phase phase;
@@ -56,7 +57,7 @@ TEST_CASE("without a pool each refusal is an out-of-memory") {
     check_all(&events, {2, 0});
 }
 
-TEST_CASE("a request of the pool that was refused and then served from its cache is a retry") {
+TEST_CASE("a pool's request that is refused and then served from its cache is a retry") {
     testing::Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 512, 512);
@@ -65,7 +66,7 @@ TEST_CASE("a request of the pool that was refused and then served from its cache
     check_all(&events, {0, 1});
 }
 
-TEST_CASE("a request of the pool that stays refused is one out-of-memory, and no retry") {
+TEST_CASE("a pool's request that stays refused is one out-of-memory and no retry") {
     testing::Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 512, 512);
@@ -76,7 +77,7 @@ TEST_CASE("a request of the pool that stays refused is one out-of-memory, and no
     check_all(&events, {1, 0});
 }
 
-TEST_CASE("a library that asks at once for the same again fails once") {
+TEST_CASE("a library that immediately repeats a refused request fails once") {
     testing::Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 512, 512);
@@ -87,7 +88,7 @@ TEST_CASE("a library that asks at once for the same again fails once") {
     check_all(&events, {2, 0});
 }
 
-TEST_CASE("a call that is no allocation counts for its device") {
+TEST_CASE("an out-of-memory of a call that is no allocation counts for its device") {
     testing::Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 512, 512);

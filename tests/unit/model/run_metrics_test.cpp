@@ -25,8 +25,8 @@ void check_identity(const WasteSplit& split) {
     REQUIRE(split.inactive_split <= split.reserved);
 }
 
-// A random but legal life: native segments and one expandable reservation, blocks that come, go
-// and stay pending.
+// A random but legal run: native segments and one expandable reservation, with blocks that are
+// allocated, freed and left pending.
 Events random_life(unsigned seed) {
     Events events;
     std::mt19937 random(seed);
@@ -101,7 +101,7 @@ Events random_life(unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("the split adds up after every event of random lives", "[metrics]") {
+TEST_CASE("the parts of reserved memory add up after every event of random runs", "[metrics]") {
     for (unsigned seed = 0; seed < 40; ++seed) {
         const Events events = random_life(seed);
         RecordedState state(events.timeline);
@@ -128,7 +128,7 @@ TEST_CASE("the split adds up after every event of random lives", "[metrics]") {
     }
 }
 
-TEST_CASE("peaks are each their own, the split is at the first peak of reserved", "[metrics]") {
+TEST_CASE("each peak has its own moment, the split is at the reserved peak", "[metrics]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 10 * kMiB - 100, 10 * kMiB);
@@ -150,21 +150,21 @@ TEST_CASE("peaks are each their own, the split is at the first peak of reserved"
     CHECK(summary.segments_freed == 0);
 }
 
-TEST_CASE("retries and OOMs are told from the record", "[metrics]") {
+TEST_CASE("retries and OOMs are counted from the recorded events", "[metrics]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 512, 512);
     events.free(kBase);
-    // The driver refused, the cache went back, then it worked.
+    // The driver refused, the cache was released, then the request was served.
     events.add(EventKind::kAllocRefused, 0, 40 * kMiB, 2, kFlagFromAllocator);
     events.segment_free(kBase);
     events.segment(kBase, 40 * kMiB);
     events.block(kBase, 40 * kMiB, 40 * kMiB);
-    // It refused twice.
+    // The driver refused twice.
     events.add(EventKind::kAllocRefused, 0, 80 * kMiB, 2, kFlagFromAllocator);
     events.add(EventKind::kAllocRefused, 0, 80 * kMiB, 2, kFlagFromAllocator);
     events.add(EventKind::kBlockOutOfMemory, 0, 80 * kMiB, 1 * kMiB);
-    // A later block from the cache is no retry; a library's refused request is an out-of-memory.
+    // A later block from the cache is no retry. A library's refused request is an out-of-memory.
     events.free(kBase);
     events.block(kBase, 512, 512);
     events.add(EventKind::kAllocRefused, 0, 80 * kMiB, 2);
@@ -191,7 +191,7 @@ TEST_CASE("pages mapped for one request are one segment", "[metrics]") {
     CHECK(metrics.violations == 0);
 }
 
-TEST_CASE("the pool's budget is what is free and what it has", "[metrics]") {
+TEST_CASE("the pool's capacity is the free memory plus its own memory", "[metrics]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.block(kBase, 512, 512);
@@ -203,7 +203,7 @@ TEST_CASE("the pool's budget is what is free and what it has", "[metrics]") {
     CHECK(metrics.capacity_bytes == 64 * kMiB);
     CHECK(metrics.context_and_others_bytes == 16 * kMiB);
     CHECK(metrics.summary.segments_allocated == 1);
-    CHECK(metrics.summary.driver_time_ns == 150);  // the block's time is not the driver's
+    CHECK(metrics.summary.driver_time_ns == 150);  // the block's own time is not driver time
     events.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator).device(1);
     events.timeline.durations.emplace_back(4, 1000);
     CHECK(measure_device(events.timeline, 0).summary.driver_time_ns == 150);
@@ -224,7 +224,7 @@ TEST_CASE("the first out-of-memory is no retry", "[metrics]") {
     CHECK(metrics.summary.ooms == 2);
 }
 
-TEST_CASE("a peak is the first moment with the most, on the host as well", "[metrics]") {
+TEST_CASE("a peak is the first moment with the maximum, also for host memory", "[metrics]") {
     Events events;
     events.add(EventKind::kHostAlloc, 0x1000, 512);
     events.add(EventKind::kHostFree, 0x1000);
@@ -234,7 +234,7 @@ TEST_CASE("a peak is the first moment with the most, on the host as well", "[met
     CHECK(metrics.pinned.peak_event == 0);
 }
 
-TEST_CASE("a retry cost the time of its own device's calls, all of them", "[metrics]") {
+TEST_CASE("a retry's cost is the time of all driver calls on its own device", "[metrics]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
     events.add(EventKind::kAllocRefused, 0, 20 * kMiB, 0, kFlagFromAllocator);
@@ -254,7 +254,7 @@ TEST_CASE("a retry cost the time of its own device's calls, all of them", "[metr
     CHECK(metrics.calls[0].max_ns == 1000);
 }
 
-TEST_CASE("events whose stack has as many frames as the recorder keeps are counted", "[metrics]") {
+TEST_CASE("events whose stack reaches the recorder's frame limit are counted", "[metrics]") {
     Events events;
     events.timeline.facts["options.stack_depth"] = "2";
     events.timeline.nodes = {{}, {}, {}, {}};

@@ -1,4 +1,4 @@
-// SegmentMap against a plain map of the same segments.
+// Compares SegmentMap with a plain map of the same segments.
 #include "analyzer/model/segment_map.h"
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ constexpr auto kNothingActive = [](DeviceAddress, DeviceAddress) { return std::u
 
 }  // namespace
 
-TEST_CASE("segments of any number and order are found, cut and given back by address") {
+TEST_CASE("segments in any number and order are found, cut and removed by address") {
     const int order = GENERATE(range(0, 3));  // ascending, descending, shuffled
     CAPTURE(order);
     constexpr std::uint64_t kCount = 3000;
@@ -55,7 +55,7 @@ TEST_CASE("segments of any number and order are found, cut and given back by add
         CHECK(map.at_or_before(address + 0xfff)->address == address);
         CHECK(map.overlaps(address - 1, 2));
     }
-    for (std::size_t i = 0; i < addresses.size(); i += 2) {  // whole ones, and parts
+    for (std::size_t i = 0; i < addresses.size(); i += 2) {  // whole segments and parts
         const DeviceAddress address = addresses[i];
         const bool whole = i % 4 == 0;
         const DeviceAddress from = whole ? address : address + 0x100;
@@ -97,7 +97,7 @@ TEST_CASE("mapped ranges join their neighbours across the whole map") {
     CHECK(plain(map) == Plain{{kPage, kPage * kPages}});
 }
 
-TEST_CASE("a range that joins two others has the bytes in use of both") {
+TEST_CASE("a range that joins two others has the sum of their used bytes") {
     SegmentMap map;
     const auto range = [](DeviceAddress address, std::uint64_t active_bytes) {
         RecordedSegment segment = {.address = address, .size_bytes = 0x1000};

@@ -8,17 +8,17 @@
 using namespace fragtrace::analyzer;
 using namespace fragtrace::page_test;
 
-TEST_CASE("the axis leaves gaps out and keeps order") {
+TEST_CASE("the address axis leaves out gaps and keeps the order") {
     const PageData data = small_page();
     const AddressAxis axis(data.devices[0]);
     REQUIRE(axis.ranges().size() == 2);
     CHECK(axis.size_bytes() == 22 * kMiB);
     CHECK(axis.offset_of(0x7000'0000'0000 + kMiB) == kMiB);
     CHECK(axis.offset_of(0x7100'0000'0000) == 20 * kMiB);
-    CHECK(axis.offset_of(0x7000'0000'0000 + 500 * kMiB) == 20 * kMiB);  // in no range
+    CHECK(axis.offset_of(0x7000'0000'0000 + 500 * kMiB) == 20 * kMiB);  // outside of all ranges
 }
 
-TEST_CASE("ranges that touch or overlap in different times become one") {
+TEST_CASE("ranges that touch, or overlap at different times, become one") {
     PageDevice device;
     device.segments = {{.address = 0x1000, .size_bytes = 0x1000},
                        {.address = 0x1800, .size_bytes = 0x1800},
@@ -28,7 +28,7 @@ TEST_CASE("ranges that touch or overlap in different times become one") {
     CHECK(axis.size_bytes() == 0x3000);
 }
 
-TEST_CASE("coverage is area, cut at the edges") {
+TEST_CASE("coverage is an area, clipped at the edges") {
     CoverageGrid grid(4, 2);
     grid.add(0.5, 2.25, 0, 1);
     grid.add(-5, 0.5, -3, 0.5);
@@ -37,7 +37,7 @@ TEST_CASE("coverage is area, cut at the edges") {
     CHECK(shares == std::vector<std::uint8_t>{191, 255, 64, 0, 0, 0, 0, 64});
 }
 
-TEST_CASE("a bin's parts add up to what is reserved") {
+TEST_CASE("the parts of a bin add up to the reserved memory") {
     const PageData data = small_page();
     const PageDevice& device = data.devices[0];
     const PageOverview overview = make_overview(device, AddressAxis(device), 1000);
@@ -69,7 +69,7 @@ TEST_CASE("pending blocks are neither allocated nor free") {
     CHECK(bin.held == Approx(10 * kMiB));
 }
 
-TEST_CASE("pages of an expandable segment are released on their own, and blocks reach over them") {
+TEST_CASE("pages of an expandable segment are released one by one, blocks span several") {
     PageDevice device;
     device.end_ns = 1000;
     device.segments = {{.start_ns = 0,
@@ -87,7 +87,7 @@ TEST_CASE("pages of an expandable segment are released on their own, and blocks 
     CHECK(bin.releasable == Approx(20 * kMiB));
 }
 
-TEST_CASE("what a private pool keeps is held, not releasable") {
+TEST_CASE("memory cached by a private pool in use cannot be released") {
     PageData data = small_page();
     data.devices[0].segments[0].pool = 1;
     data.devices[0].pools = {{}, {"private pool 7", {}}};
@@ -98,14 +98,14 @@ TEST_CASE("what a private pool keeps is held, not releasable") {
     CHECK(bin.releasable == Approx(0).margin(1e-6));
 }
 
-TEST_CASE("what a private pool keeps can be released while nobody uses it") {
+TEST_CASE("memory cached by a private pool can be released once it has no user") {
     PageData data = small_page();
     data.devices[0].segments[0].pool = 1;
     data.devices[0].pools = {{}, {"private pool 7", {200, 600, 800}}};
     const PageDevice& device = data.devices[0];
     const PageOverview overview = make_overview(device, AddressAxis(device), 1000);
     const auto at = [&](std::size_t ns) { return overview.bins[kPageBins * ns / 1000]; };
-    // The block lives in [100, 300); the default pool's 2 MiB are there up to 500.
+    // The block lives in [100, 300). The default pool's 2 MiB are there up to 500.
     CHECK(at(50).held == Approx(20 * kMiB));
     CHECK(at(250).held == Approx(10 * kMiB));
     CHECK(at(250).releasable == Approx(2 * kMiB));
@@ -116,7 +116,7 @@ TEST_CASE("what a private pool keeps can be released while nobody uses it") {
     CHECK(at(900).releasable == Approx(20 * kMiB));
 }
 
-TEST_CASE("an address that is reserved again belongs to the segment of its time") {
+TEST_CASE("an address that is reserved twice belongs to the segment of each time") {
     PageDevice device;
     device.end_ns = 1000;
     device.segments = {
@@ -129,7 +129,7 @@ TEST_CASE("an address that is reserved again belongs to the segment of its time"
     CHECK(overview.units[overview.block_unit[1]].size_bytes == 20 * kMiB);
 }
 
-TEST_CASE("what others use holds until it changes") {
+TEST_CASE("memory of others stays the same until its next sample") {
     PageData data = small_page();
     data.devices[0].others = {{100, 500}, {kMiB, 2 * kMiB}};
     const PageDevice& device = data.devices[0];

@@ -34,7 +34,7 @@ PageCard card_naming(std::vector<std::uint32_t> blocks) {
 
 }  // namespace
 
-TEST_CASE("base64 of every remainder") {
+TEST_CASE("base64 is right for lengths of every remainder") {
     const auto encode = [](const std::string& raw) {
         std::string text;
         append_base64({reinterpret_cast<const std::uint8_t*>(raw.data()), raw.size()}, text);
@@ -80,10 +80,10 @@ TEST_CASE("invalid UTF-8 and control characters do not break the page") {
     CHECK(header_of(*html)["processes"][0]["command"].get<std::string>().front() == 'a');
 }
 
-TEST_CASE("the page names no address but itself") {
+TEST_CASE("the page contains no URL except the SVG name space") {
     Result<std::string> html = render_page(small_page());
     REQUIRE(html);
-    // The name of SVG, which saved pictures carry; nothing is at that address or asked of it.
+    // The name space of SVG, which saved pictures carry. Nothing is fetched from that address.
     const std::string svg = "http://www.w3.org/2000/svg";
     REQUIRE(count(*html, svg) == 1);
     html->erase(html->find(svg), svg.size());
@@ -92,7 +92,7 @@ TEST_CASE("the page names no address but itself") {
     CHECK(html->find("default-src 'none'; script-src 'sha256-") != std::string::npos);
 }
 
-TEST_CASE("the last tick of a trace is a time, and not the one that means never") {
+TEST_CASE("the last tick of a trace is never the value that means \"never\"") {
     PageData data = small_page();
     for (const auto& [end_ns, tick_ns] : {std::pair(0xfffffffeull, 1),
                                           std::pair(0xffffffffull, 10),
@@ -108,18 +108,18 @@ TEST_CASE("the same data gives the same file") {
     CHECK(*render_page(small_page()) == *render_page(small_page()));
 }
 
-TEST_CASE("data that contradicts itself is refused") {
+TEST_CASE("contradictory data is refused") {
     PageData data = small_page();
     SECTION("columns of unequal length") {
         data.devices[0].blocks.stack.clear();
     }
-    SECTION("a stack that is not there") {
+    SECTION("a stack that does not exist") {
         data.devices[0].blocks.stack[0] = 9;
     }
     SECTION("blocks out of order") {
         add_block(data.devices[0], 5, 6, 6, 0x7000'0000'0000, kMiB);
     }
-    SECTION("a card with a block that is not there") {
+    SECTION("a card with a block that does not exist") {
         data.devices[0].cards = {card_naming({7})};
     }
     SECTION("a stack before its parent") {
@@ -130,7 +130,7 @@ TEST_CASE("data that contradicts itself is refused") {
     CHECK(html.error().code == ErrorCode::kOutput);
 }
 
-TEST_CASE("times of hours fit the page's ticks") {
+TEST_CASE("times of many hours fit into the page's ticks") {
     PageData data = small_page();
     data.devices[0].end_ns = 40ull * 3600 * 1'000'000'000;
     const nlohmann::json device = header_of(*render_page(data))["devices"][0];
@@ -139,11 +139,11 @@ TEST_CASE("times of hours fit the page's ticks") {
     CHECK(device["end_ns"].get<std::uint64_t>() / tick_ns < 0xffffffffu);
 }
 
-TEST_CASE("past the budget the long-lived and the named blocks stay") {
+TEST_CASE("beyond the block budget, long-lived blocks and those named by cards stay") {
     PageData data = small_page();
     PageDevice& device = data.devices[0];
     device.blocks = {};
-    add_block(device, 10, 20, 20, 0x7000'0000'0000, kMiB);  // named
+    add_block(device, 10, 20, 20, 0x7000'0000'0000, kMiB);  // named by the card
     add_block(device, 30, 90, 90, 0x7000'0000'0000, kMiB);  // left out
     add_block(device, 100, kNeverNs, kNeverNs, 0x7000'0000'0000, kMiB);
     device.cards = {card_naming({0, 2})};
@@ -160,7 +160,7 @@ TEST_CASE("past the budget the long-lived and the named blocks stay") {
     CHECK(more["bytes_left_out"] == 3 * kMiB);
 }
 
-TEST_CASE("devices that are written one process after the other make the same file") {
+TEST_CASE("devices written one process at a time give the same file") {
     PageData whole = small_page();
     whole.processes.push_back({"second", "pid 2", "", {}});
     whole.devices.push_back(whole.devices[0]);
@@ -190,7 +190,7 @@ TEST_CASE("devices that are written one process after the other make the same fi
     CHECK(header["unreadable"][0]["reason"] == "no trace");
 }
 
-TEST_CASE("a process or a device that is not there is refused") {
+TEST_CASE("a process or a device that does not exist is refused") {
     PageData data = small_page();
     SECTION("a device's process") {
         data.devices[0].process = 1;
@@ -201,7 +201,7 @@ TEST_CASE("a process or a device that is not there is refused") {
     CHECK_FALSE(render_page(data));
 }
 
-TEST_CASE("nothing at all is a page too") {
+TEST_CASE("a device without any data still gives a page") {
     PageData data;
     data.processes.resize(1);
     data.devices.resize(1);

@@ -23,7 +23,8 @@ inline void add_block(analyzer::PageDevice& device,
     blocks.stream.push_back(0);
 }
 
-// One device of two segments with a gap between them, the first holding a block for [100, 300).
+// One device with two segments and a gap between them. The first segment has a block that lives in
+// [100, 300).
 inline analyzer::PageData small_page() {
     using analyzer::kMiB;
     analyzer::PageData data;

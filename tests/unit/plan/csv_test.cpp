@@ -1,4 +1,5 @@
-// Placement problems as CSV: read, refused with the line's number, written back with offsets.
+// Placement problems as CSV: they are read, errors name the line, and plans are written with
+// offsets.
 #include "analyzer/plan/csv.h"
 
 #include <catch2/catch.hpp>
@@ -13,7 +14,7 @@ std::string message(std::string_view text) {
     return problem.error().message;
 }
 
-TEST_CASE("a problem is read, columns in any order, and written with offsets") {
+TEST_CASE("a problem is read with columns in any order and written with offsets") {
     const auto problem =
         read_problem("size,id,note,upper,lower\r\n4,b1,x,3,0\r\n\r\n5,b2,,9,3", "x.csv");
     REQUIRE(problem.ok());
@@ -24,7 +25,7 @@ TEST_CASE("a problem is read, columns in any order, and written with offsets") {
     CHECK(plan_csv(*problem, {0, 7}) == "id,lower,upper,size,offset\nb1,0,3,4,0\nb2,3,9,5,7\n");
 }
 
-TEST_CASE("what is wrong with a problem is said with its line") {
+TEST_CASE("an error in a problem is reported with its line") {
     CHECK(message("") ==
           "x.csv: line 1: no column 'id' in the heading, which needs id,lower,upper,size");
     CHECK(message("id,lower,upper\n") ==

@@ -1,4 +1,4 @@
-// What any placement must keep, checked the slow and simple way.
+// Rules that every placement must keep, checked in a slow and simple way.
 #pragma once
 
 #include "analyzer/plan/lifetimes.h"

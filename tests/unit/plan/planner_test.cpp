@@ -1,4 +1,5 @@
-// Planned placement: against all orders of small problems, and what holds for any.
+// Planned placement, compared with all orders of small problems and checked against rules that hold
+// for every plan.
 #include "analyzer/plan/planner.h"
 
 #include "analyzer/plan/greedy.h"
@@ -28,7 +29,7 @@ std::vector<Lifetime> random_problem(std::mt19937* random,
     return lifetimes;
 }
 
-// The lowest height over all orders of putting each buffer as low as it can go.
+// The lowest height over all orders in which each buffer is placed as low as possible.
 std::uint64_t optimum(const std::vector<Lifetime>& lifetimes) {
     std::vector<std::size_t> order(lifetimes.size());
     std::iota(order.begin(), order.end(), 0u);
@@ -59,7 +60,7 @@ std::uint64_t optimum(const std::vector<Lifetime>& lifetimes) {
     return best;
 }
 
-TEST_CASE("small problems are solved to the optimum") {
+TEST_CASE("small problems are solved optimally") {
     std::mt19937 random(7);
     for (int round = 0; round < 150; ++round) {
         const auto lifetimes = random_problem(&random, 3 + random() % 5, 10, 6);
@@ -72,7 +73,7 @@ TEST_CASE("small problems are solved to the optimum") {
     }
 }
 
-TEST_CASE("where no placement reaches the load, the optimum is found and nothing below") {
+TEST_CASE("if no placement reaches the load, the optimum above it is found") {
     const std::vector<Lifetime> lifetimes = {
         {2, 5, 1}, {0, 1, 3}, {2, 5, 1}, {3, 5, 2}, {0, 3, 3}, {5, 7, 3}, {4, 6, 2}, {1, 4, 1}};
     REQUIRE(load_bytes(lifetimes) == 6);
@@ -88,7 +89,7 @@ TEST_CASE("where no placement reaches the load, the optimum is found and nothing
     CHECK(placer.place(6, order, 100000, &offsets) == SearchOutcome::kImpossible);
 }
 
-TEST_CASE("tight placement finds the optimum and proves that there is nothing below") {
+TEST_CASE("tight placement finds the optimum and proves that nothing lower exists") {
     std::mt19937 random(8);
     for (int round = 0; round < 150; ++round) {
         const auto lifetimes = random_problem(&random, 3 + random() % 5, 10, 6);
@@ -106,7 +107,7 @@ TEST_CASE("tight placement finds the optimum and proves that there is nothing be
     }
 }
 
-TEST_CASE("every way of placing keeps buffers apart and stays above the load") {
+TEST_CASE("every placement method keeps buffers apart and never goes below the load") {
     std::mt19937 random(9);
     for (int round = 0; round < 20; ++round) {
         const auto lifetimes = random_problem(&random, 200, 100, 1000);
@@ -140,7 +141,7 @@ TEST_CASE("every way of placing keeps buffers apart and stays above the load") {
     }
 }
 
-TEST_CASE("buffers come and go in one order, however far apart the times are") {
+TEST_CASE("only the order of the times matters, not their distance") {
     constexpr std::uint64_t kNever = ~std::uint64_t{0};
     std::mt19937 random(10);
     for (int round = 0; round < 50; ++round) {
@@ -165,7 +166,7 @@ TEST_CASE("buffers come and go in one order, however far apart the times are") {
     }
 }
 
-TEST_CASE("the moment with most live comes first, in it the longest lifetime") {
+TEST_CASE("the moment with most live bytes is placed first, longest lifetimes first") {
     // Live: 3, 3 + 4, 3 + 4 + 2, 3 + 5.
     const std::vector<Lifetime> lifetimes = {{0, 9, 3}, {2, 6, 4}, {4, 5, 2}, {6, 9, 5}, {1, 2, 8}};
     const auto turns = turns_of(lifetimes);
@@ -175,11 +176,10 @@ TEST_CASE("the moment with most live comes first, in it the longest lifetime") {
     CHECK(offsets == std::vector<std::uint64_t>{0, 3, 7, 3, 3});
 }
 
-TEST_CASE(
-    "an address range is free where no buffer of its lifetime lies, and the lowest is found") {
+TEST_CASE("the lowest range free of overlapping lifetimes is found") {
     std::mt19937 random(12);
     for (const std::uint32_t moments : {1u, 31u, 32u, 33u, 500u}) {
-        // As many buffers as it was told of, and more.
+        // The 400 buffers are announced in some rounds and unannounced (0) in the others.
         Occupancy occupancy(moments, moments % 2 == 0 ? 400 : 0);
 
         struct Taken {
@@ -214,9 +214,9 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("very many buffers at few moments are placed, or given up within the work allowed") {
+TEST_CASE("50,000 buffers at few moments are placed or given up within the work limit") {
     std::mt19937 random(14);
-    // Rising and falling: every buffer begins or ends inside of what would be one bucket.
+    // With so few moments every buffer begins or ends inside of a single bucket of moments.
     const auto lifetimes = random_problem(&random, 50'000, 24, 1'000'000);
     const auto turns = turns_of(lifetimes);
     std::vector<std::uint64_t> offsets;
@@ -230,8 +230,8 @@ TEST_CASE("very many buffers at few moments are placed, or given up within the w
     CHECK(plan.height_bytes == height_bytes(lifetimes, plan.offsets));
 }
 
-// Weights and what optimizers keep stay; activations of a step go in reverse order, gradients of
-// one step are given back in the next.
+// Weights and optimizer states stay. Activations of a step are freed in reverse order, gradients of
+// a step are freed in the next step.
 std::vector<Lifetime> training(std::size_t steps) {
     std::mt19937 random(13);
     std::vector<Lifetime> lifetimes;
@@ -269,7 +269,7 @@ std::vector<Lifetime> training(std::size_t steps) {
     return lifetimes;
 }
 
-TEST_CASE("training is planned within 5 % of its load, however many pairs there are") {
+TEST_CASE("training is planned within 5 % of its load for any number of pairs") {
     for (const std::size_t steps : {8u, 400u}) {
         const std::vector<Lifetime> lifetimes = training(steps);
         Overlaps overlaps;
@@ -299,7 +299,7 @@ TEST_CASE("the same problem gets the same plan") {
     CHECK(one.method == two.method);
 }
 
-TEST_CASE("neighbours are those that live together, both ways") {
+TEST_CASE("overlaps list every pair of buffers that live together, in both directions") {
     std::mt19937 random(11);
     const auto lifetimes = random_problem(&random, 50, 30, 10);
     Overlaps overlaps;
@@ -321,7 +321,7 @@ TEST_CASE("neighbours are those that live together, both ways") {
     CHECK_FALSE(overlaps.find(lifetimes, pairs / 2 - 1));
 }
 
-TEST_CASE("nothing to place is no problem") {
+TEST_CASE("an empty problem gives an empty plan") {
     CHECK(plan_placement({}).height_bytes == 0);
     const std::vector<Lifetime> empty = {{5, 5, 100}, {1, 2, 0}};
     CHECK(plan_placement(empty).height_bytes == 0);

@@ -1,4 +1,4 @@
-// The pool of JAX and TensorFlow: worked examples, one per line.
+// The BFC pool of JAX and TensorFlow: worked examples, one per line.
 #include "tests/unit/pools/conformance.h"
 #include "tests/unit/pools/worked_example.h"
 
@@ -10,8 +10,8 @@ namespace {
 const std::string kWhole = "preallocate:1";
 const std::string kGrowing = "preallocate:0,limit:1";
 
-TEST_CASE("bfc: a chunk is split when it is twice the request or 128 MiB would be wasted") {
-    // One region, filled; then a hole of a known size.
+TEST_CASE("bfc: a chunk is split if it is twice the request or wastes 128 MiB") {
+    // One region that is full, except for a hole of a known size.
     const auto placed = [](const std::string& hole, const std::string& asked) {
         WorkedExample pool("bfc", kWhole, kGiB);
         pool.calls("a=" + hole + " b=1MiB -a x=" + asked);
@@ -23,49 +23,49 @@ TEST_CASE("bfc: a chunk is split when it is twice the request or 128 MiB would b
     CHECK(placed("300MiB", "180MiB") == 300 * kMiB);
 }
 
-TEST_CASE("bfc: what may be wasted is a share of the limit with fragmentation_fraction") {
+TEST_CASE("bfc: with fragmentation_fraction the allowed waste is a share of the limit") {
     WorkedExample pool("bfc", kWhole + ",fragmentation_fraction:0.1", 100 * kMiB);
     CHECK(pool.calls("a=30MiB b=1MiB -a c=19MiB d=11MiB") ==
           "a 0+0 grow, b 0+31457280, c 0+0, d 0+19922944");
 }
 
-TEST_CASE("bfc: slack counts as slack, requests round to 256") {
+TEST_CASE("bfc: requests round to 256 bytes, the unsplit rest counts as slack") {
     WorkedExample pool("bfc", kWhole, 16 * kMiB);
     pool.calls("a=1023KiB b=1MiB -a c=524289");
     CHECK(pool.pool->statistics().rounding_bytes == 255);
     CHECK(pool.pool->statistics().slack_bytes == 1023 * kKiB - 524544);
 }
 
-TEST_CASE("bfc: growing regions double and jump to what a large request needs") {
+TEST_CASE("bfc: region sizes double, and jump to the size of a large request") {
     WorkedExample pool("bfc", kGrowing, 100 * kMiB);
     pool.calls("a=1MiB b=1MiB c=1MiB");
     CHECK(pool.segments() == "2 4");
     pool.calls("d=9MiB");
     CHECK(pool.segments() == "2 4 16");
-    pool.calls("e=7MiB");  // d took all of its region; the target has stayed at 16
+    pool.calls("e=7MiB");  // d took its whole region, so the target stays at 16 MiB
     CHECK(pool.segments() == "2 4 16 16");
-    pool.calls("g=33MiB");  // 64 is the target, 62 are left
+    pool.calls("g=33MiB");  // the target is 64 MiB, 62 MiB are left
     CHECK(pool.segments() == "2 4 16 16 62");
     CHECK(pool.calls("h=60MiB") == "h oom");
 }
 
-TEST_CASE("bfc: a region that the driver refuses is asked for smaller by a tenth") {
+TEST_CASE("bfc: after a refusal the region is retried a tenth smaller") {
     WorkedExample pool("bfc", kGrowing, 100 * kMiB);
-    REQUIRE(pool.pool->device().take(98 * kMiB + 512 * kKiB));  // somebody else's
+    REQUIRE(pool.pool->device().take(98 * kMiB + 512 * kKiB));  // of another process
     CHECK(pool.calls("a=1MiB") == "a 0+0 grow");
-    // 2 MiB times 0.9 to the third, each rounded up to 256.
+    // 2 MiB times 0.9 three times, each time rounded up to 256.
     CHECK(pool.pool->statistics().reserved.current == 1529088);
     CHECK(pool.calls("b=1MiB") == "b oom");
 }
 
-TEST_CASE("bfc: where a tenth is less than a quantum, a quantum less is asked for") {
+TEST_CASE("bfc: if a tenth is less than a quantum, the retry is a quantum smaller") {
     auto pool = make_pool("bfc", kGrowing, std::make_unique<FixedDevice>(2560, 2048, 256), {0});
     REQUIRE(pool.ok());
     CHECK((*pool)->allocate({1, 256, 0, 0}).outcome == Outcome::kGrow);
     CHECK((*pool)->statistics().reserved.current == 2048);
 }
 
-TEST_CASE("bfc: without growth the whole share is one region") {
+TEST_CASE("bfc: without growth the whole limit is one region") {
     WorkedExample pool("bfc", "", 1000 * kMiB);
     CHECK(pool.calls("a=1MiB b=1MiB") == "a 0+0 grow, b 0+1048576");
     CHECK(pool.segments() == "750");
@@ -88,20 +88,20 @@ TEST_CASE("bfc: garbage collection frees all free regions or none") {
     CHECK(hopeless.segments() == "2 4 6");
 }
 
-TEST_CASE("bfc: neighbours are joined at once, the best fit with the lowest address is taken") {
+TEST_CASE("bfc: neighbours merge at once, the best fit with the lowest address is taken") {
     WorkedExample pool("bfc", kWhole, 16 * kMiB);
     CHECK(pool.calls("a=1MiB b=1MiB c=1MiB d=1MiB e=1MiB f=1MiB -a -b -d -f g=512KiB h=2MiB") ==
           "a 0+0 grow, b 0+1048576, c 0+2097152, d 0+3145728, e 0+4194304, f 0+5242880, "
           "g 0+3145728, h 0+0");
 }
 
-TEST_CASE("bfc conforms with its settings") {
+TEST_CASE("bfc keeps the rules of all pools under its settings") {
     check_conformance("bfc", kGrowing);
     check_conformance("bfc", kGrowing + ",garbage_collection:True");
     check_conformance("bfc", "preallocate:0.9,fragmentation_fraction:0.05");
 }
 
-TEST_CASE("bfc: settings that contradict each other are refused") {
+TEST_CASE("bfc: contradictory settings are refused") {
     for (const char* config : {"preallocate:0.5,limit:0.75",
                                "preallocate:1.5",
                                "limit:x",

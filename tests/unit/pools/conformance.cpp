@@ -87,7 +87,7 @@ struct Script {
         check.compare(*pool);
         REQUIRE(check.violation().empty());
         const PoolStatistics& statistics = pool->statistics();
-        // Without a pool requests are no multiples of what the driver rounds to.
+        // Without a pool, requests are not multiples of the size to which the driver rounds.
         const std::uint64_t accounted = statistics.reserved.current + pool->device().free_bytes();
         REQUIRE(accounted <= card_bytes);
         REQUIRE((accounted == card_bytes || pool->name() == "none"));
@@ -118,7 +118,7 @@ void run(Script* script, int calls) {
     }
 }
 
-// What a request of this pool would be given, without a trace of it.
+// Checks which block size this pool would give to a request, without a trace.
 void check_rounding(const Pool& pool) {
     for (const std::uint64_t bytes : {std::uint64_t{1}, 511 * kKiB + 1, 3 * kMiB, 100 * kMiB + 7}) {
         REQUIRE(pool.rounded_bytes(bytes) >= bytes);
@@ -166,7 +166,7 @@ void check_clone(Script* script) {
     script->compare();
 }
 
-// The blocks of a pool of PyTorch's, taken over by a fresh pool, and given back one by one.
+// A fresh pool adopts the blocks of a PyTorch pool, then frees them one by one.
 void check_adopt(const std::string& name, const std::string& config, unsigned seed) {
     Script held("pytorch", "", seed);
     run(&held, 100);
@@ -176,10 +176,10 @@ void check_adopt(const std::string& name, const std::string& config, unsigned se
     heir.card_bytes *= 8;
     heir.pool = make(name, config, heir.card_bytes);
     heir.check = PlacementCheck(find_pool(name)->streams, heir.card_bytes);
-    heir.pool->allocate({.block = 1, .requested_bytes = 5 * kMiB});  // is forgotten
+    heir.pool->allocate({.block = 1, .requested_bytes = 5 * kMiB});  // adopt() discards it
     const std::uint64_t calls = heir.pool->statistics().segments_allocated;
     if (!heir.pool->adopt(heap)) {
-        REQUIRE_FALSE(config.empty());  // settings may keep it smaller than what was held
+        REQUIRE_FALSE(config.empty());  // settings may limit it below the adopted memory
         REQUIRE(heir.pool->statistics().ooms != 0);
         return;
     }
@@ -197,9 +197,9 @@ void check_adopt(const std::string& name, const std::string& config, unsigned se
     run(&heir, 50);
 }
 
-// Every byte that the address map calls free can be had: asked for the largest free block again and
-// again, the pool serves it from what it holds until nothing is left. (Not for PyTorch's, whose
-// classes of sizes keep some requests from some blocks.)
+// Checks that every byte which the address map calls free can be allocated: requests for the
+// largest free block are served from existing segments until nothing is left. (Not for PyTorch's
+// pool, whose size classes keep some requests from some blocks.)
 void check_free_blocks_serve(Script* script) {
     if (find_pool(script->pool->name())->streams == StreamRule::kSegments) {
         return;
@@ -232,7 +232,7 @@ void check_free_blocks_serve(Script* script) {
     REQUIRE(script->pool->statistics().allocated.current == reserved);
 }
 
-// What a pool says that it could give back is what it gives back.
+// Checks that a pool can release exactly the bytes that it calls releasable.
 void check_trim(const Pool& pool) {
     const std::unique_ptr<Pool> copy = pool.clone();
     const std::uint64_t reserved = copy->statistics().reserved.current;
@@ -259,8 +259,8 @@ void release_all(Script* script) {
     script->compare();
 }
 
-// Everything is given back: all segments are free blocks that can serve, and empty_cache leaves
-// the device with all that it had, or with what it had before.
+// Frees everything. All segments must then be free blocks that can serve requests. After
+// empty_cache the device must have all its memory, or as much as before the script.
 void check_end(Script* script) {
     check_trim(*script->pool);
     release_all(script);

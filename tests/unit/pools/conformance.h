@@ -1,16 +1,16 @@
-// What holds for every simulated pool under any script of calls.
+// Rules that every simulated pool keeps for any script of calls.
 //
-// A new pool is covered as soon as it is in the registry; its own test gives the settings that are
-// worth the same (docs/hacking.md, "A simulated pool").
+// A new pool is covered once it is in the registry. Its own test adds the settings that deserve the
+// same checks (docs/hacking.md, "A simulated pool").
 #pragma once
 
 #include <string>
 
 namespace fragtrace::analyzer {
 
-// Random calls on cards of many sizes, every placement checked by bookkeeping that shares no code
-// with the pools; clones, releases of unknown blocks, refusals, taking over another pool's blocks;
-// at the end no free block is lost: each can serve, or goes back to the device.
+// Random calls on cards of many sizes: clones, frees of unknown blocks, refusals, and adopting
+// another pool's blocks. Bookkeeping that shares no code with the pools checks every placement. At
+// the end no free block may be lost: each can serve a request or is returned to the device.
 void check_conformance(const std::string& pool, const std::string& config = "");
 
 }  // namespace fragtrace::analyzer

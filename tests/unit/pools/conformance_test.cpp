@@ -1,5 +1,5 @@
-// Every pool of the registry under its default settings; bounds, whose blocks may move, place
-// nothing.
+// Every pool of the registry under its default settings. Bounds are left out: their blocks may
+// move, so they have no placements.
 #include "tests/unit/pools/conformance.h"
 
 #include "analyzer/pools/registry/pool_registry.h"
@@ -9,7 +9,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-TEST_CASE("every known pool keeps what all pools promise") {
+TEST_CASE("every known pool keeps the rules of all pools") {
     for (const PoolDescription& pool : known_pools()) {
         if (pool.bound.empty()) {
             SECTION(std::string(pool.name)) {

@@ -1,4 +1,4 @@
-// The model of cudaMallocAsync: both ends, and that they are ends.
+// The model of cudaMallocAsync: its upper and its lower end, and that they really are bounds.
 #include "tests/unit/pools/conformance.h"
 #include "tests/unit/pools/worked_example.h"
 
@@ -13,7 +13,7 @@ std::uint64_t reserved(const WorkedExample& example) {
     return example.pool->statistics().reserved.current / kMiB;
 }
 
-TEST_CASE("cuda-async: the upper end takes segments of 32 MiB and never joins them") {
+TEST_CASE("cuda-async: the upper end allocates segments of 32 MiB and never joins them") {
     WorkedExample pool("cuda-async", "", kGiB);
     CHECK(pool.calls("a=1 b=20MiB c=12MiB d=33MiB") ==
           "a 0+0 grow, b 0+512, c 1+0 grow, d 2+0 grow");
@@ -21,7 +21,7 @@ TEST_CASE("cuda-async: the upper end takes segments of 32 MiB and never joins th
     CHECK(pool.calls("-a -b -c x=40MiB") == "x 3+0 grow");
 }
 
-TEST_CASE("cuda-async: the lower end takes what lives, by 32 MiB") {
+TEST_CASE("cuda-async: the lower end reserves the live bytes, rounded to 32 MiB") {
     WorkedExample pool("cuda-async", "remap:True", kGiB);
     CHECK(pool.calls("a=1 b=20MiB c=12MiB d=33MiB") == "a 0+0 grow, b 1+0, c 2+0 grow, d 3+0 grow");
     CHECK(reserved(pool) == 96);
@@ -29,7 +29,7 @@ TEST_CASE("cuda-async: the lower end takes what lives, by 32 MiB") {
     CHECK(reserved(pool) == 96);
 }
 
-TEST_CASE("cuda-async: memory is kept until empty_cache") {
+TEST_CASE("cuda-async: freed memory stays reserved until empty_cache") {
     for (const char* config : {"", "remap:True"}) {
         WorkedExample pool("cuda-async", config, kGiB);
         pool.calls("a=100MiB b=40MiB -a");
@@ -39,7 +39,7 @@ TEST_CASE("cuda-async: memory is kept until empty_cache") {
     }
 }
 
-TEST_CASE("cuda-async: a refusal gives free segments back and is tried again") {
+TEST_CASE("cuda-async: after a refusal free segments are released and the request is retried") {
     WorkedExample upper("cuda-async", "", 100 * kMiB);
     CHECK(upper.calls("a=32MiB b=32MiB -a c=64MiB d=1") ==
           "a 0+0 grow, b 1+0 grow, c 2+0 retry, d oom");
@@ -48,7 +48,7 @@ TEST_CASE("cuda-async: a refusal gives free segments back and is tried again") {
           "a 0+0 grow, b 1+0 grow, c 2+0 grow, d 3+0 grow, e oom");
 }
 
-TEST_CASE("cuda-async: the lower end is never above the upper one while both serve") {
+TEST_CASE("cuda-async: the lower end never reserves more than the upper one while both serve") {
     for (unsigned seed = 0; seed < 300; ++seed) {
         std::mt19937 random(seed);
         WorkedExample upper("cuda-async", "", (100 + random() % 900) * kMiB);
@@ -69,7 +69,7 @@ TEST_CASE("cuda-async: the lower end is never above the upper one while both ser
                 const bool below = lower.pool->allocate(request).outcome != Outcome::kOutOfMemory;
                 REQUIRE((below || !above));
                 if (!above) {
-                    break;  // from here on they hold different blocks
+                    break;  // from here on the two pools have different live blocks
                 }
                 live.push_back(id);
             }
@@ -79,7 +79,7 @@ TEST_CASE("cuda-async: the lower end is never above the upper one while both ser
     }
 }
 
-TEST_CASE("cuda-async conforms at its lower end") {
+TEST_CASE("cuda-async keeps the rules of all pools at its lower end") {
     check_conformance("cuda-async", "remap:True");
 }
 

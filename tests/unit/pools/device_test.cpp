@@ -1,4 +1,4 @@
-// The simulated card: pages that small requests share.
+// The simulated card, whose pages are shared by small requests.
 #include "analyzer/pools/device.h"
 
 #include "analyzer/pools/registry/pool_registry.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 2 * kMiB;
 
-// Whole pages for the large ones, the small ones packed.
+// Large requests use whole pages, small ones are packed.
 std::uint64_t pages_of(const std::vector<std::uint64_t>& held) {
     std::uint64_t whole = 0;
     std::uint64_t shared = 0;
@@ -28,7 +28,7 @@ std::uint64_t pages_of(const std::vector<std::uint64_t>& held) {
     return whole + (shared + kPage - 1) / kPage * kPage;
 }
 
-TEST_CASE("a device gives what was taken back, in any order, and grows and shrinks what is there") {
+TEST_CASE("a device's free memory is right after random allocations, frees and changes of size") {
     std::mt19937_64 random(5);
     constexpr std::uint64_t kCard = 64 * kMiB;
     FixedDevice device(kCard, kCard, kPage);
@@ -58,8 +58,8 @@ TEST_CASE("a device gives what was taken back, in any order, and grows and shrin
     CHECK(device.free_bytes() == kCard);
 }
 
-// Steps of 2 and of 32 MiB are small requests to it.
-TEST_CASE("pools give all back to a device whose pages are larger than their steps") {
+// To this device, steps of 2 and of 32 MiB are small requests.
+TEST_CASE("pools return all memory to a device whose pages exceed their steps") {
     for (const char* name : {"live", "compact", "pages", "cuda-async", "none", "pytorch"}) {
         CAPTURE(name);
         const std::string config = std::string(name) == "cuda-async" ? "remap:True" : "";
@@ -80,7 +80,7 @@ TEST_CASE("pools give all back to a device whose pages are larger than their ste
     }
 }
 
-TEST_CASE("how much depends on which small requests share a page is none when they are gone") {
+TEST_CASE("the uncertainty from shared pages is zero once the small requests are freed") {
     FixedDevice device(kGiB, kGiB, kPage);
     REQUIRE(device.take(kMiB));
     REQUIRE(device.take(kMiB));
@@ -90,10 +90,11 @@ TEST_CASE("how much depends on which small requests share a page is none when th
     CHECK(device.unsure_bytes() == 0);
 }
 
-TEST_CASE("what a pool held is given back before it takes another's place") {
+TEST_CASE("a pool returns its own memory before it adopts another pool's state") {
     auto pool = make_pool("pytorch", "", std::make_unique<FixedDevice>(kGiB, kGiB, 8 * kMiB), {0});
     REQUIRE(pool.ok());
-    // Seven segments of 2 MiB that share pages of 8 MiB: 14 MiB at once would be another sum.
+    // Seven segments of 2 MiB share pages of 8 MiB. A single release of 14 MiB would give another
+    // sum.
     for (BlockId block = 1; block <= 14; ++block) {
         (*pool)->allocate({.block = block, .requested_bytes = kMiB});
     }

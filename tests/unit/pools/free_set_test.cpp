@@ -1,4 +1,4 @@
-// The free set and the id table against the standard library's containers.
+// Compares the free set and the id table with the standard library's containers.
 #include "analyzer/pools/free_set.h"
 
 #include "analyzer/pools/block_table.h"
@@ -50,7 +50,7 @@ void check_lower_bound(const FreeSets& sets,
             (found != expected.end() ? found->second : kNoBlock));
 }
 
-// Two sets that grow to some hundred blocks and shrink to nothing, again and again.
+// Two sets that grow to some hundred blocks and shrink to zero, again and again.
 template <typename RandomKey>
 void compare_with_maps(std::uint64_t seed, int sets_before, RandomKey random_key) {
     std::mt19937_64 random(seed);
@@ -93,7 +93,7 @@ void compare_with_maps(std::uint64_t seed, int sets_before, RandomKey random_key
     }
 }
 
-TEST_CASE("free sets order like standard maps, the first ones and those after many") {
+TEST_CASE("free sets order blocks like standard maps, while small and after growing") {
     const int before = GENERATE(0, 1000);
     SECTION("blocks of some sizes") {
         compare_with_maps(11, before, [](std::mt19937_64& random) {
@@ -137,7 +137,7 @@ TEST_CASE("a key orders by size, then rank, then position, over their whole rang
     }
 }
 
-TEST_CASE("the id table finds like a standard map") {
+TEST_CASE("the id table finds the same entries as a standard map") {
     std::mt19937_64 random(12);
     BlockTable table;
     std::unordered_map<BlockId, BlockIndex> expected;

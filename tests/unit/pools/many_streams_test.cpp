@@ -1,5 +1,5 @@
-// As many streams as a trace can have: what they take of memory, and that none of them makes the
-// others wait. A step that looks at all streams would make these tests last for minutes.
+// As many streams as a trace can have: their memory, and that one stream does not slow down the
+// others. If a step looked at all streams, these tests would last for minutes.
 #include "analyzer/pools/address_space.h"
 #include "analyzer/pools/others/rmm_pool.h"
 #include "analyzer/pools/registry/pool_registry.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kManyStreams = kNoStream;
 
-// Bytes that this process has from malloc; 0 where nobody counts them (sanitizers).
+// Bytes that this process has from malloc. 0 if they cannot be counted (sanitizers).
 std::uint64_t held_bytes() {
     const struct mallinfo2 info = mallinfo2();
     return info.uordblks + info.hblkhd;
@@ -59,7 +59,7 @@ struct Run {
     }
 };
 
-TEST_CASE("65535 streams take little memory in any pool, and no step looks at all of them") {
+TEST_CASE("65535 streams need little memory in any pool and no step visits all of them") {
     for (const PoolDescription& description : known_pools()) {
         if (description.planned) {
             continue;
@@ -73,12 +73,12 @@ TEST_CASE("65535 streams take little memory in any pool, and no step looks at al
             }
         }
         run.release_all();
-        // Each stream has two free blocks at most now, in pools of its own.
+        // Now each stream has at most two free blocks, in its own pools.
         if (before != 0) {
             CHECK((held_bytes() - before) / kManyStreams < 2 * kKiB);
         }
         for (std::uint32_t stream = kManyStreams; stream-- > 0;) {
-            run.allocate(stream, 5 * kMiB);  // larger than what is there, where there are lists
+            run.allocate(stream, 5 * kMiB);  // larger than any free block
             if (stream % 8 == 0) {
                 run.pool->empty_cache();
             }
@@ -89,7 +89,7 @@ TEST_CASE("65535 streams take little memory in any pool, and no step looks at al
     }
 }
 
-// The rule in so many words.
+// The same rule, implemented in the simplest way.
 struct PlainAddresses {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;  // ascending
 
@@ -99,7 +99,7 @@ struct PlainAddresses {
         });
     }
 
-    // Next to what is taken, or at the edge.
+    // Next to an occupied range, or at the edge.
     [[nodiscard]] std::uint64_t expected(AddressOrder order,
                                          std::uint64_t edge,
                                          std::uint64_t length) const {
@@ -119,7 +119,7 @@ struct PlainAddresses {
     }
 };
 
-TEST_CASE("addresses: more than any order draws from is found a place") {
+TEST_CASE("addresses: ranges beyond the usual address space still get a place") {
     constexpr std::uint64_t kLarge = std::uint64_t{1} << 46;  // a damaged trace may say so
     for (const AddressOrder order :
          {AddressOrder::kAscending, AddressOrder::kDescending, AddressOrder::kScattered}) {
@@ -137,7 +137,7 @@ TEST_CASE("addresses: more than any order draws from is found a place") {
     }
 }
 
-TEST_CASE("addresses: the lowest or the highest gap that is large enough, like a plain search") {
+TEST_CASE("addresses: the lowest or highest sufficient gap is found, like by a plain search") {
     for (const AddressOrder order : {AddressOrder::kAscending, AddressOrder::kDescending}) {
         AddressSpace space(order, 0);
         AddressSpace fresh(order, 0);
@@ -154,7 +154,7 @@ TEST_CASE("addresses: the lowest or the highest gap that is large enough, like a
             }
             const std::uint64_t length = (1 + random() % 6) * 2 * kMiB;
             std::uint64_t begin = plain.expected(order, edge, length);
-            if (random() % 4 == 0) {  // at a place of the caller's
+            if (random() % 4 == 0) {  // at an address chosen by the caller
                 begin = first - 40 * kMiB + random() % 100 * kMiB;
                 const bool possible = plain.free(begin, begin + length);
                 REQUIRE(space.reserve_at(begin, length - kMiB, 1) == possible);
@@ -171,7 +171,7 @@ TEST_CASE("addresses: the lowest or the highest gap that is large enough, like a
     }
 }
 
-TEST_CASE("the first list with a block of some size is found like by looking at each") {
+TEST_CASE("the first list with a sufficient block is the one that a linear search finds") {
     std::mt19937 random(3);
     LargestByList lists;
     std::vector<std::uint64_t> plain;

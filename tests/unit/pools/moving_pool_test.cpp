@@ -1,4 +1,4 @@
-// The bounds live, compact and pages: sums, pending blocks, graph pools, and places without
+// The bounds live, compact and pages: their sums, pending blocks, graph pools, and places without
 // overlap.
 #include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/support/units.h"
@@ -22,7 +22,8 @@ std::uint64_t reserved(const Pool& pool) {
     return pool.statistics().reserved.current;
 }
 
-// Segments add up to reserved, blocks cover their segment, find() and snapshot() agree.
+// Checks that segments add up to reserved, that blocks cover their segment, and that find() and
+// snapshot() agree.
 void check_places(const Pool& pool) {
     const HeapSnapshot heap = pool.snapshot();
     std::uint64_t sum = 0;
@@ -48,7 +49,7 @@ void check_places(const Pool& pool) {
     REQUIRE(active == pool.statistics().active.current);
 }
 
-TEST_CASE("live counts the bytes asked for, compact rounds each to 512") {
+TEST_CASE("live counts requested bytes, compact rounds each request to 512") {
     const auto live = bound("live");
     const auto compact = bound("compact");
     for (Pool* pool : {live.get(), compact.get()}) {
@@ -64,7 +65,7 @@ TEST_CASE("live counts the bytes asked for, compact rounds each to 512") {
     CHECK(compact->statistics().rounding_bytes == 511 + 511);
 }
 
-TEST_CASE("pages: large blocks take whole pages, small ones share them") {
+TEST_CASE("pages: large blocks use whole pages, small ones share them") {
     const auto pool = bound("pages");
     pool->allocate({1, 2 * kMiB + 1});
     CHECK(reserved(*pool) == 4 * kMiB);
@@ -78,7 +79,7 @@ TEST_CASE("pages: large blocks take whole pages, small ones share them") {
     check_places(*pool);
 }
 
-TEST_CASE("a block that another stream reads counts in compact until the event, in live never") {
+TEST_CASE("a freed block that another stream uses still counts in compact, not in live") {
     const auto live = bound("live");
     const auto compact = bound("compact");
     for (Pool* pool : {live.get(), compact.get()}) {
@@ -98,7 +99,7 @@ TEST_CASE("a block that another stream reads counts in compact until the event, 
     CHECK(reserved(*compact) == 0);
 }
 
-TEST_CASE("the most that a graph's pool held stays held until nobody uses it") {
+TEST_CASE("a graph pool's peak stays reserved until the pool has no user") {
     for (const char* name : {"live", "compact", "pages"}) {
         const auto pool = bound(name);
         pool->set_private_pool(3, {.graph = true});
@@ -118,7 +119,7 @@ TEST_CASE("the most that a graph's pool held stays held until nobody uses it") {
     }
 }
 
-TEST_CASE("a MemPool's blocks are like all others to a bound") {
+TEST_CASE("bounds treat a MemPool's blocks like all other blocks") {
     const auto pool = bound("compact");
     pool->set_private_pool(3, {.no_split = true});
     pool->allocate({1, kMiB, 0, 3});
@@ -126,7 +127,7 @@ TEST_CASE("a MemPool's blocks are like all others to a bound") {
     CHECK(reserved(*pool) == 0);
 }
 
-TEST_CASE("what a bound takes over are live blocks, and all segments of graphs' pools") {
+TEST_CASE("a bound adopts live blocks, and all segments of graph pools") {
     const auto pool = bound("compact");
     pool->allocate({9, kMiB});
     HeapSnapshot heap;
@@ -154,7 +155,7 @@ TEST_CASE("what a bound takes over are live blocks, and all segments of graphs' 
     check_places(*pool);
 }
 
-TEST_CASE("where a bound runs out of memory nothing has changed") {
+TEST_CASE("an out-of-memory changes nothing in a bound") {
     const auto pool = bound("compact", 8 * kMiB);
     pool->set_private_pool(1, {.graph = true});
     pool->allocate({1, 5 * kMiB});
@@ -166,9 +167,7 @@ TEST_CASE("where a bound runs out of memory nothing has changed") {
     check_places(*pool);
 }
 
-TEST_CASE(
-    "on random scripts live holds at most what compact and pages hold, and they what pytorch "
-    "does") {
+TEST_CASE("on random scripts live is at most compact and pages, and those at most pytorch") {
     for (unsigned seed = 0; seed < 60; ++seed) {
         std::mt19937 random(seed);
         std::vector<std::unique_ptr<Pool>> pools;

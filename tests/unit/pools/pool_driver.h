@@ -1,4 +1,4 @@
-// Drives a simulated pytorch pool by names, for tests.
+// Drives a simulated pytorch pool in tests. Blocks have names.
 #pragma once
 
 #include "analyzer/pools/pytorch/pytorch_pool.h"
@@ -17,7 +17,7 @@ inline std::uint64_t mib(double count) {
     return static_cast<std::uint64_t>(count * kMiB);
 }
 
-// A pool on a card of its own, without page rounding unless asked for.
+// A pool with its own card. Without page rounding, unless requested.
 class PoolDriver {
   public:
     explicit PoolDriver(const std::string& config = "",
@@ -45,7 +45,8 @@ class PoolDriver {
         REQUIRE(pool.release(names_.at(name), pending));
     }
 
-    // "[A 1048576][- 512]" per segment or mapped range; "-" is free, "A?" pending.
+    // One text per segment or mapped range, such as "[A 1048576][- 512]". "-" is a free block, "A?"
+    // a pending one.
     [[nodiscard]] std::vector<std::string> layout() const {
         std::map<BlockId, std::string> by_id;
         for (const auto& [name, id] : names_) {
@@ -67,7 +68,7 @@ class PoolDriver {
         return lines;
     }
 
-    // "+size" and "-size" for segments, "map size" and "unmap size"; "!" marks a refusal.
+    // "+size" and "-size" for segments, "map size" and "unmap size" for pages. "!" marks a refusal.
     std::vector<std::string> driver_calls() {
         std::vector<std::string> lines;
         for (const DriverCall& call : pool.take_driver_calls()) {

@@ -1,5 +1,5 @@
-// Problems and traces that others have published; the folder is compiled in. The ratios of best fit
-// to the most that lives at once are known from elsewhere.
+// Problems and traces published by others. The path of their folder is compiled in. The ratios of
+// best fit to the peak of live bytes are known from publications.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/replay_setups.h"
 #include "analyzer/pools/registry/pool_registry.h"
@@ -21,7 +21,7 @@ const std::string kTraces = FRAGTRACE_SHARED_TRACES;
 
 struct Event {
     std::uint64_t time;
-    bool begins;  // ends come first at the same time
+    bool begins;  // ends come before begins at the same time
     BlockId id;
     std::uint64_t size;
 
@@ -30,7 +30,7 @@ struct Event {
     }
 };
 
-// Peak of best fit without rounding, over the load.
+// Peak of best fit without rounding, relative to the load.
 std::string best_fit_ratio(const std::string& name) {
     std::ifstream file(kTraces + "/dsa/" + name + ".csv");
     REQUIRE(file.is_open());
@@ -76,7 +76,7 @@ TEST_CASE("best-fit reaches the known ratios on MiniMalloc's problems and on Res
     CHECK(best_fit_ratio("somas_resnet50") == "1.003");
 }
 
-TEST_CASE("every pool serves a whole life of a real run without a violation") {
+TEST_CASE("every pool serves a complete real run without a violation") {
     const auto analysis = analyze(kTraces + "/pytorch/decomfl.pickle.gz", {});
     REQUIRE(analysis.ok());
     REQUIRE((*analysis)->devices.size() == 1);
@@ -84,7 +84,7 @@ TEST_CASE("every pool serves a whole life of a real run without a violation") {
     constexpr std::uint64_t kCard = std::uint64_t{8} << 30;
     for (const PoolDescription& known : known_pools()) {
         if (!known.bound.empty()) {
-            continue;  // places nothing
+            continue;  // a bound, which has no placements
         }
         INFO(known.name);
         const auto setup = candidate_setup(device,

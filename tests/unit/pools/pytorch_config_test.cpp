@@ -1,4 +1,4 @@
-// Settings: what PyTorch 2.15 accepts and refuses, with its reasons.
+// Settings that PyTorch 2.15 accepts or refuses, with PyTorch's reasons.
 #include "analyzer/pools/pytorch/pytorch_config.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-TEST_CASE("settings that PyTorch accepts") {
+TEST_CASE("settings that PyTorch accepts are accepted with its values") {
     const std::vector<std::pair<const char*, const char*>> cases = {
         {"", ""},
         {"max_split_size_mb:20", "max_split_size_mb:20"},
@@ -59,7 +59,7 @@ TEST_CASE("settings that PyTorch accepts") {
     }
 }
 
-TEST_CASE("settings that PyTorch refuses") {
+TEST_CASE("settings that PyTorch refuses are refused with its reason") {
     const std::string divisions = "For roundups, the divisions has to be power of 2";
     const std::vector<std::pair<const char*, std::string>> cases = {
         {"foo:1", "'foo': Unrecognized key 'foo' in CUDA allocator config."},

@@ -1,10 +1,11 @@
-// Scenarios worked through with PyTorch 2.15 itself: layouts, driver calls and statistics are its.
+// Scenarios that were run with PyTorch 2.15 itself: the layouts, driver calls and statistics are
+// PyTorch's.
 #include "tests/unit/pools/pool_driver.h"
 
 namespace fragtrace::analyzer {
 namespace {
 
-TEST_CASE("size classes decide what the driver is asked for") {
+TEST_CASE("the size class decides the size of the cudaMalloc") {
     PoolDriver driver;
     int name = 'A';
     for (const std::uint64_t size : {1048576, 1048577, 10485759, 10485760, 10485761, 1}) {
@@ -34,7 +35,7 @@ TEST_CASE("small requests share segments of 2 MiB") {
           Lines{"[A 512][B 700416][C 700416][- 695808]", "[D 700416][- 1396736]"});
 }
 
-TEST_CASE("a large remainder is split off only above 1 MiB") {
+TEST_CASE("a large block is split only if more than 1 MiB remains") {
     PoolDriver driver;
     driver.allocate("X", mib(22));
     driver.release("X");
@@ -50,7 +51,7 @@ TEST_CASE("a large remainder is split off only above 1 MiB") {
     CHECK(driver.layout() == Lines{"[C 22019072][- 1049600]"});
 }
 
-TEST_CASE("among equals the segment obtained first is taken") {
+TEST_CASE("among equal blocks the one in the oldest segment is taken") {
     PoolDriver driver;
     driver.allocate("X", mib(30));
     driver.allocate("P", mib(30));
@@ -58,11 +59,11 @@ TEST_CASE("among equals the segment obtained first is taken") {
     driver.pool.empty_cache();
     driver.allocate("Q", mib(30));
     CHECK(driver.layout() == Lines{"[Q 31457280]", "[P 31457280]"});
-    SECTION("freed in one order") {
+    SECTION("freed in order of allocation") {
         driver.release("P");
         driver.release("Q");
     }
-    SECTION("freed in the other order") {
+    SECTION("freed in reverse order") {
         driver.release("Q");
         driver.release("P");
     }
@@ -70,7 +71,7 @@ TEST_CASE("among equals the segment obtained first is taken") {
     CHECK(driver.layout() == Lines{"[- 31457280]", "[R 31457280]"});
 }
 
-TEST_CASE("max_split_size_mb keeps large blocks whole") {
+TEST_CASE("max_split_size_mb prevents splitting of large blocks") {
     PoolDriver driver("max_split_size_mb:200");
     driver.allocate("A", mib(300));
     driver.allocate("B", mib(150));
@@ -90,7 +91,7 @@ TEST_CASE("max_split_size_mb keeps large blocks whole") {
     CHECK(driver.pool.pytorch_statistics().oversize_segments.current == 2);
 }
 
-TEST_CASE("out of memory despite free memory") {
+TEST_CASE("a request fails although enough memory is free in pieces") {
     PoolDriver driver("", mib(96));
     for (const char* name : {"S1", "S2", "S3", "S4"}) {
         driver.allocate(name, mib(8));
@@ -115,7 +116,7 @@ TEST_CASE("out of memory despite free memory") {
     CHECK(driver.pool.largest_free_bytes({1, mib(20), 0, 0}) == mib(8));
 }
 
-TEST_CASE("a retry after giving cached segments back") {
+TEST_CASE("a refused request succeeds after cached segments were released") {
     PoolDriver driver("", mib(100));
     for (const char* name : {"A", "B", "C", "D"}) {
         driver.allocate(name, mib(20));
@@ -134,7 +135,7 @@ TEST_CASE("a retry after giving cached segments back") {
     CHECK(detail.num_device_free == 2);
 }
 
-TEST_CASE("max_split_size_mb gives the largest cached blocks back first") {
+TEST_CASE("max_split_size_mb releases the largest cached blocks first") {
     PoolDriver driver("max_split_size_mb:200", mib(800));
     driver.allocate("A", mib(300));
     driver.allocate("B", mib(220));
@@ -149,7 +150,7 @@ TEST_CASE("max_split_size_mb gives the largest cached blocks back first") {
     CHECK(driver.pool.pytorch_statistics().num_sync_all_streams == 0);
 }
 
-TEST_CASE("a cross-stream free is reusable when a later request sees the event done") {
+TEST_CASE("a cross-stream free is reusable once a later request sees its event completed") {
     PoolDriver driver;
     driver.allocate("A", mib(30), 0);
     driver.release("A", {{7, 1}});
@@ -166,7 +167,7 @@ TEST_CASE("a cross-stream free is reusable when a later request sees the event d
     CHECK(driver.layout() == Lines{"[C 31457280]", "[B 31457280]"});
 }
 
-TEST_CASE("events of one stream are seen in order") {
+TEST_CASE("events of one stream complete in order") {
     PoolDriver driver;
     driver.allocate("A", mib(30));
     driver.allocate("B", mib(40));
@@ -179,7 +180,7 @@ TEST_CASE("events of one stream are seen in order") {
     driver.allocate("x", 1);
     CHECK(driver.layout()[0] == "[A? 31457280]");
     CHECK(driver.layout()[1] == "[B? 41943040]");
-    CHECK(driver.layout()[2] == "[C? 52428800]");  // behind B's event on stream 2
+    CHECK(driver.layout()[2] == "[C? 52428800]");  // B's event on stream 2 is first
     driver.pool.complete(3);
     driver.allocate("y", 1);
     CHECK(driver.layout()[1] == "[B? 41943040]");
@@ -190,7 +191,7 @@ TEST_CASE("events of one stream are seen in order") {
     CHECK(driver.layout()[1] == "[- 41943040]");
 }
 
-TEST_CASE("garbage collection gives old blocks back before the driver is asked") {
+TEST_CASE("garbage collection releases old blocks before cudaMalloc is called") {
     PoolDriver driver("garbage_collection_threshold:0.3,per_process_memory_fraction:0.9", kGiB);
     driver.allocate("A", mib(100));
     driver.allocate("B", mib(110));
@@ -205,7 +206,7 @@ TEST_CASE("garbage collection gives old blocks back before the driver is asked")
     CHECK(driver.driver_calls() == Lines{"-115343360", "-125829120", "+136314880"});
 }
 
-TEST_CASE("roundup_power2_divisions") {
+TEST_CASE("roundup_power2_divisions rounds requests up to fractions of a power of two") {
     const auto rounded = [](const PoolDriver& driver, std::uint64_t size_bytes) {
         return driver.pool.rounded_bytes(size_bytes);
     };
@@ -225,7 +226,7 @@ TEST_CASE("roundup_power2_divisions") {
     CHECK(rounded(list, 2200000001) == 2415919104);
 }
 
-TEST_CASE("a private pool keeps its memory while somebody uses it") {
+TEST_CASE("a private pool keeps its memory while it has a user") {
     PoolDriver driver;
     driver.allocate("A", mib(30), 0, 7);
     driver.release("A");

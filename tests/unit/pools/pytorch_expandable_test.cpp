@@ -1,4 +1,4 @@
-// Expandable segments: what is mapped, what is given back, and what happens half-way.
+// Expandable segments: mapping, unmapping, and failures in the middle of a request.
 #include "tests/unit/pools/pool_driver.h"
 
 namespace fragtrace::analyzer {
@@ -30,18 +30,18 @@ TEST_CASE("an expandable segment grows and shrinks by pages") {
     CHECK(driver.pool.pytorch_statistics().inactive_split.all.allocated == 0);
 }
 
-TEST_CASE("a map call is all or nothing") {
+TEST_CASE("a map request that fails halfway unmaps its pages again") {
     PoolDriver driver("expandable_segments:True", mib(70));
     driver.allocate("A", mib(15));
     driver.driver_calls();
-    // 75 MiB more need 4 pages after the tail of 5 MiB; two of them are there.
+    // 75 MiB more need 4 pages after the tail of 5 MiB. Only two of them are available.
     CHECK(driver.allocate("B", mib(80)).outcome == Outcome::kOutOfMemory);
     CHECK(driver.pool.device().free_bytes() == mib(50));
     CHECK(driver.layout() == Lines{"[A 15728640][- 5242880]"});
     CHECK(driver.allocate("C", mib(45)).outcome == Outcome::kGrow);
 }
 
-TEST_CASE("an empty range gives its addresses back") {
+TEST_CASE("an address range without pages is freed") {
     PoolDriver driver("expandable_segments:True", mib(1000));
     driver.allocate("A", mib(40));
     driver.release("A");
@@ -55,10 +55,10 @@ TEST_CASE("a request beyond the address range fails") {
     PoolDriver driver("expandable_segments:True,expandable_segments_reserve:0.1", mib(1000));
     CHECK(driver.allocate("A", mib(100)).outcome == Outcome::kGrow);
     CHECK(driver.allocate("B", mib(101)).outcome == Outcome::kOutOfMemory);
-    CHECK(driver.allocate("C", mib(100)).placement.segment == 3);  // two attempts for B
+    CHECK(driver.allocate("C", mib(100)).placement.segment == 3);  // B used 1 and 2
 }
 
-TEST_CASE("small blocks map pages of 2 MiB, and split to the last 512 bytes") {
+TEST_CASE("small blocks map pages of 2 MiB, and are split down to 512 bytes") {
     PoolDriver driver("expandable_segments:True", mib(1000));
     driver.allocate("A", 1000);
     driver.allocate("B", mib(20) - 512);

@@ -1,4 +1,4 @@
-// Garbage collection: when it begins, which blocks it takes, and when it has enough.
+// Garbage collection: when it starts, which blocks it releases, and when it stops.
 #include "tests/unit/pools/pool_driver.h"
 
 namespace fragtrace::analyzer {
@@ -10,7 +10,8 @@ PoolDriver collecting(const std::string& threshold) {
         "garbage_collection_threshold:" + threshold + ",per_process_memory_fraction:0.5", mib(800));
 }
 
-// Requests that the split segment of "kept" serves: each makes all cached blocks one search older.
+// Requests that are served from the split segment of "kept". Each one makes all cached blocks one
+// search older.
 void search(PoolDriver* driver, int times) {
     for (int i = 0; i < times; ++i) {
         REQUIRE(driver->allocate("searched", mib(4)).outcome == Outcome::kHit);
@@ -18,7 +19,7 @@ void search(PoolDriver* driver, int times) {
     }
 }
 
-// Cached blocks that will be 11, 5 and 2 searches old at the next request: 6 on average.
+// At the next request the cached blocks are 11, 5 and 2 searches old: 6 on average.
 void cache_three(PoolDriver* driver) {
     driver->allocate("kept", mib(2));
     for (const auto& [name, size] :
@@ -34,7 +35,7 @@ void cache_three(PoolDriver* driver) {
     driver->driver_calls();
 }
 
-TEST_CASE("garbage is collected above the threshold, not at it") {
+TEST_CASE("garbage is collected above the threshold, not exactly at it") {
     for (const int size : {200, 202}) {
         CAPTURE(size);
         PoolDriver driver = collecting("0.5");
@@ -47,21 +48,21 @@ TEST_CASE("garbage is collected above the threshold, not at it") {
     }
 }
 
-TEST_CASE("the blocks of at least the average age go, and no more than are needed") {
+TEST_CASE("only blocks of at least average age are released, no more than needed") {
     PoolDriver driver = collecting("0.7");
-    cache_three(&driver);  // 350 MiB of 280
+    cache_three(&driver);  // 350 MiB, the threshold is 280 MiB
     CHECK(driver.allocate("D", mib(130)).outcome == Outcome::kGrow);
     CHECK(driver.driver_calls() == Lines{"-104857600", "+136314880"});
 }
 
-TEST_CASE("where that is not enough, the average of those that are left counts") {
+TEST_CASE("if that is not enough, the average age of the remaining blocks counts") {
     PoolDriver driver = collecting("0.5");
-    cache_three(&driver);  // 350 MiB of 200
+    cache_three(&driver);  // 350 MiB, the threshold is 200 MiB
     CHECK(driver.allocate("D", mib(130)).outcome == Outcome::kGrow);
     CHECK(driver.driver_calls() == Lines{"-104857600", "-115343360", "+136314880"});
 }
 
-TEST_CASE("blocks of one age are all of the average age") {
+TEST_CASE("blocks of equal age all count as average") {
     PoolDriver driver = collecting("0.5");
     driver.allocate("A", mib(100));
     driver.allocate("B", mib(110));
@@ -72,13 +73,13 @@ TEST_CASE("blocks of one age are all of the average age") {
     CHECK(driver.driver_calls() == Lines{"-104857600", "-115343360", "+136314880"});
 }
 
-TEST_CASE("a block that is used again is young again") {
+TEST_CASE("a block that is used again becomes young") {
     PoolDriver driver = collecting("0.5");
     cache_three(&driver);
     driver.allocate("A", mib(100));
     driver.release("A");
     driver.driver_calls();
-    driver.allocate("D", mib(130));  // now B is the oldest, then C
+    driver.allocate("D", mib(130));  // now B is the oldest block, then C
     CHECK(driver.driver_calls() == Lines{"-115343360", "-125829120", "+136314880"});
 }
 

@@ -1,15 +1,15 @@
-// Rules that random scripts through PyTorch's own allocators brought to light (docs/pools.md).
+// Rules that were found by running random scripts through PyTorch's own allocators (docs/pools.md).
 #include "tests/unit/pools/pool_driver.h"
 
 namespace fragtrace::analyzer {
 namespace {
 
-TEST_CASE("a part of a segment is not freed for being as large as a lowered max_split_size") {
+TEST_CASE("part of a segment is not freed as oversized after max_split_size was lowered") {
     PoolDriver driver("", mib(60));
     driver.allocate("A", mib(30));
     driver.allocate("B", mib(2));
     driver.release("A");
-    driver.allocate("C", mib(5));  // the 30 MiB are a segment of their own, B's is another
+    driver.allocate("C", mib(5));  // the 30 MiB have their own segment, B's segment is another one
     driver.release("C");
     REQUIRE(driver.pool.change_settings("max_split_size_mb:20"));
     driver.driver_calls();
@@ -18,7 +18,7 @@ TEST_CASE("a part of a segment is not freed for being as large as a lowered max_
     CHECK(driver.pool.statistics().reserved.current == mib(50));
 }
 
-TEST_CASE("split blocks stay when max_split_size falls below them") {
+TEST_CASE("split blocks stay when max_split_size falls below their size") {
     PoolDriver driver("", mib(60));
     driver.allocate("A", mib(33));
     driver.allocate("whole", mib(20));
@@ -28,11 +28,11 @@ TEST_CASE("split blocks stay when max_split_size falls below them") {
     driver.driver_calls();
     CHECK(driver.allocate("C", mib(35)).outcome == Outcome::kOutOfMemory);
     for (const std::string& call : driver.driver_calls()) {
-        CHECK(call != "-32505856");  // 31 MiB: what B left of A
+        CHECK(call != "-32505856");  // 31 MiB: the rest of A's segment behind B
     }
 }
 
-TEST_CASE("a private pool in use is neither emptied nor waited for") {
+TEST_CASE("emptying a private pool that is in use does nothing and does not wait") {
     PoolDriver driver;
     driver.pool.set_private_pool(3, {});
     driver.allocate("A", mib(30), 0, 3);
@@ -56,18 +56,18 @@ TEST_CASE("emptying a private pool waits for its own blocks only") {
     CHECK(driver.allocate("C", mib(30)).outcome == Outcome::kHit);
 }
 
-TEST_CASE("throw_on_cudamalloc_oom goes by the share in the settings, not by the one set since") {
+TEST_CASE("throw_on_cudamalloc_oom uses the fraction of the settings, not one set later") {
     PoolDriver driver("throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.3", mib(256));
     driver.allocate("A", mib(72));
     driver.pool.set_memory_fraction(1.0);
     CHECK(driver.allocate("B", mib(12)).outcome == Outcome::kRejected);
 }
 
-TEST_CASE("a rejection at the retry is no OOM") {
+TEST_CASE("a rejection at the retry does not count as an OOM") {
     PoolDriver driver("throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.5", mib(256));
     driver.allocate("A", mib(100));
     driver.allocate("B", mib(20));
-    driver.pool.set_memory_fraction(0.48);  // of the limit: fails first, B's is then given back
+    driver.pool.set_memory_fraction(0.48);  // C fails, B's segment is released
     driver.release("B");
     CHECK(driver.allocate("C", mib(30)).outcome == Outcome::kOutOfMemory);
     REQUIRE(driver.pool.change_settings("per_process_memory_fraction:0.4"));
@@ -76,7 +76,7 @@ TEST_CASE("a rejection at the retry is no OOM") {
     CHECK(driver.pool.pytorch_statistics().num_ooms == 1);
 }
 
-TEST_CASE("of several reservations the one at the lowest address is filled first") {
+TEST_CASE("among several reservations the lowest address is filled first") {
     PoolDriver driver("expandable_segments:True", mib(512));
     driver.pool.set_address_order(AddressOrder::kDescending);
     driver.allocate("A", mib(80));
@@ -85,7 +85,7 @@ TEST_CASE("of several reservations the one at the lowest address is filled first
     CHECK(driver.layout() == Lines{"[C 20971520]", "[A 83886080]"});
 }
 
-TEST_CASE("before 2.15 address space that is too small for a request stays") {
+TEST_CASE("before 2.15 a reservation too small for a request stays") {
     for (const int minor : {13, 15}) {
         PoolDriver driver(
             "expandable_segments:True", mib(100), {0}, PytorchRules::for_version(2, minor));
@@ -96,13 +96,13 @@ TEST_CASE("before 2.15 address space that is too small for a request stays") {
     }
 }
 
-TEST_CASE("before 2.4 a single division rounds nothing") {
+TEST_CASE("before 2.4 roundup_power2_divisions:1 rounds nothing") {
     PoolDriver old("roundup_power2_divisions:1", kGiB, {0}, PytorchRules::for_version(2, 1));
     CHECK(old.pool.rounded_bytes(22634) == 22634);
     CHECK(old.pool.rounded_bytes(100) == 512);
     PoolDriver driver("roundup_power2_divisions:1", kGiB, {0}, PytorchRules::for_version(2, 4));
     CHECK(driver.pool.rounded_bytes(22634) == 23040);
-    // The best fit is told to the byte then.
+    // In these releases the best fit is decided on the unrounded size.
     old.allocate("A", 22634);
     old.allocate("B", 1000);
     old.release("A");
@@ -110,7 +110,7 @@ TEST_CASE("before 2.4 a single division rounds nothing") {
     CHECK(old.layout() == Lines{"[- 22634][B 1000][C 22635][- 2050883]"});
 }
 
-TEST_CASE("before 2.10 a fraction of one is a limit, so that garbage is collected") {
+TEST_CASE("before 2.10 a memory fraction of 1 is a limit, so garbage is collected") {
     for (const int minor : {9, 10}) {
         PoolDriver driver(
             "garbage_collection_threshold:0.5", mib(200), {0}, PytorchRules::for_version(2, minor));
@@ -122,7 +122,7 @@ TEST_CASE("before 2.10 a fraction of one is a limit, so that garbage is collecte
     }
 }
 
-TEST_CASE("what a capture parked waits behind what was freed after it") {
+TEST_CASE("a free deferred by a capture waits after frees that came later") {
     PoolDriver driver;
     driver.allocate("A", mib(30));
     driver.allocate("B", mib(40));
@@ -131,14 +131,14 @@ TEST_CASE("what a capture parked waits behind what was freed after it") {
     driver.pool.set_capturing(false);
     driver.release("B", {{2, 1}});
     driver.pool.complete(1);
-    driver.allocate("C", mib(30), 2);  // looks, and finds B first, which is not done
+    driver.allocate("C", mib(30), 2);  // checks the events and finds B first, which is not complete
     CHECK(driver.layout() == Lines{"[A? 31457280]", "[B? 41943040]", "[C 31457280]"});
     driver.pool.complete(2);
     driver.allocate("D", mib(30), 2);
     CHECK(driver.layout()[0] == "[- 31457280]");
 }
 
-TEST_CASE("peaks of oversize blocks stay when a change of settings takes the count below zero") {
+TEST_CASE("the peak of oversize blocks stays when their count falls below zero") {
     PoolDriver driver("max_split_size_mb:100", kGiB);
     driver.allocate("A", mib(50));
     REQUIRE(driver.pool.change_settings("max_split_size_mb:40"));
@@ -149,7 +149,7 @@ TEST_CASE("peaks of oversize blocks stay when a change of settings takes the cou
     CHECK(driver.pool.pytorch_statistics().oversize_allocations.peak == 0);
 }
 
-TEST_CASE("what a pool for use on OOM serves is split as without expandable segments") {
+TEST_CASE("blocks from a use_on_oom pool are split as without expandable segments") {
     PoolDriver driver("", mib(20));
     driver.pool.set_private_pool(3, {.use_on_oom = true});
     driver.allocate("A", mib(19), 0, 3);
@@ -160,7 +160,7 @@ TEST_CASE("what a pool for use on OOM serves is split as without expandable segm
     CHECK(driver.layout()[0] == "[B 20971520]");
 }
 
-TEST_CASE("before 2.10 max_non_split_rounding_mb stays when settings change without it") {
+TEST_CASE("before 2.10 max_non_split_rounding_mb stays if new settings do not name it") {
     for (const int minor : {6, 10}) {
         const PytorchRules rules = PytorchRules::for_version(2, minor);
         const auto first = parse_pytorch_config("max_non_split_rounding_mb:50", rules);
@@ -171,7 +171,7 @@ TEST_CASE("before 2.10 max_non_split_rounding_mb stays when settings change with
     }
 }
 
-TEST_CASE("before 2.10 a pool for use on OOM serves from expandable segments as well") {
+TEST_CASE("before 2.10 a use_on_oom pool also serves from expandable segments") {
     for (const int minor : {9, 10}) {
         PoolDriver driver(
             "expandable_segments:True", mib(40), {0}, PytorchRules::for_version(2, minor));
@@ -192,7 +192,7 @@ TEST_CASE("before 2.6 private pools have no expandable segments") {
     }
 }
 
-TEST_CASE("a history tells what PyTorch's own would") {
+TEST_CASE("the history has the same entries as PyTorch's own") {
     PoolDriver driver;
     std::vector<PytorchTraceEntry> history;
     driver.pool.write_history(&history);

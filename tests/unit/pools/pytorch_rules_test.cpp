@@ -1,10 +1,11 @@
-// Rules beside the main path: limits, rejections, private pools, releases' rules, relaxations.
+// Rules for special cases: limits, rejections, private pools, differences between releases,
+// relaxations.
 #include "tests/unit/pools/pool_driver.h"
 
 namespace fragtrace::analyzer {
 namespace {
 
-TEST_CASE("the process's own limit stops before the driver is asked") {
+TEST_CASE("the process's own limit refuses a request before cudaMalloc is called") {
     PoolDriver driver("per_process_memory_fraction:0.5", mib(100));
     CHECK(driver.allocate("A", mib(50)).outcome == Outcome::kGrow);
     driver.driver_calls();
@@ -25,7 +26,7 @@ TEST_CASE("throw_on_cudamalloc_oom rejects before anything is released") {
     CHECK(driver.pool.statistics().ooms == 0);
 }
 
-TEST_CASE("free blocks belong to their stream") {
+TEST_CASE("free blocks serve only their own stream") {
     PoolDriver driver;
     driver.allocate("A", mib(30), 0);
     driver.release("A");
@@ -48,7 +49,7 @@ TEST_CASE("cached segments are released in the order of raw stream handles") {
     CHECK(driver.driver_calls() == Lines{"-41943040", "-52428800", "-31457280"});
 }
 
-TEST_CASE("before 2.13 the lower address is taken among equals") {
+TEST_CASE("before 2.13 the lower address is taken among equal blocks") {
     PoolDriver driver("", 64 * kGiB, {0}, PytorchRules::for_version(2, 12));
     driver.allocate("X", mib(30));
     driver.allocate("P", mib(30));
@@ -61,14 +62,14 @@ TEST_CASE("before 2.13 the lower address is taken among equals") {
     CHECK(driver.layout() == Lines{"[R 31457280]", "[- 31457280]"});
 }
 
-TEST_CASE("a pool without splitting hands out whole blocks") {
+TEST_CASE("a pool with no_split allocates whole blocks") {
     PoolDriver driver;
     driver.pool.set_private_pool(3, {.no_split = true});
     driver.allocate("A", 1000, 0, 3);
     CHECK(driver.layout() == Lines{"[A 2097152]"});
 }
 
-TEST_CASE("a pool for use on OOM serves when the driver refuses") {
+TEST_CASE("a use_on_oom pool serves a request that the driver refuses") {
     PoolDriver driver("", mib(100));
     driver.pool.set_private_pool(3, {.use_on_oom = true});
     driver.allocate("A", mib(60), 0, 3);
@@ -79,7 +80,7 @@ TEST_CASE("a pool for use on OOM serves when the driver refuses") {
     CHECK(driver.layout() == Lines{"[B 52428800][- 10485760]"});
 }
 
-TEST_CASE("before 2.10 a pool for use on OOM serves after all else") {
+TEST_CASE("before 2.10 a use_on_oom pool serves only after every other attempt failed") {
     PoolDriver driver("", mib(100), {0}, PytorchRules::for_version(2, 9));
     driver.pool.set_private_pool(3, {.use_on_oom = true});
     driver.allocate("A", mib(60), 0, 3);
@@ -92,7 +93,7 @@ TEST_CASE("before 2.10 a pool for use on OOM serves after all else") {
     CHECK(driver.layout() == Lines{"[B 52428800][- 10485760]"});
 }
 
-TEST_CASE("during a capture nothing is looked at, released or retried") {
+TEST_CASE("during a capture no events are checked, nothing is released or retried") {
     PoolDriver driver("", mib(100));
     driver.allocate("A", mib(30));
     driver.allocate("B", mib(30));
@@ -107,8 +108,8 @@ TEST_CASE("during a capture nothing is looked at, released or retried") {
     CHECK(driver.allocate("C", mib(60)).outcome == Outcome::kRetryOk);
 }
 
-TEST_CASE("the part of a card that a fraction allows is rounded to nearest since 2.13") {
-    // 0.7 of 700 MiB is 490 MiB less the error of the product.
+TEST_CASE("since 2.13 the bytes of a memory fraction are rounded to nearest") {
+    // 0.7 times 700 MiB is 490 MiB minus the rounding error of the product.
     for (const int minor : {12, 13}) {
         PoolDriver driver("", mib(700), {0}, PytorchRules::for_version(2, minor));
         driver.pool.set_memory_fraction(0.7);
@@ -117,13 +118,13 @@ TEST_CASE("the part of a card that a fraction allows is rounded to nearest since
     }
 }
 
-TEST_CASE("throw_on_cudamalloc_oom compares with a part of the card that is not rounded") {
+TEST_CASE("throw_on_cudamalloc_oom compares with the unrounded bytes of the fraction") {
     PoolDriver driver("throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.7", mib(700));
     CHECK(driver.allocate("A", mib(490)).outcome == Outcome::kRejected);
     CHECK(driver.allocate("B", mib(488)).outcome == Outcome::kGrow);
 }
 
-TEST_CASE("unknown and pending blocks cannot be released") {
+TEST_CASE("unknown and pending blocks cannot be freed") {
     PoolDriver driver;
     CHECK_FALSE(driver.pool.release(1, {}));
     driver.allocate("A", 10);
@@ -135,7 +136,7 @@ TEST_CASE("unknown and pending blocks cannot be released") {
     CHECK(driver.pool.statistics().reserved.current == 0);
 }
 
-TEST_CASE("a clone goes its own way") {
+TEST_CASE("changes to a clone do not affect the original") {
     PoolDriver driver("", mib(100));
     driver.allocate("A", mib(30));
     const std::unique_ptr<Pool> copy = driver.pool.clone();
@@ -146,7 +147,7 @@ TEST_CASE("a clone goes its own way") {
     CHECK(driver.layout() == Lines{"[A 31457280]"});
 }
 
-TEST_CASE("each relaxation serves what it is for, and only that") {
+TEST_CASE("each relaxation serves exactly the requests it is meant for") {
     const auto serves = [](const Pool& pool, const Request& request, Relaxation relaxation) {
         const std::unique_ptr<Pool> trial = pool.clone();
         CHECK(trial->relax(relaxation));
@@ -220,7 +221,7 @@ TEST_CASE("each relaxation serves what it is for, and only that") {
     }
 }
 
-TEST_CASE("nothing is released for a request within a capture, whichever pool serves it") {
+TEST_CASE("a request within a capture releases nothing, in any pool") {
     const bool in_capture = GENERATE(true, false);
     const std::uint32_t private_pool = GENERATE(0u, 5u, 6u);
     PoolDriver driver("", mib(100));

@@ -1,4 +1,4 @@
-// Sizes of random requests: small ones, up to a segment's, and large shares of the card.
+// Sizes of random requests: small ones, ones up to a segment's size, and large shares of the card.
 #pragma once
 
 #include "analyzer/support/units.h"
@@ -8,7 +8,7 @@
 
 namespace fragtrace::analyzer {
 
-// At most `most_bytes`, or 24 MiB where that is less.
+// At most `most_bytes`, or 24 MiB if that is less.
 inline std::uint64_t random_bytes(std::mt19937* random, std::uint64_t most_bytes) {
     switch ((*random)() % 4) {
         case 0:

@@ -1,5 +1,6 @@
-// Pools by name, and the pool that is none.
-#include "analyzer/pools/registry/pool_registry.h"
+// Pools by name, and the "none" pool, which sends every request to the driver.
+#include "analyzer/pools/registry.h"
+
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>
@@ -11,7 +12,7 @@ std::unique_ptr<Device> card(std::uint64_t capacity_bytes) {
     return std::make_unique<FixedDevice>(capacity_bytes, capacity_bytes, 512);
 }
 
-TEST_CASE("every known pool can be made") {
+TEST_CASE("every known pool can be created") {
     for (const PoolDescription& known : known_pools()) {
         if (known.planned) {
             CHECK_FALSE(make_pool(known.name, "", card(kGiB)).ok());
@@ -26,7 +27,7 @@ TEST_CASE("every known pool can be made") {
     }
 }
 
-TEST_CASE("a wrong name or setting is the user's mistake") {
+TEST_CASE("a wrong name or setting gives a usage error") {
     const auto unknown = make_pool("jemalloc", "", card(kGiB));
     REQUIRE_FALSE(unknown.ok());
     CHECK(unknown.error().code == ErrorCode::kUsage);
@@ -53,12 +54,12 @@ TEST_CASE("without a pool every request goes to the driver") {
 TEST_CASE("small requests share the driver's pages, larger ones have pages of their own") {
     FixedDevice device(8 * kMiB, 8 * kMiB, 2 * kMiB);
     for (int i = 0; i < 2048; ++i) {
-        REQUIRE(device.take(1000));  // 1024 bytes with the alignment, so one page of them
+        REQUIRE(device.take(1000));  // 1024 bytes after alignment, so one page of them
     }
     CHECK(device.free_bytes() == 6 * kMiB);
     CHECK(device.take(1));
     CHECK(device.free_bytes() == 4 * kMiB);
-    CHECK(device.take(kMiB));  // half a page: beside the small one
+    CHECK(device.take(kMiB));  // half a page, next to the small one
     CHECK(device.free_bytes() == 4 * kMiB);
     CHECK(device.take(kMiB + 1));
     CHECK(device.take(2 * kMiB));

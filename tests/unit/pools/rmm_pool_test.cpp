@@ -7,7 +7,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-TEST_CASE("rmm-pool: without a maximum it grows by what it has, or by the request") {
+TEST_CASE("rmm-pool: without a maximum it doubles or grows by the request") {
     WorkedExample pool("rmm-pool", "initial_pool_size:1GiB");
     CHECK(pool.calls("a=1536MiB") == "a 1+0 grow");
     CHECK(pool.segments() == "1024 1536");
@@ -15,7 +15,7 @@ TEST_CASE("rmm-pool: without a maximum it grows by what it has, or by the reques
     CHECK(pool.segments() == "1024 1536 2560");
 }
 
-TEST_CASE("rmm-pool: with a maximum it grows by half of what is left, or by the request") {
+TEST_CASE("rmm-pool: with a maximum it grows by half of the rest or by the request") {
     WorkedExample pool("rmm-pool", "initial_pool_size:1GiB,maximum_pool_size:4GiB");
     CHECK(pool.calls("a=1GiB b=256") == "a 0+0 grow, b 1+0 grow");
     CHECK(pool.segments() == "1024 1536");
@@ -23,7 +23,7 @@ TEST_CASE("rmm-pool: with a maximum it grows by half of what is left, or by the 
     CHECK(pool.segments() == "1024 1536 1536");
 }
 
-TEST_CASE("rmm-pool: what the driver refuses is asked for by half, down to the request") {
+TEST_CASE("rmm-pool: after a refusal the growth is halved, down to the request") {
     WorkedExample pool("rmm-pool", "initial_pool_size:512MiB", kGiB);
     CHECK(pool.calls("a=512MiB b=1MiB c=600MiB") == "a 0+0 grow, b 1+0 grow, c oom");
     CHECK(pool.segments() == "512 512");
@@ -32,7 +32,7 @@ TEST_CASE("rmm-pool: what the driver refuses is asked for by half, down to the r
     CHECK(tight.segments() == "600 300");
 }
 
-TEST_CASE("rmm-pool: half of the free memory is taken at first") {
+TEST_CASE("rmm-pool: the initial pool is half of the free memory") {
     WorkedExample pool("rmm-pool", "", kGiB);
     CHECK(pool.calls("a=1MiB") == "a 0+0 grow");
     CHECK(pool.segments() == "512");
@@ -40,18 +40,18 @@ TEST_CASE("rmm-pool: half of the free memory is taken at first") {
     CHECK(too_much.calls("a=1MiB b=1MiB") == "a oom, b oom");
 }
 
-TEST_CASE("rmm-pool: always split, the smallest block and the lowest address first") {
+TEST_CASE("rmm-pool: the smallest block with the lowest address is taken and always split") {
     WorkedExample pool("rmm-pool", "initial_pool_size:8KiB");
     CHECK(pool.calls("a=1024 b=256 c=512 d=256 e=512 f=256 -a -c -e g=257 h=500 i=256") ==
           "a 0+0 grow, b 0+1024, c 0+1280, d 0+1792, e 0+2048, f 0+2560, g 0+1280, h 0+2048, "
           "i 0+0");
 }
 
-TEST_CASE("rmm-pool: a block of another stream is taken unmerged, its rest stays there") {
+TEST_CASE("rmm-pool: a block of another stream is split, its rest stays with that stream") {
     WorkedExample pool("rmm-pool", "initial_pool_size:4KiB");
-    // All of it, on stream 1, and back: list 1 has two blocks then, joined.
+    // a and b fill the pool on stream 1. The freed a serves x on stream 2.
     CHECK(pool.calls("a@1=2KiB b@1=2KiB -a x@2=1KiB") == "a 0+0 grow, b 0+2048, x 0+0");
-    // The rest of a is still stream 1's: x is given back to stream 2 and not joined with it.
+    // The rest of a still belongs to stream 1. x is freed on stream 2 and not joined with it.
     CHECK(pool.calls("-x") == "");
     CHECK(pool.layout() == "[- 1024][- 1024][b 2048]");
 }
@@ -64,7 +64,7 @@ TEST_CASE("rmm-pool: adjacent blocks of two streams serve only after the lists a
     CHECK(pool.layout() == "[x 2048][c 2048]");
 }
 
-TEST_CASE("rmm-pool: segments are not joined with each other, nothing is given back") {
+TEST_CASE("rmm-pool: segments are never joined or released") {
     WorkedExample pool("rmm-pool", "initial_pool_size:1MiB,maximum_pool_size:3MiB");
     CHECK(pool.calls("a=1MiB b=1MiB c=1MiB -a -b -c x=2MiB") ==
           "a 0+0 grow, b 1+0 grow, c 2+0 grow, x oom");
@@ -72,12 +72,12 @@ TEST_CASE("rmm-pool: segments are not joined with each other, nothing is given b
     CHECK(pool.segments() == "1 1 1");
 }
 
-TEST_CASE("rmm-pool conforms with its settings") {
+TEST_CASE("rmm-pool keeps the rules of all pools under its settings") {
     check_conformance("rmm-pool", "initial_pool_size:1MiB");
     check_conformance("rmm-pool", "initial_pool_size:16MiB,maximum_pool_size:48MiB");
 }
 
-TEST_CASE("rmm-pool: sizes are multiples of 256, the initial one not above the maximum") {
+TEST_CASE("rmm-pool: sizes must be multiples of 256, the initial size at most the maximum") {
     for (const char* config : {"initial_pool_size:100",
                                "initial_pool_size:101%",
                                "initial_pool_size:2GiB,maximum_pool_size:1GiB"}) {

@@ -23,8 +23,8 @@ class WorkedExample {
                            std::uint64_t card_bytes = 64 * kGiB)
         : pool(make(name, config, card_bytes)) {}
 
-    // What each request was given: "a 0+1024" (segment + offset) or "a oom"; "grow" and "retry" say
-    // how it went.
+    // The placement of each request: "a 0+1024" (segment + offset) or "a oom". "grow" and "retry"
+    // are appended if they happened.
     std::string calls(const std::string& script) {
         std::string answers;
         std::istringstream words(script);
@@ -57,7 +57,7 @@ class WorkedExample {
         return answers;
     }
 
-    // "[a 1024][- 512]" per segment, segments separated by a space; "-" is free.
+    // "[a 1024][- 512]" per segment, segments separated by a space. "-" is a free block.
     [[nodiscard]] std::string layout() const {
         std::map<BlockId, std::string> by_id;
         for (const auto& [name, id] : names_) {

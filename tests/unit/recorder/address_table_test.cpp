@@ -1,4 +1,4 @@
-// What is known about addresses: more of them than the table begins with.
+// The table of known addresses, filled beyond its initial capacity.
 #include "system/address_table.h"
 
 #include <catch2/catch.hpp>
@@ -15,7 +15,7 @@ AddressTable<uint64_t, 64> g_table;
 AddressTable<uint64_t, 64> g_shared;
 }  // namespace
 
-TEST_CASE("a table of addresses grows, and finds what a map finds") {
+TEST_CASE("a table of addresses grows and finds the same entries as a map") {
     std::mt19937_64 random(7);
     std::unordered_map<uint64_t, uint64_t> model;
     for (int i = 0; i < 300000; ++i) {
@@ -42,7 +42,7 @@ TEST_CASE("a table of addresses grows, and finds what a map finds") {
     CHECK(g_addresses_without_room == 0);
 }
 
-TEST_CASE("threads that grow a table of addresses at the same time lose none") {
+TEST_CASE("threads that grow a table of addresses at once lose no entry") {
     constexpr uint64_t kEach = 20000;
     std::vector<std::thread> threads;
     for (uint64_t t = 0; t < 4; ++t) {

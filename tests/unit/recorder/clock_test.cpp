@@ -1,4 +1,4 @@
-// The recorder's clock against the kernel's.
+// Compares the recorder's clock with the kernel's.
 #include "system/clock.h"
 
 #include "recorder/recorder.h"
@@ -17,7 +17,7 @@ using namespace fragtrace::preload;
 
 namespace {
 
-// As the drain does, from another thread than those that read.
+// Measures like the drain: in a different thread than the readers.
 class Measuring {
   public:
     Measuring() {
@@ -32,7 +32,7 @@ class Measuring {
 
     ~Measuring() {
         stop();
-        start_clock();  // the next test begins without a scale
+        start_clock();  // so that the next test begins without a scale
     }
 
     void stop() {
@@ -53,7 +53,7 @@ class Measuring {
 struct Seen {
     uint64_t readings = 0;
     uint64_t from_counter = 0;
-    uint64_t too_early = 0;  // before the kernel's reading that came before it
+    uint64_t too_early = 0;  // earlier than a previous reading of the kernel's clock
     uint64_t too_late = 0;
     uint64_t backwards = 0;
 };
@@ -75,14 +75,14 @@ Seen read_for(std::chrono::milliseconds time) {
             seen.backwards += ordered < last ? 1 : 0;
             last = ordered;
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // and maybe another processor
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // maybe on another processor
     }
     return seen;
 }
 
 }  // namespace
 
-TEST_CASE("The clock stays within its stated error of the kernel's, in every thread",
+TEST_CASE("the clock differs from the kernel's by at most its stated error in every thread",
           "[processors-counter]") {
     const Measuring measuring;
     std::vector<Seen> seen(3);
@@ -107,7 +107,7 @@ TEST_CASE("The clock stays within its stated error of the kernel's, in every thr
     }
 }
 
-TEST_CASE("A clock that nobody measures any more is the kernel's", "[clock]") {
+TEST_CASE("without further measurements the clock returns the kernel's time", "[clock]") {
     Measuring measuring;
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     measuring.stop();

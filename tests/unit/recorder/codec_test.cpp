@@ -1,4 +1,4 @@
-// What is encoded decodes to itself, and damage is refused rather than believed.
+// Encoded data decodes to the same data, and damaged data is refused.
 #include <fragtrace/codec.h>
 
 #include <catch2/catch.hpp>
@@ -56,7 +56,7 @@ std::vector<uint8_t> encoded(const std::vector<EventRecord>& events) {
 
 }  // namespace
 
-TEST_CASE("random events survive the codec, gaps in the sequence included") {
+TEST_CASE("random events with gaps in the sequence decode unchanged") {
     std::mt19937_64 random(1);
     for (int round = 0; round < 200; ++round) {
         std::vector<EventRecord> events;
@@ -78,7 +78,7 @@ TEST_CASE("random events survive the codec, gaps in the sequence included") {
     }
 }
 
-TEST_CASE("random stack nodes survive the codec") {
+TEST_CASE("random stack nodes decode unchanged") {
     std::mt19937_64 random(2);
     std::vector<StackNode> nodes(1);
     for (uint32_t i = 1; i < 2000; ++i) {
@@ -94,7 +94,7 @@ TEST_CASE("random stack nodes survive the codec") {
     CHECK(memcmp(back.data(), nodes.data() + 700, 1300 * sizeof(StackNode)) == 0);
 }
 
-TEST_CASE("code and module records survive the codec") {
+TEST_CASE("code and module records decode unchanged") {
     uint8_t bytes[400];
     ByteWriter out(bytes, sizeof bytes);
     const std::string function = "Model.forward";
@@ -132,7 +132,7 @@ TEST_CASE("a module that would end before it begins is refused") {
     }
 }
 
-TEST_CASE("a damaged payload is read without harm") {
+TEST_CASE("reading a damaged payload does no harm") {
     std::mt19937_64 random(3);
     std::vector<EventRecord> events;
     for (uint64_t i = 0; i < 200; ++i) {
@@ -149,7 +149,7 @@ TEST_CASE("a damaged payload is read without harm") {
         for (uint64_t flips = random() % 8; flips > 0 && !bad.empty(); --flips) {
             bad[random() % bad.size()] = static_cast<uint8_t>(random());
         }
-        // A copy of the exact size: a read past the end is a read past the heap block.
+        // A copy of the exact size, so that a read past its end leaves the heap block.
         const std::vector<uint8_t> exact(bad.begin(), bad.end());
         uint64_t seen = 0;
         const bool whole =
@@ -169,6 +169,6 @@ TEST_CASE("a damaged payload is read without harm") {
     CHECK(refused > 1000);
 }
 
-TEST_CASE("the checksum is that of zlib") {
+TEST_CASE("the checksum equals zlib's") {
     CHECK(crc32("123456789", 9) == 0xcbf43926u);
 }

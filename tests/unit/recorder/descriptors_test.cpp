@@ -1,4 +1,4 @@
-// Hosts that may open no files, close those of others, or change their folder.
+// Host programs that may not write files, close our descriptors, or change their folder.
 #include "recorder/recorder.h"
 #include "trace_dump.h"
 
@@ -14,7 +14,7 @@ using namespace fragtrace;
 using namespace fragtrace::test;
 namespace preload = fragtrace::preload;
 
-TEST_CASE("no file at all may be written: the host goes on") {
+TEST_CASE("the host continues if no file may be written") {
     const Folder folder;
     const Child child = in_child(folder.path(), [] {
         const rlimit limit{0, 0};
@@ -24,7 +24,7 @@ TEST_CASE("no file at all may be written: the host goes on") {
     CHECK(child.status == 0);
 }
 
-TEST_CASE("a host that closes our descriptor keeps its own file, and we ours") {
+TEST_CASE("if the host closes our descriptor, its file and our trace stay intact") {
     const Folder folder;
     const std::string own = folder.path() + "/own";
     in_child(folder.path(), [&] {
@@ -47,7 +47,7 @@ TEST_CASE("a host that closes our descriptor keeps its own file, and we ours") {
     CHECK(dump.end == EndReason::kNormal);
 }
 
-TEST_CASE("a host that changes its directory does not lose the trace") {
+TEST_CASE("a host that changes its directory keeps its trace") {
     const Folder folder;
     in_child("", [&] {
         if (chdir(folder.path().c_str()) != 0) {
@@ -80,7 +80,7 @@ TEST_CASE("closed standard streams stay closed", "[native-stacks]") {
     CHECK(WEXITSTATUS(child.status) == 0);
 }
 
-TEST_CASE("where few files may be open, ours still keep away from the standard streams") {
+TEST_CASE("with a low limit of open files, ours do not use the standard streams") {
     const Folder folder;
     const Child child = in_child(folder.path(), [] {
         const rlimit limit{64, 64};

@@ -1,4 +1,4 @@
-// How processes begin, multiply and end.
+// How processes begin, fork and end.
 #include "recorder/recorder.h"
 #include "trace_dump.h"
 
@@ -22,7 +22,7 @@ TEST_CASE("a process that records nothing leaves no file") {
     CHECK(folder.traces().empty());
 }
 
-TEST_CASE("the three ways to end are told apart") {
+TEST_CASE("exit, _exit and a kill are distinguished in the trace") {
     const Folder folder;
     SECTION("exit") {
         in_child(folder.path(), [] { preload::record(make_event(1, 1)); });
@@ -53,7 +53,7 @@ TEST_CASE("the three ways to end are told apart") {
         CHECK(dump.end == EndReason::kQuickExit);
         CHECK(dump.events.size() == 2);
     }
-    SECTION("killed: the ring has what the file lacks") {
+    SECTION("killed: the ring has the events that the file lacks") {
         in_child(folder.path(), [] {
             for (uint64_t i = 0; i < 1000; ++i) {
                 EventRecord event = make_event(i, 1);
@@ -78,7 +78,7 @@ TEST_CASE("the three ways to end are told apart") {
     }
 }
 
-TEST_CASE("killed at any moment, file and ring hold every event whose record() returned") {
+TEST_CASE("after a kill at any moment, file and ring have every recorded event") {
     for (int round = 0; round < 8; ++round) {
         const Folder folder;
         int channel[2];
@@ -111,7 +111,7 @@ TEST_CASE("killed at any moment, file and ring hold every event whose record() r
     }
 }
 
-TEST_CASE("events after the end still reach a file that stays readable") {
+TEST_CASE("events after the end still reach the file, which stays readable") {
     const Folder folder;
     in_child(folder.path(), [] {
         preload::record(make_event(1, 1));
@@ -119,7 +119,7 @@ TEST_CASE("events after the end still reach a file that stays readable") {
         for (uint64_t i = 0; i < 100; ++i) {
             preload::record(make_event(i, 2));
         }
-        syscall(SYS_exit_group, 0);  // nothing of ours runs after this
+        syscall(SYS_exit_group, 0);  // none of our code runs after this
     });
     const Dump dump = read_trace(folder.traces()[0]);
     CHECK(dump.defects.empty());
@@ -127,7 +127,7 @@ TEST_CASE("events after the end still reach a file that stays readable") {
     CHECK(dump.events_after_end == 100);
 }
 
-TEST_CASE("events between the end and the last handler wait in the ring, which a kill leaves") {
+TEST_CASE("events between the end and the last handler stay in the ring after a kill") {
     const Folder folder;
     in_child(folder.path(), [] {
         preload::record(make_event(1, 1));
@@ -143,7 +143,7 @@ TEST_CASE("events between the end and the last handler wait in the ring, which a
     CHECK(dump.events.size() == 101);
 }
 
-TEST_CASE("the last end writes what followed the end, with an index") {
+TEST_CASE("the final end writes the events that followed the first end, with an index") {
     const Folder folder;
     in_child(folder.path(), [] {
         preload::record(make_event(1, 1));
@@ -165,7 +165,7 @@ TEST_CASE("a process that dies while events follow the end leaves a readable fil
         const Folder folder;
         in_child(folder.path(),
                  [round] {
-                     // Many chunks make a long index, which the late events have to move.
+                     // Many chunks make a long index. The late events have to move it.
                      for (uint64_t i = 0; i < 20'000; ++i) {
                          preload::record(make_event(i, 1));
                      }
@@ -184,7 +184,7 @@ TEST_CASE("a process that dies while events follow the end leaves a readable fil
     }
 }
 
-TEST_CASE("a forked child has its own file and leaves its parent's alone") {
+TEST_CASE("a forked child has its own file and does not touch its parent's") {
     const Folder folder;
     in_child(folder.path(), [] {
         preload::record_fact("shared", "yes");
@@ -218,8 +218,7 @@ TEST_CASE("a forked child has its own file and leaves its parent's alone") {
     CHECK(child.header.session[0] != parent.header.session[0]);
 }
 
-TEST_CASE(
-    "a child that the C library does not know of stays off and leaves its parent's ring alone") {
+TEST_CASE("a child of a raw fork system call records nothing and keeps its parent's ring") {
     const Folder folder;
     const Child parent = in_child(folder.path(), [] {
         preload::record(make_event(1, 1));
@@ -241,7 +240,7 @@ TEST_CASE(
     CHECK(dump.events[1].size == 3);
 }
 
-TEST_CASE("a forked child can be told to stay off") {
+TEST_CASE("a forked child can be configured not to record") {
     const Folder folder;
     in_child(folder.path(),
              [] {
@@ -259,7 +258,7 @@ TEST_CASE("a forked child can be told to stay off") {
     CHECK(folder.traces().size() == 1);
 }
 
-TEST_CASE("a vfork child that fails to exec does not end its parent's trace") {
+TEST_CASE("a vfork child whose exec fails does not end its parent's trace") {
     const Folder folder;
     in_child(folder.path(), [] {
         preload::record(make_event(1, 1));
@@ -277,7 +276,7 @@ TEST_CASE("a vfork child that fails to exec does not end its parent's trace") {
     CHECK(dump.events.size() == 2);
 }
 
-TEST_CASE("a forked child of many threads records while the parent goes on") {
+TEST_CASE("children forked from several threads record while the parent continues") {
     const Folder folder;
     in_child(folder.path(), [] {
         for (int i = 0; i < 5; ++i) {
@@ -308,17 +307,17 @@ TEST_CASE("a forked child of many threads records while the parent goes on") {
     }
 }
 
-TEST_CASE("a report of losses neither blocks nor raises SIGPIPE") {
+TEST_CASE("printing lost events neither blocks nor raises SIGPIPE") {
     const Folder folder;
     const auto lose_with_stderr = [](int descriptor) {
         dup2(descriptor, STDERR_FILENO);
         close(descriptor);
-        preload::record(make_event(1, 1));  // the folder is not to be had: nothing is recorded
+        preload::record(make_event(1, 1));  // the folder cannot be used, so nothing is recorded
         exit(5);
     };
     int ends[2];
     REQUIRE(pipe(ends) == 0);
-    SECTION("nobody reads") {
+    SECTION("the pipe has no reader") {
         const Child child = in_child("/dev/null/x", [&] {
             close(ends[0]);
             lose_with_stderr(ends[1]);

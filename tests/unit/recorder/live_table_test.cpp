@@ -1,4 +1,5 @@
-// The live table against a model of plain maps: what is held after any sequence of events.
+// Compares the live table with a model of plain maps: the live allocations after any sequence of
+// events.
 #include "recorder/live_table.h"
 
 #include <catch2/catch.hpp>
@@ -16,10 +17,10 @@ using preload::LiveTable;
 namespace {
 
 using Kind = EventKind;
-// Sequence number and kind: what tells the events of a checkpoint apart.
+// Sequence number and kind, which identify the events of a checkpoint.
 using Held = std::vector<std::pair<uint64_t, int>>;
 
-// What is held, said in the simplest way: every event that made something, by what it made.
+// The live allocations in the simplest form: every allocation event, by its address or handle.
 struct Model {
     struct Waiting {
         EventRecord free;
@@ -206,7 +207,7 @@ Held held_by(const LiveTable& table) {
     return all;
 }
 
-// What the driver says of a card on which nobody else holds anything.
+// The driver's report of a card that nobody else uses.
 constexpr uint64_t kCardBytes = uint64_t{1} << 40;
 
 EventRecord report_of(const Model& model, uint16_t device, uint64_t sequence) {
@@ -267,7 +268,8 @@ class Source {
         EventRecord event{};
         event.sequence = ++sequence_;
         event.kind = below(200) == 0 ? kRare[below(4)] : kKinds[below(std::size(kKinds))];
-        // Few addresses, that are used again and again; device, pool and thread follow from them.
+        // Few addresses that are used again and again. Device, pool and thread follow from the
+        // address.
         const uint32_t place = below(300);
         event.device = static_cast<uint16_t>(place % 2);
         event.pool = place % 3;
@@ -310,7 +312,7 @@ class Source {
 
 }  // namespace
 
-TEST_CASE("after any events the live table holds what a model of plain maps holds") {
+TEST_CASE("after any events the live table equals a model of plain maps") {
     for (uint32_t seed = 1; seed <= 20; ++seed) {
         LiveTable table;
         REQUIRE(table.create());
@@ -347,7 +349,7 @@ TEST_CASE("after any events the live table holds what a model of plain maps hold
     }
 }
 
-TEST_CASE("a report of free memory is brought up to date, after all that is held") {
+TEST_CASE("the report of free memory is updated and follows all live allocations") {
     for (uint32_t seed = 1; seed <= 10; ++seed) {
         LiveTable table;
         REQUIRE(table.create());
@@ -380,7 +382,7 @@ TEST_CASE("a report of free memory is brought up to date, after all that is held
     }
 }
 
-TEST_CASE("a report of free memory that another thread's call overlapped replaces no other") {
+TEST_CASE("a memory report that overlaps another thread's call replaces no better report") {
     LiveTable table;
     REQUIRE(table.create());
     EventRecord report{};
@@ -399,7 +401,7 @@ TEST_CASE("a report of free memory that another thread's call overlapped replace
     table.abandon();
 }
 
-TEST_CASE("a million blocks are held and given in order, and are gone when they are freed") {
+TEST_CASE("a million blocks are listed in order and disappear once they are freed") {
     constexpr uint64_t kBlocks = 1'000'000;
     LiveTable table;
     REQUIRE(table.create());
@@ -425,7 +427,7 @@ TEST_CASE("a million blocks are held and given in order, and are gone when they 
     table.abandon();
 }
 
-TEST_CASE("imported memory is retained and released like one's own") {
+TEST_CASE("imported memory is retained and released like own memory") {
     LiveTable table;
     REQUIRE(table.create());
     EventRecord event{};
@@ -441,7 +443,7 @@ TEST_CASE("imported memory is retained and released like one's own") {
     table.abandon();
 }
 
-TEST_CASE("a segment gets its stream from the first block in it, not from one elsewhere") {
+TEST_CASE("a segment's stream comes from its own first block") {
     LiveTable table;
     REQUIRE(table.create());
     EventRecord event{};

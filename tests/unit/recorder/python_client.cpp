@@ -1,5 +1,5 @@
-// The recorder's core as a library that a Python script calls: preloaded, so that its thread-local
-// storage is laid out as in libfragtrace.so.
+// The recorder's core as a library that a Python script calls. It is preloaded, so that its
+// thread-local storage is laid out as in libfragtrace.so.
 #include "recorder/python_code.h"
 #include "recorder/recorder.h"
 #include "stacks/python_layout.h"
@@ -30,7 +30,7 @@ __attribute__((visibility("default"))) uint64_t client_record(uint64_t address) 
     return fragtrace::preload::record(event);
 }
 
-// What the check at the start says of this interpreter when number `field` of its layout is moved
+// Result of the start-up check of this interpreter when field number `field` of its layout is moved
 // by `delta` bytes: 0 right, 1 wrong, 2 no frames, -1 no such field.
 __attribute__((visibility("default"))) int client_check_layout(int field, int delta) {
     using namespace fragtrace::preload;
@@ -56,7 +56,7 @@ __attribute__((visibility("default"))) int client_frees_are_told() {
     return fragtrace::preload::python_code_era() != 0 ? 1 : 0;
 }
 
-// As a tool would that had put a function of its own there before us, and ends.
+// Acts like a tool that had installed its own function before us and removes it.
 __attribute__((visibility("default"))) void client_take_our_function_out() {
     *code_dealloc() = fragtrace::preload::python_code_dealloc();
 }

@@ -1,9 +1,9 @@
 """Records events from all kinds of Python frames and writes down what their stacks should be.
 
-With a second argument, the function that tells of freed code objects is taken out again soon.
+With a second argument, the function that reports freed code objects is soon removed again.
 """
 
-# Several statements in one line are cases of their own here: a frame goes on within its line.
+# Several statements in one line are separate test cases: a frame continues within its line.
 # fmt: off
 
 import ctypes
@@ -65,7 +65,7 @@ if client.client_frees_are_told() != 1:
 if len(sys.argv) > 2:
     client.client_take_our_function_out()
 Model().forward(7)
-Model().forward(100)  # deeper than is kept
+Model().forward(100)  # deeper than the recorder's limit
 Model.held()
 list(generator())
 [both(next(numbers)) for _ in range(3)]
@@ -80,7 +80,7 @@ def key(value):
 
 sorted([3, 1, 2], key=key)
 
-# Code objects that come and go at the same addresses.
+# Code objects that are freed and created again at the same addresses.
 for i in range(3000):
     space = {"both": both, "numbers": numbers}
     exec(compile("\n" * (i % 50) + "def f%d(): both(next(numbers))\n" % i, "made-%d-\u4e16.py" % (i % 7),
@@ -90,8 +90,8 @@ for i in range(3000):
     if i % 500 == 0:
         gc.collect()
 
-# The same, told apart by nothing that could be compared quickly: neither lengths, lines nor the ends
-# of names differ; one after the other at the same address, as far as the interpreter lets us.
+# The same, but a quick comparison cannot distinguish them: neither lengths, lines nor ends of names differ.
+# Each one is at the same address as the previous one, as far as the interpreter allows.
 address = 0
 for i in range(500):
     name = "f%04d_with_a_long_common_end_of_its_name" % (i * 7919 % 10000)
@@ -106,17 +106,17 @@ for i in range(500):
     space = {"both": both, "numbers": numbers}
     exec(made, space)
     space[name]()
-    space.clear()  # what a function keeps keeps the function
+    space.clear()  # the function is kept alive by its own globals
     del made, others
 
-# ... and by their lines alone.
+# The same, different only in their lines.
 for i in range(500):
     space = {"both": both, "numbers": numbers}
     exec(compile("def one():\n" + "\n" * (i % 40) + "    both(next(numbers))\n", "lines.py", "exec"), space)
     space["one"]()
     space.clear()
 
-# The same text again and again is one piece of code.
+# The same text compiled again and again counts as one code object.
 for i in range(300):
     space = {"both": both, "numbers": numbers}
     exec(compile("def again(): both(next(numbers))\nagain()\n", "again.py", "exec"), space)
@@ -137,7 +137,7 @@ with tempfile.TemporaryDirectory() as folder:
         reloaded_module.work(both, numbers)
 
 
-# Generators and coroutines that are resumed from changing places, one while others wait.
+# Generators and coroutines resumed from changing places, one while others wait.
 def resumed(inner):
     while True:
         both(next(numbers))
@@ -181,7 +181,7 @@ for i in range(5):
                 pass
 
 
-# One function that is given other code, which shares its instructions.
+# A function whose code is replaced by other code with the same instructions.
 def changing():
     both(next(numbers))
 
@@ -193,7 +193,7 @@ if sys.version_info >= (3, 8):
         changing()
 
 
-# The same callee at the same place, called from changing lines at changing depths.
+# The same callee at the same place, called from changing lines and depths.
 def called():
     both(next(numbers))
 
@@ -208,7 +208,7 @@ def from_lines(depth):
 
 from_lines(6)
 
-# A long function: line tables with large steps.
+# A long function, whose line table has large steps.
 body = "def long():\n" + "".join("    a%d = %d\n" % (i, i) + "\n" * (i % 300) for i in range(400))
 space = {"both": both, "numbers": numbers}
 exec(compile(body + "    both(next(numbers))\n    x = 1\n", "long.py", "exec"), space)

@@ -1,4 +1,4 @@
-"""Records one event in each of many functions, which are made as a program's generated code is."""
+"""Records one event in each of many functions, which are created like a program's generated code."""
 
 import ctypes
 import sys

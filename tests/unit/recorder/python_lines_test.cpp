@@ -1,4 +1,4 @@
-// Line tables written by hand, from the formats' descriptions.
+// Line tables written by hand, from the descriptions of their formats.
 #include "stacks/python_lines.h"
 
 #include "stacks/python_layout.h"
@@ -13,7 +13,7 @@ using fragtrace::preload::line_in_line_table;
 using fragtrace::preload::line_in_lnotab;
 using fragtrace::preload::line_in_location_table;
 
-TEST_CASE("location table: short, one-line, long and missing entries") {
+TEST_CASE("short, one-line, long and missing entries of a location table are read") {
     const std::vector<uint8_t> table = {
         0x80 | (10 << 3) | 0,
         1,
@@ -48,7 +48,7 @@ TEST_CASE("location table: short, one-line, long and missing entries") {
     CHECK(line(28) == 0);
 }
 
-TEST_CASE("line table of 3.10") {
+TEST_CASE("the line table of Python 3.10 is read") {
     const std::vector<uint8_t> table = {4, 0, 6, 1, 2, 0x80, 8, 0xff};
     const auto line = [&](int lasti) {
         return line_in_line_table(table.data(), table.size(), 10, lasti);
@@ -59,7 +59,7 @@ TEST_CASE("line table of 3.10") {
     CHECK(line(12) == 10);
 }
 
-TEST_CASE("lnotab of 3.8 and 3.9") {
+TEST_CASE("the lnotab of Python 3.8 and 3.9 is read") {
     const std::vector<uint8_t> table = {0, 1, 6, 1, 50, 0xff, 255, 0, 45, 3};
     const auto line = [&](int lasti) {
         return line_in_lnotab(table.data(), table.size(), 10, lasti);
@@ -70,7 +70,7 @@ TEST_CASE("lnotab of 3.8 and 3.9") {
     CHECK(line(400) == 14);
 }
 
-TEST_CASE("interpreters that are not known are refused with a reason") {
+TEST_CASE("unknown interpreters are refused with a reason") {
     const auto reason_for = [](const char* version, const void* published) {
         fragtrace::preload::PythonLayout layout;
         const char* reason = "accepted";
@@ -85,7 +85,7 @@ TEST_CASE("interpreters that are not known are refused with a reason") {
     CHECK(reason_for("2.7.18 (default)", nullptr) == unknown);
     CHECK(reason_for("3.7.16 (default)", nullptr) == unknown);
     CHECK(reason_for("3.99.0 (main)", nullptr) == unknown);
-    // A table of offsets that is another version's, or a free-threaded interpreter's.
+    // A table of offsets of another version, or of a free-threaded interpreter.
     uint64_t published[128] = {};
     std::memcpy(published, "xdebugpy", 8);
     published[1] = 0x030d00f0;

@@ -1,7 +1,6 @@
-// Python stacks as each interpreter at hand sees them itself.
+// Python stacks in each installed interpreter, compared frame by frame with sys._getframe.
 //
-// FT_PYTHONS is a colon-separated list of interpreters from the build; each that runs is compared
-// frame by frame with what sys._getframe says.
+// FT_PYTHONS is a colon-separated list of interpreters from the build.
 #include "skip.h"
 #include "trace_dump.h"
 
@@ -36,7 +35,7 @@ std::string row_of(const Dump& dump, const StackNode& node) {
     return code.function + "|" + code.file + "|" + std::to_string(node.line);
 }
 
-// Whether C code called this frame, as far as python_client.py makes that certain.
+// Whether C code called this frame, if python_client.py makes that certain.
 std::optional<bool> is_entry(const Dump& dump, uint32_t node, bool one_evaluator_each) {
     const StackNode& frame = dump.nodes.at(node);
     const std::string function = dump.codes.at(python_code_id(frame.frame)).function;
@@ -110,7 +109,7 @@ size_t check_interpreters(const std::string& mode) {
 
 }  // namespace
 
-TEST_CASE("frames that lie elsewhere than believed are found out", "[own-table]") {
+TEST_CASE("a wrong frame layout is noticed", "[own-table]") {
     size_t changed = 0;
     for (const std::string& python : split(FT_PYTHONS, ':')) {
         if (run("'" + python + "' -c 'import ctypes' 2>/dev/null") != 0) {
@@ -125,7 +124,7 @@ TEST_CASE("frames that lie elsewhere than believed are found out", "[own-table]"
         const std::string believed((std::istreambuf_iterator<char>(file)), {});
         REQUIRE(believed.empty());
         if (folder.traces().empty()) {
-            continue;  // this interpreter has no table that could be changed
+            continue;  // this interpreter has no table that can be changed
         }
         const Dump dump = read_trace(folder.traces()[0]);
         REQUIRE(dump.events.size() == 1);
@@ -139,15 +138,15 @@ TEST_CASE("frames that lie elsewhere than believed are found out", "[own-table]"
     }
 }
 
-TEST_CASE("Python stacks are what the interpreter says") {
+TEST_CASE("Python stacks equal the interpreter's own") {
     REQUIRE(check_interpreters("") > 0);
 }
 
-TEST_CASE("Python stacks are right where nobody tells of freed code") {
+TEST_CASE("Python stacks are right without reports of freed code") {
     REQUIRE(check_interpreters("untold") > 0);
 }
 
-TEST_CASE("more functions than there is room for: the rest has no Python stack, and is counted") {
+TEST_CASE("events of functions beyond the capacity have no Python stack and are counted") {
     constexpr uint64_t kFunctions = 100000;
     const std::string python = split(FT_PYTHONS, ':').at(0);
     const Folder folder;

@@ -1,4 +1,4 @@
-// Events in, trace out: complete, in order, from any number of threads.
+// From recorded events to the trace: complete and in order, from any number of threads.
 #include "recorder/control.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
@@ -51,7 +51,7 @@ __attribute__((noinline)) uint32_t stack_from(int depth) {
     return node;
 }
 
-// Hooks that call each other, `depth` deep: which of them is the outermost one?
+// Hooks that call each other, `depth` deep. Returns which of them were the outermost.
 __attribute__((noinline)) std::vector<bool> hook_calls(int depth, void (*innermost)()) {
     const preload::HookScope scope;
     if (depth == 1) {
@@ -65,7 +65,7 @@ __attribute__((noinline)) std::vector<bool> hook_calls(int depth, void (*innermo
 
 }  // namespace
 
-TEST_CASE("every event of every thread is in the file, in the order of its sequence numbers") {
+TEST_CASE("every event of every thread is in the file, in order") {
     const Folder folder;
     in_child(folder.path(), [] { record_from_threads(8, 8000); });
     REQUIRE(folder.traces().size() == 1);
@@ -73,8 +73,8 @@ TEST_CASE("every event of every thread is in the file, in the order of its seque
     CHECK(dump.defects.empty());
     CHECK(dump.has_trailer);
     CHECK(dump.end == EndReason::kNormal);
-    require_contiguous(dump, 8 * 8000);  // fewer than the ring has slots: none may be lost
-    // Of one thread: nothing missing, nothing swapped, contents as given.
+    require_contiguous(dump, 8 * 8000);  // fewer than ring slots: none may be lost
+    // Per thread: nothing is missing or swapped, and the contents are as recorded.
     std::vector<uint64_t> next(8, 0);
     for (const EventRecord& event : dump.events) {
         const uint64_t t = event.address >> 32;
@@ -102,8 +102,8 @@ TEST_CASE("threads that arrive while the session starts lose nothing") {
     }
 }
 
-TEST_CASE("a start or stop that meets another thread's start of the session counts") {
-    // Whatever part of the start the call meets.
+TEST_CASE("a start or stop during another thread's start of the session takes effect") {
+    // The call can meet any part of the start.
     for (int delay_us = 0; delay_us < 600; delay_us += 50) {
         const auto meet = [delay_us](bool (*call)()) {
             std::thread other([] { preload::record(make_event(1, 1)); });
@@ -141,9 +141,9 @@ TEST_CASE("a start or stop that meets another thread's start of the session coun
     }
 }
 
-TEST_CASE("a full ring loses events only after a bounded wait, and counts them") {
+TEST_CASE("a full ring loses events only after a bounded wait and counts them") {
     const Folder folder;
-    // A drain that may not write: the tail cannot advance while the file's writes block.
+    // The drain may not write: the tail cannot advance while writes to the file block.
     const Child child =
         in_child(folder.path(),
                  [] {
@@ -167,7 +167,7 @@ TEST_CASE("a full ring loses events only after a bounded wait, and counts them")
     }
 }
 
-TEST_CASE("64 threads that only record lose nothing while storage keeps up") {
+TEST_CASE("64 threads that only record lose no events while storage keeps up") {
     const Folder folder;
     const Child child = in_child(folder.path(), [] { record_from_threads(64, 12500); });
     CHECK(child.status == 0);
@@ -227,7 +227,7 @@ TEST_CASE("an event from a signal handler that interrupts the recorder is refuse
     CHECK(dump.facts.count("lost.reentrant") == 1);
 }
 
-TEST_CASE("of blocks below FRAGTRACE_MIN_BYTES neither allocation, free nor wait is recorded") {
+TEST_CASE("no event of blocks below FRAGTRACE_MIN_BYTES is recorded") {
     const Folder folder;
     in_child(
         folder.path(),
@@ -258,7 +258,7 @@ TEST_CASE("of blocks below FRAGTRACE_MIN_BYTES neither allocation, free nor wait
                                                                {4097, EventKind::kPendingEvent}});
 }
 
-TEST_CASE("an event's own thread and time are kept, times count from the start of the session") {
+TEST_CASE("events keep their own thread and time, counted from the session's start") {
     const Folder folder;
     const Child child = in_child(folder.path(), [] {
         preload::record(make_event(1, 512));
@@ -278,7 +278,7 @@ TEST_CASE("an event's own thread and time are kept, times count from the start o
     CHECK(events[2].time_ns == 0);
 }
 
-TEST_CASE("a ring has the next power of two of the slots asked for, or just them") {
+TEST_CASE("the ring's slots are rounded up to a power of two") {
     for (const auto& [asked, made] : {std::pair("4096", "4096"), std::pair("4097", "8192")}) {
         const Folder folder;
         in_child(folder.path(),
@@ -288,7 +288,7 @@ TEST_CASE("a ring has the next power of two of the slots asked for, or just them
     }
 }
 
-TEST_CASE("facts given before the session and after it are in the trace") {
+TEST_CASE("facts from before and during the session are in the trace") {
     const Folder folder;
     in_child(folder.path(), [] {
         preload::record_fact("early", "one\ttwo\nthree\\");
@@ -315,7 +315,7 @@ TEST_CASE("switched off, the recorder leaves no file") {
     CHECK(folder.traces().empty());
 }
 
-TEST_CASE("errno of the host survives every call") {
+TEST_CASE("every call keeps the host's errno") {
     const Folder folder;
     const Child child = in_child(folder.path(), [] {
         errno = 1234;
@@ -330,10 +330,10 @@ TEST_CASE("errno of the host survives every call") {
     CHECK(child.status == 0);
 }
 
-TEST_CASE("a hook that was left by a jump does not silence its thread") {
+TEST_CASE("a longjmp out of a hook does not silence its thread") {
     static jmp_buf back;
     if (setjmp(back) == 0) {
-        // As an exception of another interposer: no destructor runs.
+        // Like an exception of another interposer: no destructor runs.
         hook_calls(2, [] { longjmp(back, 1); });
         FAIL("came back");
     }

@@ -1,4 +1,4 @@
-// Where a ring may lie, and how much of the memory rings take.
+// Where the ring may be placed, and how much memory rings may use.
 #include <fragtrace/sizes.h>
 
 #include "recorder/recorder.h"
@@ -21,7 +21,7 @@ using namespace fragtrace;
 using namespace fragtrace::test;
 namespace preload = fragtrace::preload;
 
-TEST_CASE("without a place for the ring the recorder works, and says what that costs") {
+TEST_CASE("without room for a ring the recorder works and reports the consequences") {
     const Folder folder;
     in_child(folder.path(),
              [] { preload::record(make_event(1, 1)); },
@@ -36,13 +36,14 @@ namespace {
 
 constexpr int kNoMount = 77;
 
-// Whether a program has its ring in /dev/shm of that size, beside one that a killed process left.
+// Whether a program has its ring in /dev/shm of that size, in addition to one that a killed process
+// left.
 bool has_ring_in_memory(uint64_t folder_bytes, uint64_t left_bytes) {
     const Folder folder;
     const std::string size = "size=" + std::to_string(folder_bytes);
     const Child child = in_child(
         folder.path(),
-        [&] {  // what is mounted is gone with the child
+        [&] {  // what is mounted disappears with the child
             if (unshare(CLONE_NEWNS) != 0 ||
                 mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
                 mount("none", "/dev/shm", "tmpfs", 0, size.c_str()) != 0) {
@@ -66,22 +67,22 @@ bool has_ring_in_memory(uint64_t folder_bytes, uint64_t left_bytes) {
 
 }  // namespace
 
-TEST_CASE("a ring and those left by killed processes take a part of a small /dev/shm",
+TEST_CASE("a new ring and those of killed processes use only part of a small /dev/shm",
           "[small-folder]") {
-    CHECK(!has_ring_in_memory(16 * kMiB, 0));  // it would fit, and take a third
+    CHECK(!has_ring_in_memory(16 * kMiB, 0));  // it would fit, but use a third
     CHECK(has_ring_in_memory(256 * kMiB, 0));
     CHECK(has_ring_in_memory(256 * kMiB, 31 * kMiB));
     CHECK(!has_ring_in_memory(256 * kMiB, 33 * kMiB));
 }
 
-TEST_CASE("rings of ended processes do not pile up without bound", "[ring-bytes]") {
+TEST_CASE("the total size of rings left by ended processes is limited", "[ring-bytes]") {
     const Folder folder;
     const Folder rings;
 
     struct statvfs place {};
 
     REQUIRE(statvfs(rings.path().c_str(), &place) == 0);
-    // The share of any file system that rings may take: an eighth, at most 4 GiB.
+    // Rings may use an eighth of any file system, at most 4 GiB.
     const uint64_t share_bytes =
         std::min<uint64_t>(place.f_blocks * place.f_frsize / 8, uint64_t{4} << 30);
     const std::string name = rings.path() + "/fragtrace-0-1-1.ring";
@@ -101,7 +102,7 @@ TEST_CASE("rings of ended processes do not pile up without bound", "[ring-bytes]
     CHECK(dump.header.ring_path[0] == '\0');
 }
 
-TEST_CASE("the user of a running process cannot cut its ring off") {
+TEST_CASE("the user of a running process cannot truncate its ring") {
     const Folder folder;
     REQUIRE(chmod(folder.path().c_str(), 0777) == 0);
     const Child child = in_child(folder.path(), [] {
@@ -123,7 +124,7 @@ TEST_CASE("the user of a running process cannot cut its ring off") {
     CHECK(dump.header.ring_path[0] == '/');
 }
 
-TEST_CASE("empty files with the names of rings, which anybody can make, keep no ring away") {
+TEST_CASE("empty files with names of rings do not prevent a new ring") {
     const Folder folder;
     const Folder rings;
     for (int i = 0; i < 400; ++i) {

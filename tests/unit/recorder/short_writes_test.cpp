@@ -1,4 +1,4 @@
-// Storage that takes less than it was given at once.
+// Storage that writes less than requested per call.
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 #include "trace_dump.h"
@@ -16,11 +16,11 @@ namespace preload = fragtrace::preload;
 
 namespace {
 
-std::atomic<size_t> g_most_bytes{SIZE_MAX};  // that a write takes
+std::atomic<size_t> g_most_bytes{SIZE_MAX};  // the largest part that one write accepts
 
 }  // namespace
 
-// In place of the C library's, for the whole program.
+// Replaces the C library's write() in the whole program.
 extern "C" ssize_t write(int fd, const void* data, size_t size_bytes) {
     return syscall(SYS_write, fd, data, std::min(size_bytes, g_most_bytes.load()));
 }
@@ -29,8 +29,7 @@ extern "C" ssize_t pwrite(int fd, const void* data, size_t size_bytes, off_t at)
     return syscall(SYS_pwrite64, fd, data, std::min(size_bytes, g_most_bytes.load()), at);
 }
 
-TEST_CASE(
-    "what storage takes in small pieces is whole: the trace, and the copy at an out-of-memory") {
+TEST_CASE("trace and out-of-memory copy are complete if storage writes small pieces") {
     constexpr uint64_t kEvents = 20000;
     const Folder folder;
     const Child child = in_child(folder.path(),

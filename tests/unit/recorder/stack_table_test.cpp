@@ -1,4 +1,4 @@
-// Deep and many stacks: the tree grows with use, ends where it is said to end, and counts.
+// Deep and many stacks: the tree grows with use up to its limit, and counts what does not fit.
 #include "recorder/stack_table.h"
 
 #include "recorder/recorder.h"
@@ -20,14 +20,14 @@ uint32_t no_line() {
     return 0;
 }
 
-// A frame for each number, called from the frame of half of it.
+// Frame `number` is called from frame `number / 2`.
 uint64_t frame_of(uint64_t number) {
     return 0x1000 + number * 16;
 }
 
 }  // namespace
 
-TEST_CASE("the tree of stacks grows to its capacity, and knows every node again") {
+TEST_CASE("the tree of stacks grows to its capacity and finds every node again") {
     preload::Ring ring{};
     preload::StackTable stacks{};
     const uint64_t session[2] = {uint64_t{static_cast<uint32_t>(getpid())}, 1};
@@ -55,13 +55,13 @@ TEST_CASE("the tree of stacks grows to its capacity, and knows every node again"
     stacks.abandon();
 }
 
-TEST_CASE("threads that fill the tree at the same time get nodes of their own frames") {
+TEST_CASE("threads that fill the tree at once get the nodes of their own frames") {
     preload::Ring ring{};
     preload::StackTable stacks{};
     const uint64_t session[2] = {uint64_t{static_cast<uint32_t>(getpid())}, 2};
     REQUIRE(ring.create(session, 1024, "", "", true));
     REQUIRE(stacks.create(&ring));
-    constexpr uint64_t kEach = 100000;  // together far beyond the first hash
+    constexpr uint64_t kEach = 100000;  // together far more than the initial hash table
     std::vector<std::vector<uint32_t>> found(4);
     std::vector<std::thread> threads;
     for (std::vector<uint32_t>& nodes : found) {
@@ -86,7 +86,7 @@ TEST_CASE("threads that fill the tree at the same time get nodes of their own fr
     stacks.abandon();
 }
 
-TEST_CASE("events whose stacks find no room are recorded, and counted") {
+TEST_CASE("events whose stacks do not fit are recorded and counted") {
     const Folder folder;
     constexpr uint32_t kMore = 5;
     in_child(folder.path(), [] {

@@ -1,5 +1,5 @@
-// Disks that are full, folders that are not there, names that are taken.
-#include "recorder/drain_thread.h"
+// Full disks, missing folders, and file names that are already used.
+#include "recorder/drain.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 #include "skip.h"
@@ -20,7 +20,7 @@ using namespace fragtrace;
 using namespace fragtrace::test;
 namespace preload = fragtrace::preload;
 
-TEST_CASE("the trace is private, its folder is made, and an existing file is not overwritten") {
+TEST_CASE("the trace is private, its folder is created, existing files are not overwritten") {
     const Folder folder;
     const std::string deep = folder.path() + "/a/b";
     const Child child = in_child(deep, [&] {
@@ -43,7 +43,7 @@ TEST_CASE("the trace is private, its folder is made, and an existing file is not
     CHECK(read_trace(base + ".2.ftrace").events.size() == 1);
 }
 
-TEST_CASE("files that a recording in parts left under the same name are not overwritten") {
+TEST_CASE("parts of an earlier recording with the same name are not overwritten") {
     for (const char* left :
          {".part2.ftrace", ".oom1.ftrace", ".part3.ftrace.tmp", ".2.part9.ftrace"}) {
         const Folder folder;
@@ -65,7 +65,7 @@ TEST_CASE("files that a recording in parts left under the same name are not over
 
         REQUIRE(stat((base + left).c_str(), &kept) == 0);
         CHECK(kept.st_size == 0);
-        // What goes on with a number is another recording's, and takes no name away.
+        // A part with a number belongs to another recording and does not block any name.
         const std::string expected = base + (left[1] == '2' ? ".part" : ".2.part");
         const std::vector<std::string> traces = folder.traces();
         CHECK(std::count_if(traces.begin(), traces.end(), [&](const std::string& trace) {
@@ -74,7 +74,7 @@ TEST_CASE("files that a recording in parts left under the same name are not over
     }
 }
 
-TEST_CASE("a process killed at any moment of its start leaves no file, or a trace that is readable",
+TEST_CASE("a process killed during its start leaves no file or a readable trace",
           "[unnamed-files]") {
     const Folder probe;
     const int unnamed = open(probe.path().c_str(), O_WRONLY | O_TMPFILE, 0600);
@@ -82,7 +82,7 @@ TEST_CASE("a process killed at any moment of its start leaves no file, or a trac
         skip("needs a temporary folder that can hold files without a name");
     }
     close(unnamed);
-    // The span of the moments follows the machine: half of the kills are to find a trace.
+    // The range of the moments depends on the machine: half of the kills should find a trace.
     uint32_t longest_us = 2000;
     int with_trace = 0;
     for (uint32_t moment = 0; moment < 300; ++moment) {
@@ -115,8 +115,7 @@ TEST_CASE("a process killed at any moment of its start leaves no file, or a trac
     CHECK(with_trace < 300);
 }
 
-TEST_CASE(
-    "a folder that cannot be used costs the trace, not the host; said at once and at the end") {
+TEST_CASE("an unusable folder is reported at the start and the end, the host continues") {
     const Folder folder;
     const std::string file = folder.path() + "/file";
     close(open(file.c_str(), O_CREAT | O_WRONLY, 0600));
@@ -133,7 +132,7 @@ TEST_CASE(
                               why + " (10 events)\n");
 }
 
-TEST_CASE("a folder that can be used later gets the trace, from the first event on") {
+TEST_CASE("a folder that becomes usable later gets the trace from its first event") {
     const Folder folder;
     const std::string file = folder.path() + "/traces";
     close(open(file.c_str(), O_CREAT | O_WRONLY, 0600));
@@ -154,14 +153,14 @@ TEST_CASE("a folder that can be used later gets the trace, from the first event 
     CHECK(dump.facts.count("lost.before_start") == 0);
 }
 
-TEST_CASE("a trace that is removed or cut while it is written begins anew, and the loss is said") {
+TEST_CASE("a trace removed or cut while it is written starts again and reports the loss") {
     for (const bool cut : {false, true}) {
         const Folder folder;
         const Child child = in_child(folder.path(), [&] {
             for (uint64_t i = 1; i <= 1000; ++i) {
                 preload::record(make_event(i << 20, 1));
             }
-            preload::finish(EndReason::kNormal, false);  // so that these are in the file
+            preload::finish(EndReason::kNormal, false);  // so that these events are in the file
             preload::g_session.ended = false;
             const std::string trace = folder.traces()[0];
             if (cut ? truncate(trace.c_str(), 100) != 0 : unlink(trace.c_str()) != 0) {
@@ -179,27 +178,27 @@ TEST_CASE("a trace that is removed or cut while it is written begins anew, and t
         CHECK(dump.defects == std::vector<std::string>{});
         REQUIRE(dump.facts["lost.removed"] == "1000");
         CHECK(dump.events.back().address == uint64_t{1500} << 20);
-        // 500 of its own; what was held before is behind its checkpoint's marks.
+        // 500 of its own. Allocations from before are listed in its checkpoint.
         CHECK(dump.events.size() >= 500);
     }
 }
 
-TEST_CASE("what a removed trace would have had is counted, until the next one begins") {
+TEST_CASE("the events lost with a removed trace are counted until the next trace begins") {
     constexpr uint64_t kRing = 4096;
     constexpr uint64_t kEvents = 50000;
     const Folder folder;
-    const Child child = in_child(folder.path(),
-                                 [&] {
-                                     preload::record(make_event(1, 1));
-                                     preload::finish(EndReason::kNormal, false);
-                                     preload::g_session.ended = false;
-                                     unlink(folder.traces()[0].c_str());
-                                     for (uint64_t i = 2; i <= kEvents;
-                                          ++i) {  // more than the ring holds for the next one
-                                         preload::record(make_event(i << 20, 1));
-                                     }
-                                 },
-                                 {{"FRAGTRACE_RING_EVENTS", std::to_string(kRing)}});
+    const Child child =
+        in_child(folder.path(),
+                 [&] {
+                     preload::record(make_event(1, 1));
+                     preload::finish(EndReason::kNormal, false);
+                     preload::g_session.ended = false;
+                     unlink(folder.traces()[0].c_str());
+                     for (uint64_t i = 2; i <= kEvents; ++i) {  // more than fit in the ring
+                         preload::record(make_event(i << 20, 1));
+                     }
+                 },
+                 {{"FRAGTRACE_RING_EVENTS", std::to_string(kRing)}});
     CHECK(child.status == 0);
     Dump dump = read_trace(folder.traces()[0]);
     CHECK(dump.defects == std::vector<std::string>{});
@@ -208,14 +207,14 @@ TEST_CASE("what a removed trace would have had is counted, until the next one be
     CHECK(lost < kEvents);
 }
 
-TEST_CASE("an error that passes loses nothing while the ring has room") {
+TEST_CASE("a temporary error loses nothing while the ring has room") {
     const Folder folder;
     const Child child = in_child(folder.path(), [] {
         preload::record(make_event(1, 1));
         const rlimit before{RLIM_INFINITY, RLIM_INFINITY};
         const rlimit limit{1000, RLIM_INFINITY};
         setrlimit(RLIMIT_FSIZE, &limit);
-        for (uint64_t i = 2; i <= 20000; ++i) {  // above what the drain writes at once
+        for (uint64_t i = 2; i <= 20000; ++i) {  // more than the drain writes at once
             preload::record(make_event(i, 1));
         }
         usleep(300000);
@@ -228,7 +227,7 @@ TEST_CASE("an error that passes loses nothing while the ring has room") {
     CHECK(dump.facts.count("trace.write_errors") == 1);
 }
 
-TEST_CASE("a file size limit ends the writing, not the host") {
+TEST_CASE("a file size limit stops the writing, not the host") {
     const Folder folder;
     const Child child = in_child(
         folder.path(),
@@ -240,7 +239,7 @@ TEST_CASE("a file size limit ends the writing, not the host") {
                 preload::record(make_event(uint64_t(rand()) << 20, rand()));
             }
         },
-        {{"FRAGTRACE_RING_EVENTS", "4096"}});  // some batches, however late the drain is, fit
+        {{"FRAGTRACE_RING_EVENTS", "4096"}});  // some batches fit, even if the drain is late
     CHECK(child.status == 0);
     CHECK(child.errors.find("events were lost; writing failed: file size limit") !=
           std::string::npos);
@@ -258,14 +257,14 @@ TEST_CASE("a file size limit ends the writing, not the host") {
 
 namespace {
 
-// The drain of a busy machine comes late; what is written must not depend on it.
+// On a busy machine the drain is late. The written data must not depend on that.
 void flush_at_times(uint64_t event) {
     if (event % 8192 == 0) {
         preload::flush_now(&preload::g_session);
     }
 }
 
-// What does not compress, so that the file grows.
+// Events that do not compress, so that the file grows.
 void record_noise(uint64_t events) {
     std::mt19937_64 random(1);
     for (uint64_t i = 0; i < events; ++i) {
@@ -279,7 +278,7 @@ void record_noise(uint64_t events) {
     }
 }
 
-// Blocks that stay.
+// Blocks that stay live.
 void record_held(uint64_t blocks) {
     std::mt19937_64 random(2);
     for (uint64_t i = 0; i < blocks; ++i) {
@@ -301,14 +300,14 @@ uint64_t bytes_of(const std::vector<std::string>& files) {
 
 }  // namespace
 
-TEST_CASE("a trace that comes to half of its limit goes on in parts, and the limit holds") {
+TEST_CASE("a trace that reaches half of its limit continues in parts within the limit") {
     constexpr uint64_t kLimit_bytes = 2u << 20;
     for (const bool blocked : {false, true}) {
         const Folder folder;
         const Child child = in_child(folder.path(), [&] {
             preload::record(make_event(1, 1));
             preload::g_session.options.size_limit_bytes = kLimit_bytes;
-            if (blocked) {  // the next part cannot be made
+            if (blocked) {  // the next part cannot be created
                 mkdir((folder.path() + "/recorder_tests." + std::to_string(getpid()) +
                        ".part2.ftrace.tmp")
                           .c_str(),
@@ -336,7 +335,7 @@ TEST_CASE("a trace that comes to half of its limit goes on in parts, and the lim
     }
 }
 
-TEST_CASE("where what is held fills half of the limit no part begins and no stack is lost") {
+TEST_CASE("no part begins if live allocations fill half of the limit") {
     constexpr uint64_t kLimit_bytes = 2u << 20;
     const Folder folder;
     const Child child = in_child(folder.path(), [&] {
@@ -368,7 +367,7 @@ TEST_CASE("where what is held fills half of the limit no part begins and no stac
     }
 }
 
-TEST_CASE("parts still have room for events where what is held fills a large part of the limit") {
+TEST_CASE("parts still have room for events if live allocations fill much of the limit") {
     constexpr uint64_t kLimit_bytes = 4u << 20;
     const Folder folder;
     const Child child = in_child(folder.path(), [&] {
@@ -383,11 +382,11 @@ TEST_CASE("parts still have room for events where what is held fills a large par
     CHECK(last.defects == std::vector<std::string>{});
     CHECK(child.errors.empty());
     CHECK(last.header.part > 2);
-    CHECK(last.header.part <= 12);  // each has an eighth of the limit for events
+    CHECK(last.header.part <= 12);  // each part has an eighth of the limit for events
 }
 
 TEST_CASE(
-    "a flight recorder copies at a refused request, but not where the allocator tries again") {
+    "the flight recorder copies at a library's refused request, not before an allocator's retry") {
     for (const bool of_allocator : {true, false}) {
         const Folder folder;
         const Child child = in_child(folder.path(),
@@ -405,7 +404,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("what is to be kept free is never taken, and the loss is said") {
+TEST_CASE("the space to keep free is never used, and the loss is reported") {
     const Folder folder;
     const Child child =
         in_child(folder.path(), [] { record_noise(100000); }, {{"FRAGTRACE_KEEP_FREE", "99%"}});
@@ -417,7 +416,7 @@ TEST_CASE("what is to be kept free is never taken, and the loss is said") {
     CHECK(std::stoull(dump.facts.at("lost.write_failed")) > 100000);
 }
 
-TEST_CASE("settings that make no sense are named") {
+TEST_CASE("invalid settings are named") {
     const Folder folder;
     in_child(folder.path(),
              [] { preload::record(make_event(1, 1)); },

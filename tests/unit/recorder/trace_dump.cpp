@@ -131,7 +131,7 @@ Dump read_trace(const std::string& path) {
         const char* payload = bytes.data() + offset + sizeof chunk;
         if (chunk.magic == kChunkMagic && chunk.type == ChunkType::kIndex &&
             chunk.stored_bytes > bytes.size() - offset - sizeof chunk) {
-            break;  // the process died while it wrote an index: nothing is missing
+            break;  // the process died while it wrote the index: nothing is missing
         }
         if (chunk.magic != kChunkMagic ||
             chunk.stored_bytes > bytes.size() - offset - sizeof chunk ||
@@ -235,7 +235,7 @@ Child in_child(const std::string& folder,
     if (pipe(channel) != 0) {
         std::abort();
     }
-    std::fflush(nullptr);  // else the child, too, writes what waits, perhaps where it may not
+    std::fflush(nullptr);  // otherwise the child would also write the parent's buffered output
     std::cout.flush();
     const pid_t pid = fork();
     if (pid == 0) {

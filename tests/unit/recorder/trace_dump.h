@@ -1,6 +1,7 @@
-// Reads a trace and its ring into plain structures, by codec.h alone: what the tests compare with.
+// Reads a trace and its ring into plain structures that the tests compare with. It uses only
+// codec.h.
 //
-// Deliberately not the analyzer's reader: the recorder's tests must not share its mistakes.
+// It is deliberately not the analyzer's reader: the recorder's tests must not share its mistakes.
 #pragma once
 
 #include <fragtrace/codec.h>
@@ -32,13 +33,13 @@ struct Dump {
     std::vector<std::string> defects;
 };
 
-// Whole chunks of a file; defects are listed, never thrown.
+// The complete chunks of a file. Defects are listed, never thrown.
 Dump read_trace(const std::string& path);
 
-// Adds what only the ring has. False when there is no ring of this trace.
+// Adds the events that only the ring has. Returns false if this trace has no ring.
 bool absorb_ring(Dump* dump);
 
-// A directory of its own that goes away with the object.
+// A directory that is removed together with the object.
 class Folder {
   public:
     Folder();
@@ -60,8 +61,8 @@ struct Child {
     std::string errors;  // its stderr
 };
 
-// Runs `body` in a forked child that records into `folder`, and waits for its end. The child leaves
-// by exit(0) unless the body ends it otherwise.
+// Runs `body` in a forked child that records into `folder`, and waits for its end. The child calls
+// exit(0) unless the body ends it in another way.
 Child in_child(const std::string& folder,
                const std::function<void()>& body,
                const std::map<std::string, std::string>& environment = {});

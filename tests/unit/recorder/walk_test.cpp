@@ -1,5 +1,5 @@
-// The recorder's own walk of native stacks against libunwind: the same frames, whatever the program
-// does between two walks.
+// Compares the recorder's own walk of native stacks with libunwind: the same frames, whatever the
+// program does between two walks.
 #include "stacks/stack_walk.h"
 #include "stacks/thread_stacks.h"
 #include "stacks/unwind_rules.h"
@@ -22,7 +22,7 @@
 
 using namespace fragtrace::preload;
 
-// Its unwind table says that it ends where it begins.
+// A function whose unwind table says that it ends where it begins.
 extern "C" void frame_without_extent(void (*callee)());
 asm(R"(
     .text
@@ -46,9 +46,9 @@ namespace {
 
 struct Tally {
     uint64_t walked = 0;
-    uint64_t refused = 0;  // left to libunwind
+    uint64_t refused = 0;  // walks left to libunwind
     uint64_t wrong = 0;
-    uint64_t kept = 0;      // frames taken over from the walk before
+    uint64_t kept = 0;      // frames reused from the previous walk
     uint64_t recurred = 0;  // known without a walk
 };
 
@@ -61,14 +61,14 @@ void begin_walks() {
 thread_local Tally t_tally;
 thread_local std::mt19937 t_random(1);
 thread_local uint32_t t_limit = kMaxStackDepth;
-// What was remembered, by its node less 1.
+// The remembered stacks. The index is the node number minus 1.
 thread_local std::vector<std::vector<uint64_t>> t_remembered;
 
 uint32_t random_below(uint32_t limit) {
     return static_cast<uint32_t>(t_random() % limit);
 }
 
-// Walks from the caller of this function, both ways, and compares.
+// Walks the stack from the caller of this function in both ways and compares.
 __attribute__((noinline)) void compare() {
     void* expected[kMaxStackDepth + 1];
     const int count = unw_backtrace(expected, static_cast<int>(t_limit + 1));
@@ -99,7 +99,7 @@ __attribute__((noinline)) void compare() {
     ++t_tally.walked;
     t_tally.kept += walk.kept;
     t_tally.wrong += found != wanted ? 1 : 0;
-    // As the interning of a walk keeps its frames for the next one.
+    // Interning keeps a walk's frames for the next walk in the same way.
     stack->count = walk.whole ? walk.kept + walk.fresh : 0;
     for (uint32_t i = 0; walk.whole && i < walk.fresh; ++i) {
         stack->frames[stack->count - 1 - i] = stack->fresh[i];
@@ -123,7 +123,7 @@ __attribute__((noinline)) void with_large_frame(int depth) {
     large[0] = 2;
 }
 
-// A frame whose size differs from call to call, found by rbp.
+// A frame whose size differs from call to call, so that it is found by rbp.
 __attribute__((noinline)) void with_variable_frame(int depth) {
     auto* memory = static_cast<volatile char*>(alloca(16 + random_below(4) * 64));
     memory[0] = 1;
@@ -147,7 +147,7 @@ int order(const void* a, const void* b) {
     return first - second;
 }
 
-// From inside the C library.
+// A walk from inside the C library.
 __attribute__((noinline)) void through_qsort(int depth) {
     int values[] = {1, depth};
     qsort(values, 2, sizeof values[0], order);
@@ -214,7 +214,7 @@ void wander(int depth) {
 Tally wander_a_while(uint64_t walks) {
     t_tally = {};
     if (thread_stack() != nullptr) {
-        forget_stacks(thread_stack());  // of another limit
+        forget_stacks(thread_stack());  // remembered with another limit
     }
     while (t_tally.walked + t_tally.refused < walks) {
         wander(static_cast<int>(2 + random_below(10)));
@@ -224,7 +224,7 @@ Tally wander_a_while(uint64_t walks) {
 
 }  // namespace
 
-TEST_CASE("random walks see what libunwind sees, and take most frames over from the walk before",
+TEST_CASE("random walks find libunwind's frames and reuse most frames of the previous walk",
           "[native-stacks]") {
     begin_walks();
     const Tally tally = wander_a_while(100'000);
@@ -234,7 +234,7 @@ TEST_CASE("random walks see what libunwind sees, and take most frames over from 
     CHECK(tally.recurred > 0);
 }
 
-TEST_CASE("walks among few different stacks come back to most of them", "[native-stacks]") {
+TEST_CASE("walks among few different stacks recognise most of them", "[native-stacks]") {
     begin_walks();
     t_tally = {};
     forget_stacks(thread_stack());
@@ -279,7 +279,7 @@ __attribute__((noinline)) void from_one_of_two(bool first) {
 
 }  // namespace
 
-TEST_CASE("stacks that differ in one return address far out are told apart", "[native-stacks]") {
+TEST_CASE("stacks that differ in one outer return address are distinguished", "[native-stacks]") {
     begin_walks();
     t_tally = {};
     forget_stacks(thread_stack());
@@ -293,7 +293,7 @@ TEST_CASE("stacks that differ in one return address far out are told apart", "[n
 
 namespace {
 
-// As many stacks as paths, all of which begin at the same place with the same address.
+// 2^depth different stacks, all of which begin at the same place with the same address.
 __attribute__((noinline)) void along_path(uint32_t path, int depth) {
     if (depth == 0) {
         compare();
@@ -309,7 +309,7 @@ __attribute__((noinline)) void along_path(uint32_t path, int depth) {
 
 }  // namespace
 
-TEST_CASE("stacks that begin alike are told apart by their callers", "[native-stacks]") {
+TEST_CASE("stacks that begin alike are distinguished by their callers", "[native-stacks]") {
     begin_walks();
     for (const int depth : {1, 4, 6, 8}) {
         t_tally = {};
@@ -327,7 +327,7 @@ TEST_CASE("stacks that begin alike are told apart by their callers", "[native-st
     }
 }
 
-TEST_CASE("more different stacks than are remembered are still told apart", "[native-stacks]") {
+TEST_CASE("more stacks than can be remembered are still distinguished", "[native-stacks]") {
     begin_walks();
     t_tally = {};
     forget_stacks(thread_stack());
@@ -342,7 +342,7 @@ TEST_CASE("more different stacks than are remembered are still told apart", "[na
     CHECK(t_tally.recurred < t_tally.walked);
 }
 
-TEST_CASE("what is remembered of recurring stacks is given up with their code and their thread",
+TEST_CASE("remembered stacks are forgotten when their code is unloaded or their thread ends",
           "[native-stacks]") {
     begin_walks();
     forget_stacks(thread_stack());
@@ -356,7 +356,7 @@ TEST_CASE("what is remembered of recurring stacks is given up with their code an
         before.push_back(t_tally.recurred);
     }
     CHECK(before == std::vector<uint64_t>{0, 1, 0, 1});
-    // A thread that comes after another one, perhaps with its stack and its place of ours.
+    // A later thread, which may reuse the earlier thread's stack and our data for it.
     uint64_t recurred = 0;
     for (int i = 0; i < 200; ++i) {
         std::thread([&recurred] {
@@ -368,7 +368,7 @@ TEST_CASE("what is remembered of recurring stacks is given up with their code an
     CHECK(recurred == 0);
 }
 
-TEST_CASE("threads walk their own stacks", "[native-stacks]") {
+TEST_CASE("each thread walks its own stack", "[native-stacks]") {
     begin_walks();
     std::vector<std::thread> threads;
     std::vector<Tally> tallies(4);
@@ -387,8 +387,7 @@ TEST_CASE("threads walk their own stacks", "[native-stacks]") {
     }
 }
 
-TEST_CASE("walks in signal handlers, on another stack too, agree or are left to libunwind",
-          "[native-stacks]") {
+TEST_CASE("walks in signal handlers match libunwind or are left to it", "[native-stacks]") {
     begin_walks();
     static char alternate[1 << 16];
     stack_t other{};
@@ -407,14 +406,14 @@ TEST_CASE("walks in signal handlers, on another stack too, agree or are left to 
             wander(2);
         }
         CHECK(t_tally.wrong == 0);
-        CHECK(t_tally.refused != 0);  // the signal's frame is none of ours
+        CHECK(t_tally.refused != 0);  // the signal's frame is not one of ours
     }
     signal(SIGUSR1, SIG_DFL);
     other.ss_flags = SS_DISABLE;
     sigaltstack(&other, nullptr);
 }
 
-TEST_CASE("coroutines with stacks of their own do not confuse the thread's walks",
+TEST_CASE("coroutines with their own stacks do not confuse their thread's walks",
           "[native-stacks]") {
     begin_walks();
     static ucontext_t back;
@@ -443,7 +442,7 @@ TEST_CASE("a frame that would end where it begins is left to libunwind", "[nativ
     CHECK(t_tally.walked == 0);
 }
 
-TEST_CASE("an address that is no code has no rule") {
+TEST_CASE("an address outside of code has no unwind rule") {
     start_walks();
     static const char data[64] = {};
     CHECK(read_unwind_rule(reinterpret_cast<uint64_t>(&data[8])) == kUnusualFrame);
@@ -451,7 +450,7 @@ TEST_CASE("an address that is no code has no rule") {
     CHECK(read_unwind_rule(~uint64_t{0}) == kUnusualFrame);
 }
 
-TEST_CASE("after a module was unloaded rules are read anew", "[native-stacks]") {
+TEST_CASE("after a module was unloaded the unwind rules are read again", "[native-stacks]") {
     UnwindRules rules{};
     if (!rules.create()) {
         FAIL("this C library was said to find unwind tables");

@@ -1,4 +1,4 @@
-// Before PyTorch 2.13 equal free blocks are told apart by their addresses.
+// Before PyTorch 2.13, addresses decide between equal free blocks.
 #include "analyzer/analysis/address_orders.h"
 
 #include "analyzer/support/units.h"
@@ -8,7 +8,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-TEST_CASE("a report says how far the order of addresses matters") {
+TEST_CASE("a report says how much the order of addresses matters") {
     DeviceAnalysis device;
     device.pool = "pytorch";
     device.capacity_bytes = device.total_bytes = kGiB;
@@ -22,14 +22,14 @@ TEST_CASE("a report says how far the order of addresses matters") {
     };
     allocate(1, 40 * kMiB);
     release(1);
-    allocate(2, 20 * kMiB);  // splits the 40 MiB
+    allocate(2, 20 * kMiB);  // splits the 40 MiB block
     allocate(3, 20 * kMiB);  // their other half
     allocate(4, 20 * kMiB);  // a segment of its own
     release(3);
     release(4);
-    allocate(5, 20 * kMiB);  // either of the two
+    allocate(5, 20 * kMiB);  // uses either of the two
     release(2);
-    allocate(6, 40 * kMiB);  // there is room only if the half was not taken
+    allocate(6, 40 * kMiB);  // fits only if the half block was not used
     device.script.rules = PytorchRules::for_version(2, 6);
     const auto orders = try_address_orders(device);
     REQUIRE(orders);

@@ -1,5 +1,5 @@
-// Requests within a stream capture: whichever pool serves them, PyTorch releases no cache for them.
-#include "analyzer/pools/registry/pool_registry.h"
+// Requests within a stream capture: PyTorch releases no cache for them, in any pool.
+#include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/trace/pool_identities.h"
 #include "tests/unit/replay/recorder.h"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kPool = 7;
 
-// 60 MiB that the default pool has cached.
+// A trace in which the default pool has cached 60 MiB.
 Recorder with_cache() {
     Recorder recorder;
     recorder.timeline.facts = {{"torch_version", "2.15.0"}, {"torch.captures", "recorded"}};
@@ -37,7 +37,7 @@ void request(Recorder* recorder, std::uint32_t pool, int flags, std::uint64_t si
                       static_cast<std::uint8_t>(flags));
 }
 
-// On a card of 100 MiB.
+// Replays it on a card of 100 MiB.
 ReplayResult replayed(const Timeline& timeline) {
     const ReplayScript script = make_script(timeline, 0);
     auto pool = make_pool("pytorch",
@@ -57,7 +57,7 @@ std::vector<Outcome> troubles_of(const Timeline& timeline) {
     return outcomes;
 }
 
-// Of each step that tells about the pool: whether it is a graph's.
+// For each step that reports a use of the pool: whether the pool is a graph's.
 std::vector<bool> graph_of_steps(const Timeline& timeline) {
     const ReplayScript script = make_script(timeline, 0);
     std::vector<bool> graph;
@@ -71,7 +71,7 @@ std::vector<bool> graph_of_steps(const Timeline& timeline) {
 
 }  // namespace
 
-TEST_CASE("a request within a capture runs out of memory beside a full cache, in any pool") {
+TEST_CASE("a request within a capture fails although the cache is full, in any pool") {
     const std::uint32_t pool = GENERATE(0u, kPool);
     Recorder recorder = with_cache();
     recorder.timeline.pools[kPool] = pool_identities({{"pool.7", "pytorch 0,1"}})[kPool];
@@ -88,7 +88,7 @@ TEST_CASE("a request outside of captures releases the cache, in any pool") {
     CHECK(troubles_of(recorder.timeline) == std::vector{Outcome::kRetryOk});
 }
 
-TEST_CASE("without a record of captures the pool's number tells, or before 2.13 any routing") {
+TEST_CASE("without recorded captures the pool's id decides, before 2.13 any private pool") {
     const std::string id = GENERATE("pytorch 0,1", "pytorch 1,0");
     const std::string release = GENERATE("2.12.0", "2.13.0");
     Recorder recorder = with_cache();
@@ -100,7 +100,7 @@ TEST_CASE("without a record of captures the pool's number tells, or before 2.13 
           std::vector{releases ? Outcome::kRetryOk : Outcome::kOutOfMemory});
 }
 
-TEST_CASE("a MemPool is a graph's pool from the first capture that allocates from it") {
+TEST_CASE("a MemPool counts as a graph's pool from its first allocation within a capture") {
     Recorder recorder = with_cache();
     recorder.timeline.pools = pool_identities({{"pool.7", "pytorch 0,1"}, {"pool.7.graph", "1"}});
     CHECK(recorder.timeline.pools[kPool].is_graph());
@@ -110,7 +110,7 @@ TEST_CASE("a MemPool is a graph's pool from the first capture that allocates fro
     CHECK(graph_of_steps(recorder.timeline) == std::vector{false, true});
 }
 
-TEST_CASE("empty_cache within a capture releases private pools without users alone") {
+TEST_CASE("empty_cache within a capture releases only private pools without users") {
     const std::string release = GENERATE("2.12.0", "2.13.0");  // before 2.13 the call fails
     Recorder recorder = with_cache();
     recorder.timeline.facts["torch_version"] = release;

@@ -1,5 +1,5 @@
-// Devices without a caching pool: recorded state, replay and the ends that pairing finds agree on
-// what the driver holds for the process, whatever it was asked for.
+// Devices without a caching pool: recorded state, replay and pairing agree on the memory that the
+// driver holds for the process, for every kind of allocation.
 #include "analyzer/model/device_layer.h"
 
 #include "analyzer/model/recorded_state.h"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
-// What a plain model of the driver says is held after each event.
+// A simple model of the driver: the live memory after each event.
 struct Driver {
     struct Piece {
         std::uint64_t bytes = 0;
@@ -36,7 +36,7 @@ struct Driver {
     };
 
     std::vector<Piece> pieces;
-    std::vector<std::pair<std::uint64_t, std::size_t>> handles;  // and the piece
+    std::vector<std::pair<std::uint64_t, std::size_t>> handles;  // and the piece that it maps
     std::vector<Mapping> mappings;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> linear;  // address, bytes
     std::vector<std::pair<std::uint64_t, std::uint64_t>> arrays;
@@ -88,7 +88,7 @@ class RandomProgram {
         held.push_back(driver_.held());
     }
 
-    // A handle may be that of memory that was released and is mapped yet.
+    // A new handle. It may equal the handle of released memory that is still mapped.
     std::uint64_t fresh_handle() {
         for (std::uint64_t handle = 0x40;; handle += 0x40) {
             bool used = false;
@@ -176,8 +176,7 @@ class RandomProgram {
 
 }  // namespace
 
-TEST_CASE("without a pool record, replay and ends agree on what is held, whatever was asked",
-          "[replay]") {
+TEST_CASE("without a pool, state, replay and pairing agree on the live memory", "[replay]") {
     for (unsigned seed = 0; seed < 50; ++seed) {
         RandomProgram program(seed);
         for (int i = 0; i < 200; ++i) {
@@ -188,7 +187,7 @@ TEST_CASE("without a pool record, replay and ends agree on what is held, whateve
         REQUIRE(timeline.damage.notes.empty());
         const auto count = static_cast<EventIndex>(timeline.events.size());
 
-        // By the ends.
+        // Computed from the pairs.
         std::vector<std::uint64_t> by_ends(count, 0);
         for (EventIndex i = 0; i < count; ++i) {
             if (is_device_allocation(timeline.events.kind(i))) {
@@ -199,7 +198,7 @@ TEST_CASE("without a pool record, replay and ends agree on what is held, whateve
         }
         CHECK(by_ends == program.held);
 
-        // By the record.
+        // Computed from the recorded state.
         RecordedState state(timeline);
         std::vector<std::uint64_t> recorded;
         std::uint64_t peak = 0;
@@ -214,7 +213,7 @@ TEST_CASE("without a pool record, replay and ends agree on what is held, whateve
         CHECK(recorded == program.held);
         CHECK(state.violations().count == 0);
 
-        // By a replay.
+        // Computed by a replay.
         const ReplayScript script = make_script(timeline, 0);
         REQUIRE(script.source == ScriptSource::kDeviceLayer);
         const auto pool = make_pool(

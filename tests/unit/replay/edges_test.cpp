@@ -1,5 +1,5 @@
-// A replay at the edges of what was recorded.
-#include "analyzer/pools/registry/pool_registry.h"
+// Edge cases of a replay.
+#include "analyzer/pools/registry.h"
 #include "analyzer/replay/divergence_cause.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/replay/recorded_layout.h"
@@ -14,7 +14,7 @@ using namespace fragtrace;
 using namespace fragtrace::analyzer;
 using fragtrace::testing::Events;
 
-TEST_CASE("a device that goes by its capacity gives all of it, and no byte more") {
+TEST_CASE("a device limited by its capacity provides all of it and no byte more") {
     RecordedDevice device(1000, 1000);
     device.decide_by_capacity();
     CHECK_FALSE(device.take(1001));
@@ -22,7 +22,7 @@ TEST_CASE("a device that goes by its capacity gives all of it, and no byte more"
     CHECK_FALSE(device.take(1));
 }
 
-TEST_CASE("settings of no device are those of all devices") {
+TEST_CASE("settings without a device apply to all devices") {
     Events events;
     events.timeline.facts["text.1"] = "max_split_size_mb:64";
     events.timeline.facts["text.2"] = "max_split_size_mb:128";
@@ -35,7 +35,7 @@ TEST_CASE("settings of no device are those of all devices") {
     CHECK(script.settings == std::vector<std::string>{"max_split_size_mb:128"});
 }
 
-TEST_CASE("maps before and after a checkpoint are two, though they touch") {
+TEST_CASE("map calls before and after a checkpoint are not merged") {
     Events events;
     const std::uint64_t page = 20 << 20;
     events.page(0x10000000, page, 1);
@@ -54,7 +54,7 @@ TEST_CASE("maps before and after a checkpoint are two, though they touch") {
     CHECK(calls[1].size_bytes == 2 * page);
 }
 
-TEST_CASE("the ranges of one reservation are one segment of a checkpoint") {
+TEST_CASE("in a checkpoint the ranges of one reservation are one segment") {
     Events events;
     events.add(EventKind::kCheckpointBegin);
     events.add(EventKind::kCheckpointEnd);
@@ -76,7 +76,7 @@ TEST_CASE("the ranges of one reservation are one segment of a checkpoint") {
     CHECK(placed->offset_bytes == 512);
 }
 
-TEST_CASE("why a replay parts: the record took a larger free block, or a smaller one") {
+TEST_CASE("a divergence names a free block that the recorded run did not use") {
     PoolDriver driver;
     driver.allocate("A", mib(12));  // segment 0
     driver.allocate("B", mib(30));  // segment 1
@@ -90,7 +90,7 @@ TEST_CASE("why a replay parts: the record took a larger free block, or a smaller
     CHECK(why(0, 2).find("no such segment") != std::string::npos);
 }
 
-TEST_CASE("a cudaMalloc that the replay has no need of is told") {
+TEST_CASE("a recorded cudaMalloc that the replay does not need is reported") {
     Events events;
     events.segment(0x10000000, 20 << 20);
     events.block(0x10000000, 4 << 20, 4 << 20);
@@ -105,7 +105,7 @@ TEST_CASE("a cudaMalloc that the replay has no need of is told") {
     CHECK(fidelity.reason.find("the record asks the driver for 20 MiB") != std::string::npos);
 }
 
-TEST_CASE("what waits for streams at the peak is a part of it") {
+TEST_CASE("pending blocks count towards the peak") {
     ReplayScript script;
     script.streams = {0, 64};
     script.pending = {{.id = 1, .stream = 1}};
@@ -121,7 +121,7 @@ TEST_CASE("what waits for streams at the peak is a part of it") {
     CHECK(result.waste_at_peak.inactive_split == 0);
 }
 
-TEST_CASE("a block of a rewound pool is the one of before: its request, its stream") {
+TEST_CASE("a block of a rewound pool keeps its earlier request and stream") {
     Events events;
     events.timeline.streams = {0, 64, 128, 192};
     events.segment(0x10000000, 20 << 20);
@@ -139,7 +139,7 @@ TEST_CASE("a block of a rewound pool is the one of before: its request, its stre
     CHECK(placed.value == 1000);
 }
 
-TEST_CASE("what PyTorch took past its pool ends where a checkpoint tells all anew") {
+TEST_CASE("memory past the pool ends at a checkpoint that does not list it") {
     Events events;
     events.segment(0x10000000, 20 << 20);
     events.block(0x10000000, 512, 512);

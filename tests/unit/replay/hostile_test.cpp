@@ -1,5 +1,5 @@
-// Events that nobody's recorder would write: every kind, with absurd numbers, in any order.
-// Whatever they are, they are counted; nothing crashes or hangs.
+// Events that no recorder would write: every kind, with absurd numbers, in any order. They are only
+// counted. Nothing crashes or hangs.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/page/page.h"
@@ -58,7 +58,7 @@ class Attack {
 
     EventRecord event() {
         EventRecord event = {};
-        // Half of them of the kinds that make a state worth spoiling.
+        // Half of the events have kinds that build up a state worth damaging.
         const std::array<EventKind, 8> usual = {EventKind::kDeviceAlloc,
                                                 EventKind::kBlockAlloc,
                                                 EventKind::kBlockAlloc,
@@ -89,7 +89,7 @@ class Attack {
 
 }  // namespace
 
-TEST_CASE("hostile events of every kind are counted, never more", "[hostile]") {
+TEST_CASE("hostile events of every kind are counted and do no harm", "[hostile]") {
     TemporaryFolder folder;
     const Terminal terminal(STDOUT_FILENO, ColorChoice::kNever);
     for (unsigned seed = 0; seed < 120; ++seed) {

@@ -1,6 +1,6 @@
-// The bound offline: a plan of a script's lifetimes, followed by a replay that the independent
-// check watches.
-#include "analyzer/pools/registry/pool_registry.h"
+// The bound "offline": a plan for a script's lifetimes, then a replay that the independent check
+// verifies.
+#include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/replay/validation/replay_check.h"
@@ -89,7 +89,7 @@ class Script {
     PendingId next_event_ = 1;
 };
 
-TEST_CASE("on random scripts a plan keeps blocks apart and stays above live and compact") {
+TEST_CASE("on random scripts a plan keeps blocks apart and reserves at least live and compact") {
     for (unsigned seed = 0; seed < 40; ++seed) {
         std::mt19937 random(seed);
         Script made;
@@ -115,7 +115,7 @@ TEST_CASE("on random scripts a plan keeps blocks apart and stays above live and 
                 made.graph(7, true);
             }
         }
-        Script one = made;  // what one_stream:True takes it for
+        Script one = made;  // the script as one_stream:True sees it
         for (std::size_t i = 0; i < one.script.steps.size(); ++i) {
             Step step = one.script.steps[i];
             step.stream = 0;
@@ -136,7 +136,7 @@ TEST_CASE("on random scripts a plan keeps blocks apart and stays above live and 
     }
 }
 
-TEST_CASE("blocks that wait for another stream keep their place until the last event") {
+TEST_CASE("blocks that wait for other streams keep their place until the last event") {
     Script made;
     const BlockId first = made.allocate(4 * kMiB);
     made.release(first, 2);
@@ -147,7 +147,7 @@ TEST_CASE("blocks that wait for another stream keep their place until the last e
     CHECK(peak(made.script, "offline") == 8 * kMiB);
 }
 
-TEST_CASE("streams share no bytes, unless they are taken for one") {
+TEST_CASE("streams share no memory, unless one_stream is set") {
     Script made;
     made.release(made.allocate(4 * kMiB, 0));
     made.release(made.allocate(4 * kMiB, 1));
@@ -155,7 +155,7 @@ TEST_CASE("streams share no bytes, unless they are taken for one") {
     CHECK(peak(made.script, "offline", "one_stream:True") == 4 * kMiB);
 }
 
-TEST_CASE("a graph's pool is in use until its last user is gone, and reused inside") {
+TEST_CASE("a graph's pool reuses its own memory and stays reserved until its last user ends") {
     for (const bool freed : {false, true}) {
         Script made;
         made.graph(3);
@@ -170,7 +170,7 @@ TEST_CASE("a graph's pool is in use until its last user is gone, and reused insi
     }
 }
 
-TEST_CASE("a block that a checkpoint brings back lies where it lay") {
+TEST_CASE("a block restored by a pool's checkpoint keeps its address") {
     Script made;
     made.script.rewinds = 1;
     made.graph(3);
@@ -196,7 +196,7 @@ TEST_CASE("a block that a checkpoint brings back lies where it lay") {
     CHECK(pool->find(again)->offset_bytes == before->offset_bytes);
 }
 
-TEST_CASE("a request that failed is planned for where there is room") {
+TEST_CASE("a failed request is included in the plan if there is room") {
     Script made;
     made.allocate(4 * kMiB);
     made.fail(6 * kMiB);
@@ -210,7 +210,7 @@ TEST_CASE("a request that failed is planned for where there is room") {
     CHECK(result.troubles[0].requested_bytes == 6 * kMiB);
 }
 
-TEST_CASE("what is held at a checkpoint is planned from there on") {
+TEST_CASE("blocks listed in a checkpoint are planned from there on") {
     Script made;
     made.script.checkpoints.resize(1);
     made.allocate(6 * kMiB);
@@ -234,7 +234,7 @@ TEST_CASE("what is held at a checkpoint is planned from there on") {
     CHECK(check.result.statistics.reserved.peak == 6 * kMiB);
 }
 
-TEST_CASE("offline has one setting") {
+TEST_CASE("offline accepts only the setting one_stream") {
     const Script made;
     const auto wrong = make_pool_for(
         made.script, "offline", "foo:1", std::make_unique<FixedDevice>(kGiB, kGiB, 512));

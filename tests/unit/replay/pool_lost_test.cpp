@@ -1,5 +1,5 @@
-// A private pool of which PyTorch loses count: requests that map count one each, whatever they map,
-// and unmaps count one each, whatever they unmap.
+// A private pool that PyTorch loses count of: each request that maps counts one, however much it
+// maps, and each unmap counts one, however much it unmaps.
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
@@ -55,7 +55,7 @@ class Script {
     EventIndex next_ = 1;
 };
 
-// 100 MiB are mapped by one request, and cut into a part that stays and a part that is freed.
+// One request maps 100 MiB, which are split into a part that stays and a part that is freed.
 EventIndex cut_and_empty(Script* script) {
     script->use(false);
     script->allocate(1, 100);
@@ -65,7 +65,7 @@ EventIndex cut_and_empty(Script* script) {
     return script->empty_cache();
 }
 
-TEST_CASE("a private pool that PyTorch drops while memory of it is mapped ends what is certain") {
+TEST_CASE("results are uncertain once PyTorch drops a private pool with mapped memory") {
     Script script;
     const EventIndex emptied = cut_and_empty(&script);
     const ReplayResult result = script.replay_under("expandable_segments:True");
@@ -81,13 +81,13 @@ TEST_CASE("a private pool that PyTorch drops while memory of it is mapped ends w
     CHECK(row.row_class == RowClass::kEstimate);
 }
 
-TEST_CASE("segments that cudaMalloc made are counted rightly, and no pool is lost") {
+TEST_CASE("without expandable segments the count is right and no pool is lost") {
     Script script;
     cut_and_empty(&script);
     CHECK_FALSE(script.replay_under("").divergence);
 }
 
-TEST_CASE("an unmap more than there were requests that mapped is a pool lost") {
+TEST_CASE("a pool is lost after more unmaps than mapping requests") {
     Script script;
     script.use(false);
     script.allocate(1, 100);
@@ -105,7 +105,7 @@ TEST_CASE("an unmap more than there were requests that mapped is a pool lost") {
     CHECK(result.divergence->event == emptied);
 }
 
-TEST_CASE("a private pool that is emptied whole is not lost, however often it was mapped") {
+TEST_CASE("a completely emptied private pool is not lost, for any number of maps") {
     Script script;
     script.use(false);
     for (BlockId block = 1; block < 5; ++block) {

@@ -47,7 +47,7 @@ struct Recorder {
         timeline.events.set(timeline.events.size() - 1, event);
     }
 
-    // As add(), for an event of a private pool.
+    // Like add(), for an event of a private pool.
     EventIndex in_pool(std::uint32_t pool,
                        EventKind kind,
                        DeviceAddress address,

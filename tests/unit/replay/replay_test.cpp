@@ -1,4 +1,5 @@
-// Timeline to script to pool: what a replay is made of, and how agreement is measured.
+// From the timeline to the script to the pool: the steps of a replay, and how its agreement is
+// measured.
 #include "analyzer/commands/replay_options.h"
 #include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/assumptions.h"
@@ -30,7 +31,7 @@ Fidelity fidelity_of(const Timeline& timeline, const char* config = "") {
 
 }  // namespace
 
-TEST_CASE("a record that PyTorch could have made replays at 100 %") {
+TEST_CASE("a trace that PyTorch could have made replays at 100 %") {
     Recorder recorder;
     recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
     const EventIndex a = recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
@@ -65,12 +66,12 @@ TEST_CASE("a cudaMalloc of another size is counted and named") {
     CHECK_FALSE(fidelity.reason.empty());
 }
 
-TEST_CASE("refusals are taken from the record") {
+TEST_CASE("refusals are taken from the trace") {
     Recorder recorder;
     recorder.add(EventKind::kDeviceAlloc, kBase, 30 * kMiB, 0, kFlagFromAllocator);
     const EventIndex a = recorder.add(EventKind::kBlockAlloc, kBase, 30 * kMiB, 30 * kMiB);
     recorder.add(EventKind::kBlockFree, kBase, 0, 30 * kMiB, 0, a);
-    // Far below the capacity of the replay's device, and yet refused: another process was there.
+    // Far below the capacity of the replay's device, but refused: another process used the memory.
     recorder.add(EventKind::kAllocRefused, 0, 40 * kMiB, 2, kFlagFromAllocator);
     recorder.add(EventKind::kDeviceFree, kBase, 0, 0, kFlagFromAllocator, 0);
     recorder.add(EventKind::kDeviceAlloc, kBase, 40 * kMiB, 0, kFlagFromAllocator);
@@ -101,8 +102,7 @@ TEST_CASE("expandable segments: pages mapped by one request are one map call") {
     CHECK(fidelity.segments == 2);
 }
 
-TEST_CASE(
-    "expandable segments: the map that was refused is refused, not the first of its request") {
+TEST_CASE("expandable segments: the replay refuses the same map call as the recorded run") {
     Recorder recorder;
     const DeviceAddress side = kBase + 2000 * kMiB;
     const std::uint64_t page = 20 * kMiB;
@@ -112,7 +112,7 @@ TEST_CASE(
     const auto release = [&](std::uint64_t handle) {
         recorder.add(EventKind::kPhysicalRelease, handle, 0, 0, kFlagFromAllocator);
     };
-    // The handle of a page is its number in the range, from the base on.
+    // A page's handle is its number in the range, counted from the base.
     const auto map = [&](DeviceAddress base, std::uint64_t first, std::uint64_t count) {
         for (std::uint64_t i = first; i < first + count; ++i) {
             create(base / page + i);
@@ -164,10 +164,10 @@ TEST_CASE(
     free(b);
     free(c);
     free(d);
-    // The request maps the hole before the free block, and then there is too little behind it.
+    // The request maps the hole before the free block. Then too little is left after the block.
     map(kBase, 0, 1);
     refuse_after(5);
-    // The cache is released. A range without pages goes, and the retry reserves another.
+    // The cache is released. The range without pages is freed, and the retry reserves another one.
     unmap(kBase, 0, 5);
     recorder.add(EventKind::kAddressFree, kBase, 1140 * kMiB, 0, kFlagFromAllocator);
     unmap(side, 0, 30);
@@ -194,7 +194,7 @@ TEST_CASE(
     CHECK(fidelity.segments_equal == 6);
 }
 
-TEST_CASE("what a script had to assume is counted") {
+TEST_CASE("assumptions made for a script are counted") {
     Recorder recorder;
     recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
     recorder.add(EventKind::kBlockAlloc, kBase, kUnknown64, 3 * kMiB);
@@ -206,7 +206,7 @@ TEST_CASE("what a script had to assume is counted") {
     CHECK(script.steps[0].value == 3 * kMiB);
 }
 
-TEST_CASE("a program without a caching pool: its device allocations are the requests") {
+TEST_CASE("without a caching pool the device allocations are the requests") {
     Recorder recorder;
     const EventIndex a = recorder.add(EventKind::kDeviceAlloc, kBase, 5 * kMiB);
     recorder.add(EventKind::kDeviceAlloc, kBase + 8 * kMiB, 7 * kMiB);
@@ -218,7 +218,7 @@ TEST_CASE("a program without a caching pool: its device allocations are the requ
     CHECK(script.steps[2].block == a);
 }
 
-TEST_CASE("a request that only the replay can serve is given back at once") {
+TEST_CASE("a request that failed only in the trace is freed at once") {
     Recorder recorder;
     recorder.add(EventKind::kAllocRefused, 0, 256 * kMiB, 2, kFlagFromAllocator);
     recorder.add(EventKind::kBlockOutOfMemory, 0, 256 * kMiB, 0);
@@ -234,12 +234,12 @@ TEST_CASE("a request that only the replay can serve is given back at once") {
     CHECK(result.statistics.allocated.current == 0);
 }
 
-TEST_CASE("empty_cache is a step of every device, even when it frees nothing") {
+TEST_CASE("empty_cache is a step on every device, even if it frees nothing") {
     Recorder recorder;
     recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
     recorder.add(EventKind::kEmptyCache, 0, 0);
     recorder.change_last(
-        [&](Event* event) { event->device = kMaxDevices & 31u; });  // it names no device
+        [&](Event* event) { event->device = kMaxDevices & 31u; });  // the event names no device
     const ReplayScript script = make_script(recorder.timeline, 0);
     REQUIRE(script.steps.size() == 2);
     CHECK(script.steps[1].kind == Step::Kind::kEmptyCache);
@@ -254,7 +254,7 @@ TEST_CASE("blocks of a private pool are replayed into its own segments") {
     const EventIndex a = recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
     recorder.add(EventKind::kBlockFree, kBase, 0, 3 * kMiB, 0, a);
     recorder.in_pool(2, EventKind::kPoolUse, 0, 1);
-    // The default pool has room: a pool of its own does not use it.
+    // The default pool has room, but a private pool does not use it.
     segment(kBase + 32 * kMiB);
     const EventIndex b =
         recorder.in_pool(2, EventKind::kBlockAlloc, kBase + 32 * kMiB, 3 * kMiB, 3 * kMiB);
@@ -267,7 +267,7 @@ TEST_CASE("blocks of a private pool are replayed into its own segments") {
     CHECK(fidelity.segments == 2);
 }
 
-TEST_CASE("a private pool gives memory back only when its last user is gone") {
+TEST_CASE("a private pool releases memory only after its last user has ended") {
     const bool released = GENERATE(false, true);
     const bool by_its_own_call = GENERATE(false, true);
     Recorder recorder;
@@ -287,7 +287,7 @@ TEST_CASE("a private pool gives memory back only when its last user is gone") {
     CHECK(replay(script, **pool).statistics.reserved.current == (released ? 0 : 20 * kMiB));
 }
 
-TEST_CASE("a rewound pool holds what the record says, where it lay before") {
+TEST_CASE("a rewound pool has the recorded blocks at their old places") {
     Recorder recorder;
     recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
     const auto block = [&](std::uint64_t at, std::uint64_t size) {
@@ -300,9 +300,9 @@ TEST_CASE("a rewound pool holds what the record says, where it lay before") {
     recorder.add(EventKind::kBlockFree, kBase, 0, 4 * kMiB, 0, a);
     recorder.add(EventKind::kBlockFree, kBase + 4 * kMiB, 0, 3 * kMiB, 0, b);
     const EventIndex c = block(0, 4);
-    const EventIndex e = block(4, 2);  // begins where the 3 lay, and is none of the checkpoint's
+    const EventIndex e = block(4, 2);  // at the place of the 3, not in the checkpoint
     recorder.in_pool(3, EventKind::kPoolRewind, 0, 0);
-    // Only the second block is held again; what was asked for is known from before.
+    // Only the second block becomes live again. Its request is known from before.
     const EventIndex again =
         recorder.in_pool(3, EventKind::kBlockAlloc, kBase + 4 * kMiB, kUnknown64, 3 * kMiB);
     const EventIndex d = block(9, 5);
@@ -331,19 +331,19 @@ TEST_CASE("a rewound pool holds what the record says, where it lay before") {
         return true;
     };
     const ReplayResult result = replay(script, **pool, nullptr, hooks);
-    // 4 free, the 3 where they lay, then the 5, of which nobody knew a place, in the rest.
+    // 4 free, the 3 at their old place, then the 5 in the rest, since their place was unknown.
     CHECK(live == std::vector<std::uint64_t>{0, 3, 5, 0});
     CHECK(result.statistics.allocated.current == 5 * kMiB);
 }
 
-TEST_CASE("settings that change at run time are followed, whatever the replay begins with") {
+TEST_CASE("changes of settings at run time are applied, for any initial settings") {
     Recorder recorder;
     recorder.timeline.facts["text.4"] = "roundup_power2_divisions:1,max_split_size_mb:40";
     recorder.timeline.facts["text.5"] = "expandable_segments:True";
     recorder.add(EventKind::kSettings, 0, 4);
     recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
     recorder.add(EventKind::kSettings, 0, 5);
-    recorder.add(EventKind::kSettings, 0, 99);  // no such text: no settings
+    recorder.add(EventKind::kSettings, 0, 99);  // no such text, so no settings
     recorder.add(EventKind::kBlockAlloc, kBase + 64 * kMiB, 30 * kMiB, 30 * kMiB);
     const ReplayScript script = make_script(recorder.timeline, 0);
     CHECK(script.first_settings == recorder.timeline.facts["text.4"]);
@@ -355,7 +355,7 @@ TEST_CASE("settings that change at run time are followed, whatever the replay be
                           script.streams);
     REQUIRE(pool.ok());
     replay(script, **pool);
-    // Of what stood before only what a change leaves alone is left.
+    // Earlier settings only stay if the change does not name them.
     CHECK((*pool)->config() == "expandable_segments:True");
     bool expandable = false;
     for (const HeapSegment& segment : (*pool)->snapshot().segments) {
@@ -364,7 +364,7 @@ TEST_CASE("settings that change at run time are followed, whatever the replay be
     CHECK(expandable);
 }
 
-TEST_CASE("settings of the replay replace those before the first request, later changes stay") {
+TEST_CASE("settings of a replay replace the initial ones, later changes still apply") {
     Recorder recorder;
     recorder.timeline.facts["text.4"] = "max_split_size_mb:40";
     recorder.timeline.facts["text.5"] = "garbage_collection_threshold:0.5";
@@ -398,7 +398,7 @@ TEST_CASE("settings of the replay replace those before the first request, later 
     CHECK(in_force[1].find("max_split_size") == std::string::npos);
 }
 
-TEST_CASE("the rules are those of the recorded release") {
+TEST_CASE("the replay uses the rules of the recorded release") {
     Recorder recorder;
     recorder.timeline.facts["torch_version"] = "2.6.0+cu124";
     CHECK(make_script(recorder.timeline, 0).rules.tie_break == PytorchRules::TieBreak::kAddress);
@@ -410,7 +410,7 @@ TEST_CASE("the rules are those of the recorded release") {
     CHECK_FALSE(PytorchRules::is_release("2."));
 }
 
-TEST_CASE("a trace that begins in mid-life is replayed from what was held") {
+TEST_CASE("a trace that begins in mid-life replays from its live blocks") {
     Recorder recorder;
     recorder.timeline.checkpoints.push_back({0, 0});
     recorder.add(EventKind::kCheckpointBegin, 0, 0);
@@ -418,7 +418,7 @@ TEST_CASE("a trace that begins in mid-life is replayed from what was held") {
         recorder.add(EventKind::kDeviceAlloc, address, 20 * kMiB, 0, kFlagFromAllocator);
         recorder.change_last([&](Event* event) { event->time_ns = obtained_ns; });
     };
-    // Told in another order than that in which they were obtained, which decides between equals.
+    // Listed in another order than that of allocation, which decides between equal blocks.
     segment(kBase, 20);
     segment(kBase + 32 * kMiB, 10);
     const EventIndex a = recorder.add(EventKind::kBlockAlloc, kBase, 4 * kMiB, 4 * kMiB);
@@ -435,7 +435,7 @@ TEST_CASE("a trace that begins in mid-life is replayed from what was held") {
     CHECK(fidelity.placements_equal == 2);
     CHECK(fidelity.segments == 0);
     CHECK(fidelity.exact());
-    SECTION("and cannot be where even that does not fit") {
+    SECTION("the live blocks do not fit") {
         auto pool = make_pool("pytorch",
                               "",
                               std::make_unique<FixedDevice>(30 * kMiB, 30 * kMiB, 2 * kMiB),
@@ -467,7 +467,7 @@ TEST_CASE("each cross-stream free waits for its own events") {
     CHECK(waits == std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 2}, {2, 2}, {4, 2}});
 }
 
-TEST_CASE("pending blocks of a checkpoint are released once their events have completed") {
+TEST_CASE("pending blocks of a checkpoint are freed once their events have completed") {
     Recorder recorder;
     recorder.timeline.checkpoints.push_back({0, 5});
     recorder.add(EventKind::kCheckpointBegin, 0, 0);
@@ -482,7 +482,7 @@ TEST_CASE("pending blocks of a checkpoint are released once their events have co
     CHECK(fidelity_of(recorder.timeline).exact());
 }
 
-TEST_CASE("when cross-stream frees complete can be assumed: at once, or never by themselves") {
+TEST_CASE("cross-stream frees can be assumed to complete at once or as late as possible") {
     ReplayScript script;
     script.streams = {0, 7};
     script.pending = {{1, 1}};
@@ -494,7 +494,7 @@ TEST_CASE("when cross-stream frees complete can be assumed: at once, or never by
         {.event = 4, .block = 4, .value = 30 * kMiB},
         {.event = 5, .block = 5, .value = 30 * kMiB},
     };
-    // Of the first steps, so many.
+    // The segments after the first `count` steps.
     const auto segments = [&](PendingRule rule, std::size_t count) {
         ReplayScript assumed = script;
         for (std::size_t i = 0; i < count; ++i) {
@@ -515,7 +515,7 @@ TEST_CASE("when cross-stream frees complete can be assumed: at once, or never by
     CHECK(segments(PendingRule::kAtOnce, 4) == 1);
 }
 
-TEST_CASE("stream-ordered allocations are requests where there is no pool of a framework") {
+TEST_CASE("without a framework's pool stream-ordered allocations are requests") {
     Recorder recorder;
     const EventIndex a = recorder.add(EventKind::kAsyncAlloc, kBase, 5 * kMiB);
     recorder.add(EventKind::kAsyncAlloc, kBase + 8 * kMiB, 7 * kMiB);

@@ -30,7 +30,7 @@ void require_equal(const Step& kept, const Step& given) {
 
 }  // namespace
 
-TEST_CASE("A table of steps gives back what was put into it") {
+TEST_CASE("a table of steps returns every step unchanged") {
     std::mt19937_64 random(5);
     const auto rarely = [&] { return random() % 10 == 0; };
     const auto any_step = [&](EventIndex event) {

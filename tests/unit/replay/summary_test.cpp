@@ -1,4 +1,4 @@
-// The streaming summary says what the whole analysis says.
+// The streaming summary agrees with the full analysis.
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/support/units.h"
@@ -19,8 +19,9 @@ using fragtrace::testing::TraceWriter;
 
 namespace {
 
-// Two devices; segments of slots that are taken and left at random, some frees waiting for streams.
-// Before them so many allocations of a program without a pool, on the first device alone.
+// Two devices with segments whose slots are allocated and freed at random. Some frees wait for
+// streams. Before that, a program without a pool makes `without_pool` allocations on the first
+// device.
 TraceWriter random_trace(unsigned seed, int without_pool) {
     std::mt19937 random(seed);
     TraceWriter trace;
@@ -101,11 +102,11 @@ void check_equal(const DeviceMetrics& a, const DeviceMetrics& b) {
 
 }  // namespace
 
-TEST_CASE("A summary has the figures of the whole analysis, and accounts for all that was held") {
+TEST_CASE("a summary has the figures of the full analysis and accounts for all memory") {
     const TemporaryFolder folder;
     for (unsigned seed = 0; seed < 40; ++seed) {
         INFO("seed " << seed);
-        // Twice the second device and the pool come later than the devices are looked for.
+        // In two cases the second device and the pool appear later than devices are searched for.
         random_trace(seed, seed % 20 == 1 ? 33000 : 0).save(folder.file("t.ftrace"));
         const auto timeline = read_trace(folder.file("t.ftrace"));
         const auto summary = summarize_trace(folder.file("t.ftrace"));
@@ -125,7 +126,7 @@ TEST_CASE("A summary has the figures of the whole analysis, and accounts for all
             const WasteSplit& waste = device.metrics.summary.waste_at_peak;
             CHECK(held == waste.requested + waste.rounding + waste.slack + waste.pending);
         }
-        // What a job says of a process is the same, whether its events were kept or not.
+        // The job's figures for a process are the same with and without keeping its events.
         const auto figures = summarize_trace(folder.file("t.ftrace"), false);
         REQUIRE(figures.ok());
         CHECK(figures->last_event_ns == timeline->events.back().time_ns);
@@ -146,7 +147,7 @@ TEST_CASE("A summary has the figures of the whole analysis, and accounts for all
     }
 }
 
-TEST_CASE("A summary of events that came late leaves them out and says so") {
+TEST_CASE("a summary leaves out late events and reports it") {
     TraceWriter trace;
     trace.device_alloc(0x7000000000, 20 * kMiB, true);
     EventRecord late = {};

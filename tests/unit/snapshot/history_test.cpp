@@ -1,4 +1,5 @@
-// What the events of a history say: times, sizes of refusals, reservations, blocks of before.
+// Events made from a history: times, sizes of refusals, reservations, and blocks from before the
+// history.
 #include "analyzer/support/units.h"
 #include "tests/unit/snapshot/snapshot_file.h"
 
@@ -37,7 +38,7 @@ bool is_noted(const Analysis& analysis, const std::string& text) {
     });
 }
 
-// Blocks of the state in which the history begins.
+// Blocks of the state at the beginning of the history.
 std::vector<HeapBlock> blocks_before(const Analysis& analysis) {
     return analysis.devices.at(0).script.checkpoints.at(0).blocks;
 }
@@ -57,19 +58,19 @@ TEST_CASE("entries are 10 us apart, in nanoseconds from the first one on", "[his
     CHECK(events_of(*analysis, EventKind::kBlockFree).at(0).time_ns == 20'000);
 }
 
-TEST_CASE("what the driver refused is the segment of the rounded request", "[history]") {
+TEST_CASE("a refusal has the size of the rounded request's segment", "[history]") {
     SnapshotWriter writer;
     writer.segments = {{.address = kBase, .blocks = {{20 * kMiB, "active_allocated", 20 * kMiB}}}};
     writer.entries = {{"segment_alloc", kBase, 20 * kMiB},
                       {"alloc", kBase, 20 * kMiB},
-                      {"oom", 5 * kMiB, 10 * kMiB - 100}};  // rounded it has its own segment
+                      {"oom", 5 * kMiB, 10 * kMiB - 100}};  // rounded, it needs its own segment
     const auto analysis = analysis_of(writer);
     const std::vector<Event> refused = events_of(*analysis, EventKind::kAllocRefused);
-    REQUIRE(refused.size() == 2);  // and again after a release of nothing
+    REQUIRE(refused.size() == 2);  // refused again after a release that freed nothing
     CHECK(refused[0].size_bytes == 10 * kMiB);
 }
 
-TEST_CASE("a card has what is free and what the pool has at that moment", "[history]") {
+TEST_CASE("at a refusal the pool's capacity is the free memory plus its own memory", "[history]") {
     SnapshotWriter writer;
     writer.segments = {{.address = kBase, .blocks = {{20 * kMiB, "active_allocated", 20 * kMiB}}}};
     writer.entries = {{"segment_alloc", kBase, 20 * kMiB},
@@ -85,11 +86,11 @@ TEST_CASE("a card has what is free and what the pool has at that moment", "[hist
     REQUIRE(told.size() == 1);
     CHECK(told[0].size_bytes == 35 * kMiB);
     CHECK(told[0].extra == 55 * kMiB);
-    // Refused before the release, and after it.
+    // Refused before the release, and again after it.
     CHECK(events_of(*analysis, EventKind::kAllocRefused).size() == 2);
 }
 
-TEST_CASE("a range is reserved with its first map and free with its last unmap", "[history]") {
+TEST_CASE("a range is reserved at its first map and freed at its last unmap", "[history]") {
     SnapshotWriter writer;
     writer.segments = {};
     writer.entries = {{"segment_map", kBase, 20 * kMiB},
@@ -104,7 +105,8 @@ TEST_CASE("a range is reserved with its first map and free with its last unmap",
     CHECK(events_of(*analysis, EventKind::kAddressFree).size() == 1);
 }
 
-TEST_CASE("a block of before whose request is not told has an unknown one", "[history]") {
+TEST_CASE("a block from before the history without a recorded request has an unknown request",
+          "[history]") {
     SnapshotWriter writer;
     writer.with_history = false;
     writer.segments = {{.address = kBase, .blocks = {{20 * kMiB, "active_allocated", 0}}}};
@@ -112,9 +114,8 @@ TEST_CASE("a block of before whose request is not told has an unknown one", "[hi
     CHECK(events_of(*analysis, EventKind::kBlockAlloc).at(0).size_bytes == kUnknown64);
 }
 
-TEST_CASE("a block keeps a rest of up to 1 MiB in a large segment, none in one of 2 MiB",
-          "[history]") {
-    // Whose last block was freed, and then the segment.
+TEST_CASE("a block keeps up to 1 MiB unsplit in large segments only", "[history]") {
+    // Segments whose last block was freed before the segment was.
     for (const std::uint64_t segment : {2 * kMiB, 20 * kMiB}) {
         CAPTURE(segment);
         SnapshotWriter writer;
@@ -135,8 +136,7 @@ TEST_CASE("a block keeps a rest of up to 1 MiB in a large segment, none in one o
     }
 }
 
-TEST_CASE("a free block of 1 MiB below a block of the history is the rest of the one before",
-          "[history]") {
+TEST_CASE("a free 1 MiB before a block of the history belongs to the previous block", "[history]") {
     SnapshotWriter writer;
     writer.segments = {{.address = kBase,
                         .blocks = {{7 * kMiB, "active_allocated", 7 * kMiB},
@@ -146,7 +146,7 @@ TEST_CASE("a free block of 1 MiB below a block of the history is the rest of the
     CHECK(blocks_before(*analysis_of(writer)).at(0).size_bytes == 8 * kMiB);
 }
 
-TEST_CASE("frees without room or segment contradict the state at the end", "[history]") {
+TEST_CASE("frees that fit into no block or segment contradict the state at the end", "[history]") {
     SnapshotWriter writer;
     writer.segments = {{.address = kBase, .blocks = {{20 * kMiB}}}};
     writer.entries = {{"alloc", kBase, 512},

@@ -1,5 +1,5 @@
-// Snapshots cut off, altered byte by byte, or made up: one clear line each, or a timeline. Whatever
-// they are, nothing crashes or hangs, and what is read is consistent.
+// Snapshots that are cut off, changed byte by byte, or made up. Each gives a clear error in one
+// line or a timeline. Nothing crashes or hangs, and the data read is consistent.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/snapshot/input.h"
@@ -47,7 +47,7 @@ void save(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// True: it is a timeline. False: it was refused with one line.
+// True: it gave a timeline. False: it was refused in one line.
 bool is_read(const std::string& path) {
     const auto timeline = read_input(path);
     if (!timeline.ok()) {
@@ -79,7 +79,7 @@ std::string gzip(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("a snapshot that is cut off anywhere is refused, with the byte", "[hostile]") {
+TEST_CASE("a snapshot cut off anywhere is refused with the byte position", "[hostile]") {
     TemporaryFolder folder;
     const std::string path = folder.file("x.pickle");
     const std::string whole = some_snapshot();
@@ -94,7 +94,7 @@ TEST_CASE("a snapshot that is cut off anywhere is refused, with the byte", "[hos
     }
 }
 
-TEST_CASE("a snapshot with any byte altered is refused or a timeline", "[hostile]") {
+TEST_CASE("a snapshot with any changed byte is refused or gives a timeline", "[hostile]") {
     TemporaryFolder folder;
     const std::string path = folder.file("x.pickle");
     const std::string whole = some_snapshot();
@@ -110,7 +110,7 @@ TEST_CASE("a snapshot with any byte altered is refused or a timeline", "[hostile
     CHECK(refused > whole.size() / 10);
 }
 
-TEST_CASE("a snapshot altered in several places can be analyzed, or is refused", "[hostile]") {
+TEST_CASE("a snapshot changed in several places is analyzed or refused", "[hostile]") {
     TemporaryFolder folder;
     const std::string path = folder.file("x.pickle");
     const std::string whole = some_snapshot();
@@ -130,13 +130,13 @@ TEST_CASE("a snapshot altered in several places can be analyzed, or is refused",
     }
 }
 
-TEST_CASE("a snapshot in gzip is read; damaged gzip is refused", "[hostile]") {
+TEST_CASE("a gzip snapshot is read, a damaged one is refused", "[hostile]") {
     TemporaryFolder folder;
     const std::string path = folder.file("x.pickle.gz");
     const std::string packed = gzip(some_snapshot());
     save(path, packed);
     REQUIRE(is_read(path));
-    // The last bytes are a check sum that comes after the end of the pickle.
+    // The last bytes are a checksum after the end of the pickle.
     for (std::size_t size = 2; size + 16 < packed.size(); size += 7) {
         save(path, packed.substr(0, size));
         INFO("cut at " << size);
@@ -152,7 +152,7 @@ TEST_CASE("a snapshot in gzip is read; damaged gzip is refused", "[hostile]") {
     CHECK_FALSE(is_read(path));
 }
 
-TEST_CASE("what holds no snapshot is refused", "[hostile]") {
+TEST_CASE("a pickle without a snapshot is refused", "[hostile]") {
     TemporaryFolder folder;
     const std::string path = folder.file("x.pickle");
     PickleWriter list;
@@ -169,11 +169,10 @@ TEST_CASE("what holds no snapshot is refused", "[hostile]") {
     }
 }
 
-TEST_CASE("the byte of a refusal counts from the begin of the file, however long that is",
-          "[hostile]") {
+TEST_CASE("the byte position of an error counts from the beginning of a long file", "[hostile]") {
     TemporaryFolder folder;
     const std::string path = folder.file("x.pickle");
-    constexpr std::size_t kBytes = 3'500'000;  // more than is read at once
+    constexpr std::size_t kBytes = 3'500'000;  // more than one read
     save(path, "\x80\x04" + std::string(kBytes, 'N') + "c");
     const auto refused = read_input(path);
     REQUIRE_FALSE(refused.ok());

@@ -1,5 +1,5 @@
-// What a snapshot tells beside addresses: whose line it is, what the program said of its blocks,
-// pinned memory, and what is not known.
+// Other contents of a snapshot: the user's line, labels of blocks, pinned memory, and unknown
+// entries.
 #include "analyzer/support/units.h"
 #include "tests/unit/snapshot/snapshot_file.h"
 
@@ -40,10 +40,10 @@ bool warns(const Analysis& analysis, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("native frames of a snapshot are not the user's line", "[snapshot]") {
+TEST_CASE("native frames of a snapshot are not taken as the user's line", "[snapshot]") {
     const std::string packages = "/opt/venv/lib/python3.11/site-packages/torch/";
     const SnapshotWriter::Frame own = {"build", "/home/me/train.py", 10};
-    // As PyTorch writes them with stacks="all": libraries and executables with offsets,
+    // As PyTorch writes them with stacks="all": libraries and executables with offsets, and
     CHECK(holder_of(one_block({{"torch::unwind::unwind()", packages + "lib/libtorch_cpu.so", 108},
                                {"??", packages + "lib/libc10_cuda.so", 319562},
                                {"??", "/usr/bin/python3.11", 5536661},
@@ -51,19 +51,19 @@ TEST_CASE("native frames of a snapshot are not the user's line", "[snapshot]") {
                                {"_apply", packages + "nn/modules/module.py", 966},
                                {"_start", "/usr/bin/python3.11", 6454224},
                                own})) == "me/train.py:10 build");
-    // or, with the slower symbolizer, sources that are often not known.
+    // or, with the slower symbolizer, source files that are often unknown.
     CHECK(holder_of(one_block({{"c10::cuda::Allocator::malloc(void**)", "", 0},
                                {"at::empty(c10::ArrayRef<long>)", "??", 0},
                                {"gather_with_cpp", "memory_snapshot.cpp", 0},
                                {"_PyEval_EvalFrameDefault", "/build/Python/bytecodes.c", 413},
                                own})) == "me/train.py:10 build");
-    // A program that embeds Python has any name.
+    // A program that embeds Python can have any name.
     CHECK(holder_of(one_block({{"??", "/opt/render/bin/render", 11},
                                {"main", "/opt/render/bin/render", 12},
                                own})) == "me/train.py:10 build");
 }
 
-TEST_CASE("without Python frames the backward node or the operation is named", "[snapshot]") {
+TEST_CASE("without Python frames the holder is the backward node or the operation", "[snapshot]") {
     CHECK(holder_of(one_block(
               {{"torch::unwind::unwind()", "??", 0},
                {"at::empty(c10::ArrayRef<long>)", "??", 0},
@@ -75,33 +75,33 @@ TEST_CASE("without Python frames the backward node or the operation is named", "
                                {"_PyEval_EvalFrameDefault", "??", 0}})) == "at::_ops::empty::call");
 }
 
-TEST_CASE("stacks that only the state at the end has are those of its blocks", "[snapshot]") {
+TEST_CASE("entries without stacks use the stacks of the state at the end", "[snapshot]") {
     SnapshotWriter writer = one_block({});
     writer.entries[1].frames = {{"other", "other.py", 3}};
     CHECK(holder_of(writer) == "other.py:3 other");
-    // context="state": the entries have none. One block of the end is that of the alloc.
+    // context="state": the entries have no stacks. The block at the end belongs to the alloc entry.
     SnapshotWriter without = writer;
     without.entries_with_stacks = false;
     CHECK(holder_of(without) == "train.py:7 step");
 }
 
-TEST_CASE("what the program said of a block stands beside its line", "[snapshot]") {
+TEST_CASE("a block's user label is shown after its line", "[snapshot]") {
     SnapshotWriter writer = one_block({});
     writer.with_labels = true;
     writer.entries[1].label = "weights";
     CHECK(holder_of(writer) == "train.py:7 step \"weights\"");
-    SECTION("annotations of a live block follow") {
+    SECTION("annotations of a live block are appended") {
         writer.entries.push_back({"annotate", kBase, 8 * kMiB, 0, "x.py", "kv cache"});
         writer.entries.push_back({"annotate", kBase, 8 * kMiB, 0, "x.py", "layer 0"});
         CHECK(holder_of(writer) == "train.py:7 step \"weights; kv cache; layer 0\"");
     }
-    SECTION("a block from before the history has them, too") {
+    SECTION("a block from before the history has labels too") {
         writer.entries = {{"annotate", kBase, 8 * kMiB, 0, "x.py", "kv cache"}};
         CHECK(holder_of(writer) == "train.py:7 step \"kv cache\"");
     }
 }
 
-TEST_CASE("pinned memory is a track of its own", "[snapshot]") {
+TEST_CASE("pinned memory has its own sums", "[snapshot]") {
     SnapshotWriter writer = one_block({});
     writer.host_segments = {{.address = 0x1000, .blocks = {{8 * kMiB, "active_allocated", 1}}},
                             {.address = 0x9000000, .blocks = {{2 * kMiB, "inactive", 0}}}};
@@ -110,13 +110,13 @@ TEST_CASE("pinned memory is a track of its own", "[snapshot]") {
                            {"segment_free", 0x5000000, 4 * kMiB, 0, "loader.py"}};
     const auto analysis = report_of(writer);
     const SideMemory& pinned = analysis->run.pinned;
-    CHECK(pinned.peak_bytes == 14 * kMiB);  // 2 and 4 MiB of before
+    CHECK(pinned.peak_bytes == 14 * kMiB);  // 2 and 4 MiB were allocated before
     CHECK(text_of(*analysis).find("pinned") != std::string::npos);
     CHECK(analysis->devices.size() == 1);
     CHECK(analysis->devices[0].recorded.peak_reserved == 20 * kMiB);
 }
 
-TEST_CASE("a release is told by the newest thing that it writes", "[snapshot]") {
+TEST_CASE("the release follows from the newest feature in the snapshot", "[snapshot]") {
     SnapshotWriter writer = one_block({});
     writer.of_registration = false;
     writer.with_labels = true;
@@ -125,7 +125,7 @@ TEST_CASE("a release is told by the newest thing that it writes", "[snapshot]") 
     CHECK(report_of(writer)->timeline.fact("torch_version") == "2.14 or later");
 }
 
-TEST_CASE("what no known release writes is counted and said", "[snapshot]") {
+TEST_CASE("entries that no known release writes are counted and reported", "[snapshot]") {
     SnapshotWriter writer = one_block({});
     writer.entries.push_back({"defragment", kBase, 8 * kMiB});
     writer.unknown_key = "numa_node";

@@ -1,4 +1,5 @@
-// The strict pickle reader: what picklers write is read, everything else ends with one clear line.
+// The strict pickle reader: it reads what picklers write and refuses everything else with one clear
+// line.
 #include "analyzer/snapshot/pickle.h"
 
 #include "tests/support/pickle_writer.h"
@@ -19,7 +20,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// Keeps every dict as texts of its keys and numbers of its values.
+// Keeps every dict: its keys as texts, its values as numbers.
 class Keeper final : public PickleSink {
   public:
     PickleValue dict(PickleReader& reader, std::span<const PickleItem> items) override {
@@ -108,14 +109,14 @@ TEST_CASE("numbers of every opcode are read with their sign", "[snapshot]") {
     CHECK(value_of(bytes({'N', '.'})).kind == Kind::kNone);
 }
 
-TEST_CASE("texts of every opcode are one text, known ones have their number", "[snapshot]") {
+TEST_CASE("texts of every opcode are equal, known texts have their number", "[snapshot]") {
     CHECK(value_of(bytes({0x8c, 5, 'k', 'n', 'o', 'w', 'n', '.'})).index == 0);
     CHECK(value_of(bytes({'X', 5, 0, 0, 0, 'k', 'n', 'o', 'w', 'n', '.'})).index == 0);
     CHECK(value_of(bytes({0x8d, 5, 0, 0, 0, 0, 0, 0, 0, 'k', 'n', 'o', 'w', 'n', '.'})).index == 0);
     CHECK(value_of(bytes({0x8c, 1, 'k', '.'})).index == 1);
 }
 
-TEST_CASE("a dict is shown when it is filled, its list with it", "[snapshot]") {
+TEST_CASE("a dict is reported once it is filled, together with its list", "[snapshot]") {
     PickleWriter out;
     out.begin_dict().text("values").begin_list().number(1).number(2).end_list();
     out.text("one").number(1).end_dict();
@@ -127,7 +128,7 @@ TEST_CASE("a dict is shown when it is filled, its list with it", "[snapshot]") {
     CHECK(outcome.keeper.dicts[0].at("values[]") == 3);
 }
 
-TEST_CASE("a list that is referred to again means what its first dict said", "[snapshot]") {
+TEST_CASE("a list referenced again has the meaning given by its first dict", "[snapshot]") {
     PickleWriter out;
     out.begin_list();
     out.begin_dict().text("frames");
@@ -142,7 +143,7 @@ TEST_CASE("a list that is referred to again means what its first dict said", "[s
     CHECK(outcome.keeper.dicts[1].at("frames") == 77);
 }
 
-TEST_CASE("a list that is filled in several batches is whole", "[snapshot]") {
+TEST_CASE("a list filled in several batches is complete", "[snapshot]") {
     PickleWriter out;
     out.begin_dict().text("values").raw("]");
     for (int batch = 0; batch < 5; ++batch) {
@@ -156,7 +157,7 @@ TEST_CASE("a list that is filled in several batches is whole", "[snapshot]") {
     CHECK(read(out.finish()).keeper.dicts.at(0).at("values[]") == 5000);
 }
 
-TEST_CASE("lists of lists that go on after others are whole", "[snapshot]") {
+TEST_CASE("nested lists that continue after other lists are complete", "[snapshot]") {
     PickleWriter out;
     out.begin_dict().text("values").raw("]");
     for (int batch = 0; batch < 20; ++batch) {
@@ -169,7 +170,7 @@ TEST_CASE("lists of lists that go on after others are whole", "[snapshot]") {
     CHECK(outcome.keeper.dicts.at(0).at("values[]") == 60);
 }
 
-TEST_CASE("opcodes that load or call code are refused, with the byte", "[snapshot]") {
+TEST_CASE("opcodes that load or call code are refused with the byte position", "[snapshot]") {
     for (const int opcode :
          std::initializer_list<int>{'c', 'R', 'b', 'i', 'o', 0x81, 0x92, 0x93, 'P', 'Q', 0x82}) {
         const std::string failure = failure_of(bytes({'N', opcode, 'o', 's', '\n', '.'}));
@@ -178,14 +179,14 @@ TEST_CASE("opcodes that load or call code are refused, with the byte", "[snapsho
     }
 }
 
-TEST_CASE("opcodes of no snapshot, and protocols that are not known, are refused", "[snapshot]") {
+TEST_CASE("opcodes that no snapshot uses and unknown protocols are refused", "[snapshot]") {
     CHECK(failure_of(bytes({'0', '.'})).find("byte 2: opcode 0x30") == 0);
     CHECK(failure_of(bytes({'B', 1, 0, 0, 0, 'x', '.'})).find("byte 2") == 0);
     CHECK(failure_of("\x80\x06N.").find("protocol 2 to 5") != std::string::npos);
     CHECK(failure_of("(lp0\n.").find("protocol 2 to 5") != std::string::npos);
 }
 
-TEST_CASE("what cannot be is refused: sizes, depth, references, marks", "[snapshot]") {
+TEST_CASE("impossible sizes, depths, references and marks are refused", "[snapshot]") {
     CHECK(failure_of(bytes({'h', 0, '.'})).find("refers to object 0") != std::string::npos);
     CHECK(failure_of(bytes({0x8b, 255, 255, 255, 255, '.'})).find("a number of 4294967295 bytes") !=
           std::string::npos);
@@ -214,15 +215,15 @@ TEST_CASE("what cannot be is refused: sizes, depth, references, marks", "[snapsh
     }
 }
 
-TEST_CASE("what follows the end of the pickle is of no interest", "[snapshot]") {
+TEST_CASE("bytes after the end of the pickle are ignored", "[snapshot]") {
     CHECK(value_of(bytes({'K', 1, '.', 0, 0, 0, 'c'})).number == 1);
 }
 
-TEST_CASE("a dict that holds itself is of no interest", "[snapshot]") {
+TEST_CASE("a dict that contains itself is ignored", "[snapshot]") {
     CHECK(value_of(bytes({'}', 0x94, '(', 0x8c, 1, 'x', 'h', 0, 'u', '.'})).kind == Kind::kRow);
 }
 
-TEST_CASE("a list that an inner dict shares with an outer one stays open", "[snapshot]") {
+TEST_CASE("a list that an inner dict shares with an outer one is kept", "[snapshot]") {
     PickleWriter out;
     out.begin_dict().text("frames");
     const std::uint64_t list = out.next_memo();

@@ -1,4 +1,4 @@
-// A written snapshot, read and analysed.
+// Writes a snapshot, reads it back and analyses it.
 #pragma once
 
 #include "analyzer/analysis/analyze.h"
@@ -15,7 +15,7 @@
 
 namespace fragtrace::testing {
 
-// With the rows of the report.
+// Also computes the rows of the report.
 inline std::unique_ptr<analyzer::Analysis> report_of(const SnapshotWriter& writer) {
     TemporaryFolder folder;
     const std::string path = folder.file("x.pickle");

@@ -1,4 +1,5 @@
-// Snapshots become timelines: what was held at the start, what happened, which rules hold.
+// Snapshots become timelines: the live blocks at the start, the events, and the rules of the
+// release.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/units.h"
@@ -39,7 +40,7 @@ std::size_t count_of(const Timeline& timeline, EventKind kind) {
 
 }  // namespace
 
-TEST_CASE("a history from the first segment on is replayed placement by placement", "[snapshot]") {
+TEST_CASE("a history from the first segment on replays with every placement equal", "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {
         {.address = kBase, .blocks = {{512, "active_allocated", 100}, {2 * kMiB - 512}}}};
@@ -57,11 +58,11 @@ TEST_CASE("a history from the first segment on is replayed placement by placemen
     CHECK(fidelity.segments == 1);
 }
 
-TEST_CASE("a freed block has the size that the replay gives it", "[snapshot]") {
+TEST_CASE("a freed block has the size that the replay computes", "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {{.address = kBase, .blocks = {{20 * kMiB}}}};
-    // The 3.5 MiB at the front serve 3 MiB whole. When that block is freed all behind it is free,
-    // so that its addresses do not show where it ended.
+    // The 3.5 MiB at the front serve 3 MiB without a split. When that block is freed, everything
+    // after it is free, so its addresses do not show where it ended.
     writer.entries = {{"segment_alloc", kBase, 20 * kMiB},
                       {"alloc", kBase, 7 * kMiB / 2},
                       {"alloc", kBase + 7 * kMiB / 2, 5 * kMiB},
@@ -85,10 +86,11 @@ TEST_CASE("a freed block has the size that the replay gives it", "[snapshot]") {
     CHECK(sizes == std::vector<std::uint64_t>{7 * kMiB / 2, 5 * kMiB, 7 * kMiB / 2});
 }
 
-TEST_CASE("a history in mid-life begins with what was held then", "[snapshot]") {
+TEST_CASE("a history that starts in mid-life begins with the live blocks of that time",
+          "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {{.address = kBase, .blocks = {{20 * kMiB, "active_allocated", 19 * kMiB}}}};
-    // 19 MiB leave 1 MiB, which stays with the block: no one can be placed there.
+    // 19 MiB leave 1 MiB, which stays with the block: no other block fits there.
     writer.entries = {{"free_requested", kBase + 8 * kMiB, 11 * kMiB},
                       {"free_completed", kBase + 8 * kMiB, 11 * kMiB},
                       {"free_requested", kBase, 8 * kMiB},
@@ -101,21 +103,20 @@ TEST_CASE("a history in mid-life begins with what was held then", "[snapshot]") 
     const HeapSnapshot& heap = analysis->devices.at(0).script.checkpoints.at(0);
     REQUIRE(heap.blocks.size() == 2);
     CHECK(heap.blocks[0].size_bytes == 8 * kMiB);
-    CHECK(heap.blocks[1].size_bytes == 12 * kMiB);  // with its unsplit remainder
+    CHECK(heap.blocks[1].size_bytes == 12 * kMiB);  // including its unsplit remainder
     CHECK(heap.blocks[1].requested_bytes == 11 * kMiB);
     CHECK(analysis->devices[0].fidelity->exact());
     CHECK(analysis->devices[0].fidelity->placements == 1);
 }
 
-TEST_CASE("where a free block began in mid-life is seen from what came to lie there",
-          "[snapshot]") {
+TEST_CASE("the start of a free block follows from blocks placed there later", "[snapshot]") {
     constexpr std::uint64_t kOther = kBase + 100 * kMiB;
     constexpr std::uint64_t kRequested = 7 * kMiB + kMiB / 4;  // of a block of 8 MiB
     SnapshotWriter writer;
     writer.segments = {
         {.address = kBase, .blocks = {{20 * kMiB}}},
         {.address = kOther, .blocks = {{8 * kMiB, "active_allocated", 8 * kMiB}, {12 * kMiB}}}};
-    // Both segments had 12 MiB free: the lower address is taken.
+    // Both segments had 12 MiB free, so the lower address is used.
     writer.entries = {{"alloc", kBase + 8 * kMiB, 3 * kMiB},
                       {"free_requested", kBase + 8 * kMiB, 3 * kMiB},
                       {"free_completed", kBase + 8 * kMiB, 3 * kMiB},
@@ -130,7 +131,7 @@ TEST_CASE("where a free block began in mid-life is seen from what came to lie th
     CHECK(analysis->devices[0].fidelity->exact());
 }
 
-TEST_CASE("a free that did not complete at once waits until it is seen complete", "[snapshot]") {
+TEST_CASE("a free that does not complete at once stays pending until it completes", "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {
         {.address = kBase,
@@ -149,7 +150,7 @@ TEST_CASE("a free that did not complete at once waits until it is seen complete"
     CHECK(analysis->devices[0].fidelity->placements == 3);
 }
 
-TEST_CASE("releases with the stack of the next request were its own, others empty_cache",
+TEST_CASE("segment frees with the next request's stack belong to it, others to empty_cache",
           "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {
@@ -174,7 +175,7 @@ TEST_CASE("releases with the stack of the next request were its own, others empt
     CHECK(emptied->devices[0].troubles == 0);
 }
 
-TEST_CASE("an out-of-memory of the history is diagnosed", "[snapshot]") {
+TEST_CASE("an out-of-memory in the history is diagnosed", "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {
         {.address = kBase, .blocks = {{8 * kMiB, "active_allocated", 8 * kMiB}, {12 * kMiB}}}};
@@ -187,7 +188,7 @@ TEST_CASE("an out-of-memory of the history is diagnosed", "[snapshot]") {
     CHECK(analysis->devices[0].fidelity->exact());
 }
 
-TEST_CASE("a state without history gives what is held", "[snapshot]") {
+TEST_CASE("a state without history lists the live memory", "[snapshot]") {
     SnapshotWriter writer;
     writer.with_history = false;
     writer.segments = {
@@ -198,7 +199,7 @@ TEST_CASE("a state without history gives what is held", "[snapshot]") {
     CHECK(analysis->devices[0].recorded.peak_reserved == 20 * kMiB);
 }
 
-TEST_CASE("settings that are not told are concluded from expandable segments", "[snapshot]") {
+TEST_CASE("missing settings are concluded from expandable segments", "[snapshot]") {
     const bool expandable = GENERATE(true, false);
     SnapshotWriter writer;
     writer.with_history = false;
@@ -218,7 +219,7 @@ TEST_CASE("settings that are not told are concluded from expandable segments", "
         }));
 }
 
-TEST_CASE("a history that contradicts the state at the end is said", "[snapshot]") {
+TEST_CASE("a history that contradicts the state at the end is reported", "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {{.address = kBase, .blocks = {{2 * kMiB}}}};
     writer.entries = {{"segment_alloc", kBase, 2 * kMiB}, {"alloc", kBase, kMiB}};

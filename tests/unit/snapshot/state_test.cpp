@@ -1,4 +1,4 @@
-// Snapshots that say little of the past: a state alone, and histories that begin in mid-life.
+// Snapshots with little history: only a state, and histories that begin in mid-life.
 #include "analyzer/analysis/check/checks.h"
 #include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/analysis/replay_setups.h"
@@ -23,7 +23,8 @@ bool has(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
-// 8 MiB and 3 MiB in use with holes of 12 MiB and 512 KiB; a small segment with a hole of 1.5 MiB.
+// 8 MiB and 3 MiB in use, with holes of 12 MiB and 512 KiB, and a small segment with a hole of 1.5
+// MiB.
 SnapshotWriter state() {
     SnapshotWriter writer;
     writer.with_history = false;
@@ -44,7 +45,8 @@ const std::vector<SnapshotWriter::Entry> kBusy = {{"free_requested", kBase + 8 *
 
 }  // namespace
 
-TEST_CASE("a state alone says who holds the memory, and what each hole would take", "[snapshot]") {
+TEST_CASE("a state without history gives holders and the largest request for each hole",
+          "[snapshot]") {
     const auto analysis = report_of(state());
     const DeviceAnalysis& device = analysis->devices.at(0);
     CHECK(device.state_only);
@@ -56,12 +58,12 @@ TEST_CASE("a state alone says who holds the memory, and what each hole would tak
     CHECK(device.holes[0].size_bytes == 12 * kMiB);
     CHECK(device.holes[0].largest_request_bytes == 12 * kMiB);
     CHECK(device.holes[1].size_bytes == kMiB + kMiB / 2);
-    CHECK(device.holes[1].largest_request_bytes == kMiB);  // the small pool's largest
+    CHECK(device.holes[1].largest_request_bytes == kMiB);  // the small pool's largest request
     CHECK(device.holes[2].size_bytes == kMiB / 2);
-    CHECK(device.holes[2].largest_request_bytes == 0);  // such requests are the small pool's
+    CHECK(device.holes[2].largest_request_bytes == 0);  // such requests use the small pool
 }
 
-TEST_CASE("a state alone promises nothing about requests or settings", "[snapshot]") {
+TEST_CASE("a state without history gives no statement about requests or settings", "[snapshot]") {
     const auto analysis = report_of(state());
     const DeviceAnalysis& device = analysis->devices.at(0);
     CHECK(device.settings.empty());
@@ -81,7 +83,7 @@ TEST_CASE("a state alone promises nothing about requests or settings", "[snapsho
     CHECK(has(json, "\"largest_request_bytes\": 12582912"));
 }
 
-TEST_CASE("blocks without stacks are told apart by their sizes", "[snapshot]") {
+TEST_CASE("blocks without stacks are grouped by size", "[snapshot]") {
     SnapshotWriter writer = state();
     writer.with_stacks = false;
     const auto analysis = report_of(writer);
@@ -91,7 +93,7 @@ TEST_CASE("blocks without stacks are told apart by their sizes", "[snapshot]") {
     CHECK(places[0].held.bytes == 8 * static_cast<std::int64_t>(kMiB));
 }
 
-TEST_CASE("a check does not pass on a state alone", "[snapshot]") {
+TEST_CASE("a check does not pass on a state without history", "[snapshot]") {
     TemporaryFolder folder;
     const std::string path = folder.file("x.pickle");
     std::ofstream(path, std::ios::binary) << state().pickle();
@@ -107,7 +109,7 @@ TEST_CASE("a check does not pass on a state alone", "[snapshot]") {
     }));
 }
 
-TEST_CASE("a history that ends in an out-of-memory says so", "[snapshot]") {
+TEST_CASE("a history that ends in an out-of-memory reports it", "[snapshot]") {
     SnapshotWriter writer = state();
     writer.with_history = true;
     writer.entries = {{"oom", 5 * kMiB, 14 * kMiB}, {"snapshot", 0, 0}};
@@ -118,7 +120,7 @@ TEST_CASE("a history that ends in an out-of-memory says so", "[snapshot]") {
     CHECK_FALSE(has(text, "(exact)"));
 }
 
-TEST_CASE("in mid-life the recorded row has the waste of the record, and others are estimates",
+TEST_CASE("in mid-life the recorded row has the recorded waste, other rows are estimates",
           "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {
@@ -143,7 +145,7 @@ TEST_CASE("in mid-life the recorded row has the waste of the record, and others 
     const std::string text = text_of(*analysis);
     CHECK_FALSE(has(text, "did nothing: same reserved memory (expandable_segments:True, exact)"));
     if (!grows) {
-        // Nothing that a setting could change was recorded.
+        // The trace has nothing that a setting could change.
         CHECK(device.settings.empty());
         CHECK(has(text, "all segments are older than the record"));
         return;
@@ -163,7 +165,7 @@ TEST_CASE("in mid-life the recorded row has the waste of the record, and others 
     }
 }
 
-TEST_CASE("a replay whose peak is what it took over has the waste of that", "[snapshot]") {
+TEST_CASE("a replay that peaks at its start has the waste of the starting state", "[snapshot]") {
     SnapshotWriter writer = state();
     writer.with_history = true;
     writer.entries = {{"free_requested", kBase + 8 * kMiB, 4 * kMiB},

@@ -1,5 +1,5 @@
-// Snapshots that other people's programs left, on real GPUs: every placement and every cudaMalloc
-// is replayed equal. They lie beside the project, where they are at hand.
+// Snapshots from other people's programs on real GPUs: every placement and every cudaMalloc is
+// replayed equal. The snapshots are optional.
 #include "analyzer/analysis/analyze.h"
 #include "skip.h"
 
@@ -30,7 +30,7 @@ std::string path_of(const std::string& name) {
     return FRAGTRACE_SHARED_TRACES "/pytorch/" + name + ".pickle.gz";
 }
 
-// All first: skipped after a failure, the test would hide it.
+// Looks for all snapshots first: a skip after a failure would hide the failure.
 void look_for_all() {
     for (const char* name : kNames) {
         if (!std::filesystem::exists(path_of(name))) {
@@ -51,7 +51,8 @@ std::unique_ptr<Analysis> analysis_of(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("histories of others replay with every placement and cudaMalloc equal", "[strangers]") {
+TEST_CASE("other people's histories replay with every placement and cudaMalloc equal",
+          "[strangers]") {
     for (const Stranger& stranger : {Stranger{"decomfl", 7946, 61},
                                      Stranger{"cs336_sil_mem_snapshot", 36, 9},
                                      Stranger{"cs336_sil_forward_bf16_128", 937, 0},
@@ -69,7 +70,7 @@ TEST_CASE("histories of others replay with every placement and cudaMalloc equal"
     }
 }
 
-TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
+TEST_CASE("other people's snapshots name lines of their programs", "[strangers]") {
     for (const char* name : kNames) {
         INFO(name);
         const auto analysis = analysis_of(name);
@@ -80,20 +81,20 @@ TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
             CHECK(place.held.label.find("malloc") == std::string::npos);
             CHECK(place.held.label.find("unwind") == std::string::npos);
         }
-        // Blocks from before a history have no stack.
+        // Blocks from before the history have no stack.
         const auto first = std::find_if(places.begin(), places.end(), [](const auto& place) {
             return place.held.label != "unknown";
         });
         if (first != places.end()) {
             INFO(first->held.label);
-            // A thread of the backward pass has no frames of Python: its node is named.
+            // A thread of the backward pass has no Python frames, so its autograd node is named.
             CHECK((first->held.label.find(".py:") != std::string::npos ||
                    first->held.label.find(" (backward pass)") != std::string::npos));
         }
     }
 }
 
-TEST_CASE("states of others give what is held", "[strangers]") {
+TEST_CASE("other people's states list the live memory", "[strangers]") {
     const auto verl = analysis_of("verl_mem");
     const RunFigures& of_verl = verl->devices.at(0).recorded;
     CHECK(of_verl.peak_reserved == std::uint64_t{24976} << 20);

@@ -1,4 +1,4 @@
-// Files that results are written to: whole or not at all, and only over results.
+// Output files are written completely or not at all, and replace only earlier results.
 #include "analyzer/support/output_file.h"
 
 #include "analyzer/support/input_file.h"
@@ -23,7 +23,7 @@ using fragtrace::testing::write_file;
 
 namespace {
 
-// No file of this process grows beyond this while it lives.
+// While this object lives, no file of this process can grow beyond the limit.
 class FileLimit {
   public:
     explicit FileLimit(rlim_t most_bytes) : former_handler_(signal(SIGXFSZ, SIG_IGN)) {
@@ -54,8 +54,8 @@ std::size_t entries(const TemporaryFolder& folder) {
     return count;
 }
 
-// Stays open: its number is given to no other file, and write_output() knows by it which files were
-// read.
+// The file stays open so that no other file gets its number. write_output() identifies read files
+// by it.
 void make_file(const std::string& path, std::string_view content) {
     write_file(path, content);
     REQUIRE(open(path.c_str(), O_RDONLY | O_CLOEXEC) >= 0);
@@ -74,18 +74,18 @@ constexpr const char* kResult = R"({"schema": 1})";
 
 }  // namespace
 
-TEST_CASE("an output file appears whole or not at all") {
+TEST_CASE("an output file appears complete or not at all") {
     const TemporaryFolder folder;
     REQUIRE(write_output(folder.file("report.json"), "whole"));
     CHECK(read_file(folder.file("report.json")) == "whole");
     CHECK(has(error_of(write_output(folder.file("no/report.json"), "whole")), "cannot create"));
-    // Over a folder the last step fails: the temporary file must not stay.
+    // If the target is a folder, the last step fails, and the temporary file must not stay.
     std::filesystem::create_directories(folder.file("taken/inside"));
     CHECK_FALSE(write_output(folder.file("taken"), "whole"));
     CHECK(entries(folder) == 2);
 }
 
-TEST_CASE("a write that comes to an end in the middle leaves neither a part nor a temporary file") {
+TEST_CASE("a write that fails in the middle leaves no partial and no temporary file") {
     const TemporaryFolder folder;
     make_file(folder.file("former.json"), kResult);
     const FileLimit limit(4096);
@@ -96,7 +96,7 @@ TEST_CASE("a write that comes to an end in the middle leaves neither a part nor 
     CHECK(entries(folder) == 1);
 }
 
-TEST_CASE("a signal in the middle of a write leaves no temporary file") {
+TEST_CASE("a signal during a write leaves no temporary file") {
     const TemporaryFolder folder;
     const pid_t child = fork();
     if (child == 0) {
@@ -114,7 +114,7 @@ TEST_CASE("a signal in the middle of a write leaves no temporary file") {
     CHECK(entries(folder) == 0);
 }
 
-TEST_CASE("the temporary file of another is not written over") {
+TEST_CASE("another user's temporary file is not overwritten") {
     const TemporaryFolder folder;
     const std::string temporary = folder.file(fmt::format("new.json.{}.tmp", getpid()));
     make_file(temporary, "another's");
@@ -122,7 +122,7 @@ TEST_CASE("the temporary file of another is not written over") {
     CHECK(read_file(temporary) == "another's");
 }
 
-TEST_CASE("results replace results and empty files alone, and keep their mode") {
+TEST_CASE("results replace only results and empty files, and keep the file mode") {
     const TemporaryFolder folder;
     const std::string path = folder.file("file");
     for (const std::string former : {"", kResult, "<title>a - fragtrace</title>"}) {
@@ -142,7 +142,7 @@ TEST_CASE("results replace results and empty files alone, and keep their mode") 
     }
 }
 
-TEST_CASE("a result does not replace a file that was read") {
+TEST_CASE("a result does not replace a file that the command read") {
     const TemporaryFolder folder;
     const std::string path = folder.file("former.json");
     make_file(path, kResult);
@@ -151,7 +151,7 @@ TEST_CASE("a result does not replace a file that was read") {
     CHECK(read_file(path) == kResult);
 }
 
-TEST_CASE("one's own symbolic link is followed, in a shared folder too; another's only elsewhere") {
+TEST_CASE("another user's symbolic link is not followed in a shared folder, one's own is") {
     const TemporaryFolder folder;
     const std::string shared = folder.file("shared");
     const std::string link = shared + "/link";
@@ -164,13 +164,13 @@ TEST_CASE("one's own symbolic link is followed, in a shared folder too; another'
         CHECK(write_output(link, "new"));
         CHECK(read_file(folder.file("target")) == "new");
         make_file(folder.file("target"), kResult);
-        if (lchown(link.c_str(), 12345, 12345) == 0) {  // only root may
+        if (lchown(link.c_str(), 12345, 12345) == 0) {  // only root can do this
             CHECK(write_output(link, "newer").ok() == (mode == 0755));
         }
     }
 }
 
-TEST_CASE("a pipe whose reader ends early has not taken the result") {
+TEST_CASE("writing to a pipe whose reader ends early is an error") {
     const TemporaryFolder folder;
     const std::string pipe = folder.file("pipe");
     REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);

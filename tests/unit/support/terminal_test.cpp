@@ -1,4 +1,4 @@
-// What a trace says reaches a terminal, or a shell, as text and never as a command.
+// Text from a trace reaches a terminal or a shell as text, never as a command.
 #include "analyzer/support/terminal.h"
 
 #include "analyzer/support/threads.h"
@@ -19,7 +19,7 @@ using namespace std::string_literals;
 
 namespace {
 
-// As a shell that has $'...' reads it back.
+// Reads the text back like a shell that knows $'...'.
 std::string read_back(const std::string& quoted) {
     std::string result;
     FILE* shell = popen(("bash -c " + shell_quoted("printf %s " + quoted)).c_str(), "r");
@@ -34,7 +34,7 @@ std::string read_back(const std::string& quoted) {
 
 }  // namespace
 
-TEST_CASE("control characters of both sets, and what is no UTF-8, are not shown") {
+TEST_CASE("control characters and invalid UTF-8 are not shown") {
     CHECK(printable("a\x1b[31m\n\x7f") == "a?[31m??");
     CHECK(printable("a\xc2\x9b"
                     "31m") == "a??31m");  // U+009B: control sequence introducer
@@ -48,7 +48,7 @@ TEST_CASE("control characters of both sets, and what is no UTF-8, are not shown"
     CHECK(printable("\xf4\x90\x80\x80") == "????");  // beyond Unicode
 }
 
-TEST_CASE("characters that turn the direction of writing, or break lines, are not shown") {
+TEST_CASE("characters that change the writing direction or break lines are not shown") {
     for (const std::string& turning : {"\xd8\x9c"s,
                                        "\xe2\x80\x8e"s,
                                        "\xe2\x80\xa8"s,
@@ -60,14 +60,14 @@ TEST_CASE("characters that turn the direction of writing, or break lines, are no
     CHECK(printable("\xe2\x80\xa6 \xe2\x80\x93") == "\xe2\x80\xa6 \xe2\x80\x93");  // ... and -
 }
 
-TEST_CASE("lines of output keep their ends and their own styles, and nothing else of the kind") {
+TEST_CASE("output keeps line ends and our own styles, no other control characters") {
     const Terminal colors(1, ColorChoice::kAlways);
     const std::string own = colors.styled(Style::kRed, "out of memory") + "\n\tnext\n";
     CHECK(shown_text(own) == own);
     CHECK(shown_text("\x1b[8mhidden\x1b]0;title\x07\r\xe2\x80\xae") == "?[8mhidden?]0;title?????");
 }
 
-TEST_CASE("a path is quoted so that the shell reads it back and the terminal does nothing") {
+TEST_CASE("a quoted path is read back by the shell and harmless to the terminal") {
     CHECK(shell_quoted("out/train.1.ftrace") == "out/train.1.ftrace");
     CHECK(shell_quoted("my run") == "'my run'");
     CHECK(shell_quoted("a\x1b[31m") == "$'a\\033[31m'");
@@ -86,19 +86,19 @@ TEST_CASE("a path is quoted so that the shell reads it back and the terminal doe
     }
 }
 
-TEST_CASE("a line longer than the terminal is wrapped below its last column of text") {
+TEST_CASE("a line longer than the terminal continues below its last column") {
     CHECK(wrapped("one two three", 13) == "one two three");
     CHECK(wrapped("one two three\n", 12) == "one two\nthree\n");
     CHECK(wrapped("  verdict    one two three\nnext\n", 21) ==
           "  verdict    one two\n             three\nnext\n");
     CHECK(wrapped("  - one two three", 11) == "  - one two\n    three");
     CHECK(wrapped("  one two three", 10) == "  one two\n  three");
-    // The column begins too far to the right to be followed.
+    // The column begins too far to the right to be used as indentation.
     CHECK(wrapped("  a           b c d", 16) == "  a           b\n  c d");
     CHECK(wrapped("one     two", 6) == "one\ntwo");
 }
 
-TEST_CASE("wrapping keeps long words whole, counts characters and not styles or bytes") {
+TEST_CASE("wrapping keeps long words whole and counts characters, not styles or bytes") {
     CHECK(wrapped("a/very/long/path b", 6) == "a/very/long/path\nb");
     CHECK(wrapped("\xc3\xa4\xc3\xa4 \xc3\xa4", 4) == "\xc3\xa4\xc3\xa4 \xc3\xa4");
     const Terminal colours(1, ColorChoice::kAlways);
@@ -109,7 +109,7 @@ TEST_CASE("wrapping keeps long words whole, counts characters and not styles or 
     CHECK(wrapped("\n\n", 40) == "\n\n");
 }
 
-TEST_CASE("wrapped text has the words of the text and no line that is too long") {
+TEST_CASE("wrapped text keeps all words and no line is too long") {
     const std::string text =
         "  setting                     outcome      reserved  class\n"
         "  expandable_segments:True    fits         60 MiB    exact until its out-of-memory\n"
@@ -129,8 +129,7 @@ TEST_CASE("wrapped text has the words of the text and no line that is too long")
     }
 }
 
-TEST_CASE(
-    "work on several threads: all is done, and a failure of one arrives where it was asked for") {
+TEST_CASE("work on several threads is completed, and an exception of one reaches the caller") {
     std::atomic<std::size_t> next{0};
     std::atomic<std::size_t> done{0};
     on_threads(8, [&] {

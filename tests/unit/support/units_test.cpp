@@ -24,7 +24,7 @@ TEST_CASE("sizes are written with three digits and a binary unit") {
     CHECK(format_count(999) == "999");
 }
 
-TEST_CASE("sizes are read as people write them") {
+TEST_CASE("sizes are read in the usual notations") {
     CHECK(*parse_bytes("16GiB") == 16 * kGiB);
     CHECK(*parse_bytes("1894 MiB") == 1894 * kMiB);
     CHECK(*parse_bytes("24g") == 24 * kGiB);
@@ -40,15 +40,15 @@ TEST_CASE("sizes are read as people write them") {
     }
 }
 
-TEST_CASE("times are written in the unit that a reader would choose") {
+TEST_CASE("times are written in the most readable unit") {
     CHECK(format_duration(12'000) == "12 us");
     CHECK(format_duration(350'000'000) == "350 ms");
     CHECK(format_duration(2'410'000'000) == "2.41 s");
     CHECK(format_duration(3'725'000'000'000) == "1 h 02 min");
 }
 
-// The page in the browser writes the same words: viewer/test/format.test.ts reads the same list.
-TEST_CASE("sizes, times and counts are written as the list has them, to the letter") {
+// The page in the browser writes the same texts: viewer/test/format.test.ts reads the same list.
+TEST_CASE("sizes, times and counts are written exactly as in the list") {
     std::ifstream list(FRAGTRACE_FORMATS);
     std::string line;
     std::size_t lines = 0;

@@ -1,5 +1,5 @@
-// Moving the ring of a dead process into its trace: all of it or nothing, and never what is
-// another's.
+// Moving the ring of a dead process into its trace: completely or not at all, and never data of
+// another user.
 #include "analyzer/trace/absorb_ring.h"
 #include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/trace_header.h"
@@ -23,7 +23,7 @@ using namespace fragtrace::testing;
 
 namespace {
 
-// A killed process's files, opened and read as a report does before it moves the ring.
+// The files of a killed process, opened and read as a report does before it moves the ring.
 struct BeforeMove {
     Killed killed{60};
     std::optional<OpenTrace> trace;
@@ -62,8 +62,7 @@ std::uint64_t start_ticks(pid_t pid) {
 
 }  // namespace
 
-TEST_CASE("a trace that another appended to since it was read does not take its ring in",
-          "[absorb]") {
+TEST_CASE("a trace that grew after it was read does not absorb its ring", "[absorb]") {
     const BeforeMove files;
     const std::string grown = files.killed.file + std::string(8, 'x');
     {
@@ -74,14 +73,14 @@ TEST_CASE("a trace that another appended to since it was read does not take its 
     files.check_untouched(grown);
 }
 
-TEST_CASE("a trace that was cut since it was read does not take its ring in", "[absorb]") {
+TEST_CASE("a trace that was cut after it was read does not absorb its ring", "[absorb]") {
     const BeforeMove files;
     std::filesystem::resize_file(files.killed.path, 400);
     CHECK_FALSE(files.move());
     files.check_untouched(files.killed.file.substr(0, 400));
 }
 
-TEST_CASE("a trace that cannot take all of its ring is what it was", "[absorb]") {
+TEST_CASE("a trace that cannot absorb its whole ring stays unchanged", "[absorb]") {
     const BeforeMove files;
     rlimit former = {};
     getrlimit(RLIMIT_FSIZE, &former);
@@ -95,7 +94,7 @@ TEST_CASE("a trace that cannot take all of its ring is what it was", "[absorb]")
     files.check_untouched(files.killed.file);
 }
 
-TEST_CASE("while another program reads the trace under a lock, the ring stays", "[absorb]") {
+TEST_CASE("the ring stays while another program holds a lock on the trace", "[absorb]") {
     const BeforeMove files;
     const int other = open(files.killed.path.c_str(), O_RDONLY | O_CLOEXEC);
     REQUIRE(flock(other, LOCK_SH) == 0);
@@ -107,9 +106,9 @@ TEST_CASE("while another program reads the trace under a lock, the ring stays", 
     CHECK_FALSE(std::filesystem::exists(files.killed.ring_path));
 }
 
-TEST_CASE("the ring of another user stays, and so does one in a folder of others", "[absorb]") {
+TEST_CASE("a ring of another user, or in another user's folder, is not absorbed", "[absorb]") {
     const BeforeMove files;
-    if (chown(files.killed.ring_path.c_str(), 12345, 12345) == 0) {  // only root may
+    if (chown(files.killed.ring_path.c_str(), 12345, 12345) == 0) {  // only root can do this
         const RingContents ring = read_ring(files.killed.path, files.trace->header, false);
         CHECK_FALSE(absorb_ring(files.killed.path, files.trace->file, ring, files.surplus));
         files.check_untouched(files.killed.file);
@@ -120,15 +119,14 @@ TEST_CASE("the ring of another user stays, and so does one in a folder of others
     CHECK(std::filesystem::exists(again.killed.ring_path));
 }
 
-TEST_CASE("a trace says how many events it took in from its ring", "[absorb]") {
+TEST_CASE("a trace says how many events it absorbed from its ring", "[absorb]") {
     Killed killed(60);
     killed.save(45);
     CHECK(killed.read().facts.count("ring.absorbed") == 0);
     CHECK(killed.read().fact("ring.absorbed") == "40");
 }
 
-TEST_CASE("a process runs if its number and its start are those of the trace, and it is no zombie",
-          "[absorb]") {
+TEST_CASE("a process is running if id and start match and it is no zombie", "[absorb]") {
     TraceHeader header = {};
     header.pid = static_cast<std::uint32_t>(getpid());
     header.process_start_ticks = start_ticks(getpid());
@@ -148,7 +146,7 @@ TEST_CASE("a process runs if its number and its start are those of the trace, an
     REQUIRE(waitpid(child, nullptr, 0) == child);
 }
 
-TEST_CASE("an event of the ring keeps its pool and all of its flags", "[absorb]") {
+TEST_CASE("an absorbed event keeps its pool and all its flags", "[absorb]") {
     TemporaryFolder folder;
     TraceWriter trace;
     const std::string ring_path = folder.file("t.ring");

@@ -1,4 +1,4 @@
-// What the path of a file says: a library's, generated, native, or the user's own.
+// The kind of a file, from its path: a library, generated code, native code, or the user's own.
 #include "analyzer/trace/code_files.h"
 
 #include "analyzer/trace/symbols.h"
@@ -18,7 +18,7 @@ Frame python_frame(const std::string& file) {
 
 const std::string kHash = "cabcd2efghijklmnopqrstuvwxyz234567abcdefghijklmnopqr";
 
-TEST_CASE("a library is one on every system", "[user-line]") {
+TEST_CASE("library paths are recognised on every system", "[user-line]") {
     for (const char* file : {"/v/lib/python3.11/site-packages/torch/nn/modules/linear.py",
                              "/usr/lib/python3/dist-packages/numpy/core.py",
                              "/usr/lib/python3.11/runpy.py",
@@ -43,7 +43,7 @@ TEST_CASE("a library is one on every system", "[user-line]") {
     CHECK(package_of("/home/me/train.py").empty());
 }
 
-TEST_CASE("a generated file is told by what generated it", "[user-line]") {
+TEST_CASE("a generated file is named after its generator", "[user-line]") {
     const std::vector<std::pair<std::string, std::string>> files = {
         {"/tmp/torchinductor_me/ab/" + kHash + ".py", "torch.compile"},
         {"/scratch/cache/ab/" + kHash + ".py", "torch.compile"},  // TORCHINDUCTOR_CACHE_DIR
@@ -76,7 +76,7 @@ TEST_CASE("a generated file is told by what generated it", "[user-line]") {
     }
 }
 
-TEST_CASE("lines are named without what is chosen at random", "[user-line]") {
+TEST_CASE("names of lines contain no random parts", "[user-line]") {
     CHECK(describe_frame(python_frame("/tmp/ipykernel_123/456789.py")) ==
           "notebook cell 456789:5 step");
     CHECK(describe_frame(python_frame("/tmp/ipython-input-3-98765.py")) ==
@@ -88,7 +88,7 @@ TEST_CASE("lines are named without what is chosen at random", "[user-line]") {
     CHECK(describe_frame(python_frame("/home/me/model/net.py")) == "model/net.py:5 step");
 }
 
-TEST_CASE("a layer of PyTorch Geometric is its caller's line", "[user-line]") {
+TEST_CASE("a line in a PyTorch Geometric layer counts as its caller's", "[user-line]") {
     const Frame generated =
         python_frame("/tmp/torch_geometric.nn.conv.gcn_conv_X_propagate_arzwis6z.py");
     const Frame library = python_frame("/v/site-packages/torch_geometric/nn/conv/gcn_conv.py");
@@ -96,7 +96,7 @@ TEST_CASE("a layer of PyTorch Geometric is its caller's line", "[user-line]") {
     CHECK(pick_user_frame({library, generated, library, own})->file == own.file);
 }
 
-TEST_CASE("what was typed into a notebook is the user's own line", "[user-line]") {
+TEST_CASE("code typed into a notebook is the user's own", "[user-line]") {
     const Frame cell = python_frame("/tmp/ipykernel_123/456789.py");
     const Frame library = python_frame("C:\\v\\site-packages\\torch\\x.py");
     const Frame generated = python_frame("/tmp/torchinductor_a/ab/" + kHash + ".py");
@@ -106,7 +106,7 @@ TEST_CASE("what was typed into a notebook is the user's own line", "[user-line]"
     CHECK(library_of(cell).empty());
 }
 
-TEST_CASE("native frames are told from Python's by file and name", "[user-line]") {
+TEST_CASE("native and Python frames are distinguished by file and name", "[user-line]") {
     CHECK(is_native_frame("??", "/usr/bin/render"));
     CHECK(is_native_frame("Py_RunMain", "/usr/bin/python3.11"));
     CHECK(is_native_frame("execute_native_thread_routine", "thread48.o"));

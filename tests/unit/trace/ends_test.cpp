@@ -1,4 +1,4 @@
-// How a process ended, what was lost, and what a pause of the recording changed.
+// How a process ended, which events were lost, and what changed during a pause of the recording.
 #include <fragtrace/codec.h>
 
 #include "analyzer/trace/builder.h"
@@ -42,7 +42,7 @@ void tell_block(TraceWriter* trace,
 
 }  // namespace
 
-TEST_CASE("an exit code is 0 to 255, a signal 1 to 64, and nothing else", "[ends]") {
+TEST_CASE("only exit codes 0 to 255 and signals 1 to 64 are accepted", "[ends]") {
     const auto code_of = [](const char* text) {
         return process_end(Ending::kNormal, {{"end.code", text}}).code;
     };
@@ -62,8 +62,7 @@ TEST_CASE("an exit code is 0 to 255, a signal 1 to 64, and nothing else", "[ends
     CHECK_FALSE(process_end(Ending::kNormal, {{"end.signal", "9"}}).signal.has_value());
 }
 
-TEST_CASE("the signal that killed a process is noted once, and behind a torn end as well",
-          "[ends]") {
+TEST_CASE("the signal that killed a process is noted once, even after a torn end", "[ends]") {
     for (const char* torn : {"", "abc"}) {
         CAPTURE(torn);
         const TemporaryFolder folder;
@@ -71,7 +70,7 @@ TEST_CASE("the signal that killed a process is noted once, and behind a torn end
         TraceWriter trace;
         trace.device_alloc(0x1000, 512, false);
         write_file(path, trace.bytes() + torn);
-        note_signal(path, 4712, 15);  // another process
+        note_signal(path, 4712, 15);  // a trace of another process
         CHECK(read_file(path) == trace.bytes() + torn);
         note_signal(path, 4711, 9);
         if (std::string(torn).empty()) {
@@ -86,7 +85,7 @@ TEST_CASE("the signal that killed a process is noted once, and behind a torn end
     }
 }
 
-TEST_CASE("of a loss that file and ring count, the higher count holds", "[ends]") {
+TEST_CASE("if file and ring both count a loss, the higher count is used", "[ends]") {
     std::map<std::string, std::string> facts = {{"lost.ring_full", "5"}, {"lost.reentrant", "2"}};
     merge_losses({{"lost.ring_full", "3"}, {"lost.reentrant", "10"}, {"lost.new", "1"}}, &facts);
     CHECK(facts["lost.ring_full"] == "5");
@@ -98,7 +97,7 @@ TEST_CASE("of a loss that file and ring count, the higher count holds", "[ends]"
     CHECK(losses_of(facts).events_unfinished == 7);
 }
 
-TEST_CASE("a process became the program whose trace begins later under its number", "[ends]") {
+TEST_CASE("a process became the program whose trace has its id and begins later", "[ends]") {
     const TemporaryFolder folder;
     TraceWriter trace;
     trace.header.start_monotonic_ns = 100;
@@ -112,7 +111,7 @@ TEST_CASE("a process became the program whose trace begins later under its numbe
     }
 }
 
-TEST_CASE("missing sequence numbers are counted between all that are there", "[ends]") {
+TEST_CASE("missing sequence numbers are counted between all existing ones", "[ends]") {
     const TemporaryFolder folder;
     TraceWriter trace;
     EventRecord event = trace.next();
@@ -126,7 +125,8 @@ TEST_CASE("missing sequence numbers are counted between all that are there", "[e
     CHECK(timeline.damage.notes[0] == "3 of 9 sequence numbers have no event in the trace");
 }
 
-TEST_CASE("numbers between a stop and a start of recording are not missing", "[ends]") {
+TEST_CASE("sequence numbers between a stop and a start of recording do not count as missing",
+          "[ends]") {
     const TemporaryFolder folder;
     TraceWriter trace;
     trace.simple(EventKind::kRecordingStopped, 0, 0, 0);
@@ -137,7 +137,7 @@ TEST_CASE("numbers between a stop and a start of recording are not missing", "[e
     CHECK(read(folder, &trace).damage.notes.empty());
 }
 
-TEST_CASE("code numbers far beyond what the file can hold are refused, in steps as well",
+TEST_CASE("code numbers beyond the file's possible count are refused, even in small steps",
           "[ends]") {
     std::uint8_t bytes[400];
     ByteWriter out(bytes, sizeof bytes);
@@ -148,7 +148,7 @@ TEST_CASE("code numbers far beyond what the file can hold are refused, in steps 
     CHECK_FALSE(builder.add_codes(bytes, out.size(), 3));
 }
 
-TEST_CASE("a chunk that decompresses to less than it says is not read", "[ends]") {
+TEST_CASE("a chunk that decompresses to less than announced is not read", "[ends]") {
     std::string chunk;
     append_chunk(&chunk,
                  ChunkType::kFacts,
@@ -174,7 +174,7 @@ TEST_CASE("a chunk that decompresses to less than it says is not read", "[ends]"
     }
 }
 
-TEST_CASE("a pause says what was freed and allocated in it, by time and address", "[ends]") {
+TEST_CASE("allocations and frees during a pause are found by time and address", "[ends]") {
     const TemporaryFolder folder;
     TraceWriter trace;
     trace.device_alloc(0x100000, 1 << 20, true);
@@ -185,7 +185,7 @@ TEST_CASE("a pause says what was freed and allocated in it, by time and address"
     trace.simple(EventKind::kRecordingStarted, 0, 0, 0);
     trace.simple(EventKind::kCheckpointBegin, 0, 0, 0);
     trace.device_alloc(0x100000, 1 << 20, true);
-    tell_block(&trace, 0x100000, 512, 5);    // as before
+    tell_block(&trace, 0x100000, 512, 5);    // as if another block had been at that address before
     tell_block(&trace, 0x101000, 1024, 50);  // another one at that address
     tell_block(&trace, 0x104000, 8192, 51);
     trace.simple(EventKind::kCheckpointEnd, 0, 0, 0);
@@ -200,7 +200,7 @@ TEST_CASE("a pause says what was freed and allocated in it, by time and address"
     CHECK(gap.made_bytes == 1024 + 8192);
 }
 
-TEST_CASE("a range whose number is used again lasts to the end of the trace", "[ends]") {
+TEST_CASE("a range whose number is used again before its end lasts to the trace's end", "[ends]") {
     const TemporaryFolder folder;
     TraceWriter trace;
     trace.simple(EventKind::kRangeBegin, 5, 1, 0);
@@ -212,7 +212,7 @@ TEST_CASE("a range whose number is used again lasts to the end of the trace", "[
     CHECK(timeline.phases[1].end == 2);
 }
 
-TEST_CASE("a pause may begin with the process, or last to its end", "[ends]") {
+TEST_CASE("a pause may begin with the process or last until its end", "[ends]") {
     const TemporaryFolder folder;
     TraceWriter trace;
     trace.simple(EventKind::kMark, 0, 0, 0);

@@ -1,4 +1,5 @@
-// The analyzer's decoder against the codec's, and the second thread against one.
+// Compares the analyzer's decoder with the codec's, and decoding on two threads with decoding on
+// one.
 #include "analyzer/trace/event_decoder.h"
 
 #include <fragtrace/codec.h>
@@ -23,7 +24,7 @@ using fragtrace::testing::TraceWriter;
 
 namespace {
 
-// Numbers of every length; in some columns small ones only.
+// Numbers of every length. Some columns have only small ones.
 EventRecord any_record(std::mt19937_64* random, std::uint64_t sequence, bool small) {
     const auto any = [&]() -> std::uint64_t {
         return small ? (*random)() % 60 : (*random)() >> ((*random)() % 64);
@@ -46,7 +47,7 @@ EventRecord any_record(std::mt19937_64* random, std::uint64_t sequence, bool sma
     return record;
 }
 
-// Both decoders say the same of these bytes.
+// Checks that both decoders give the same result for these bytes.
 void require_same(const std::vector<std::uint8_t>& bytes, std::uint64_t first, std::size_t count) {
     std::vector<EventRecord> expected;
     const bool intact = decode_events(bytes.data(),
@@ -68,7 +69,7 @@ void require_same(const std::vector<std::uint8_t>& bytes, std::uint64_t first, s
 
 }  // namespace
 
-TEST_CASE("Events decode by columns as they do one by one, damaged payloads included") {
+TEST_CASE("decoding by columns equals decoding one by one, even for damaged payloads") {
     std::mt19937_64 random(1);
     for (int round = 0; round < 300; ++round) {
         std::vector<EventRecord> records;
@@ -90,7 +91,7 @@ TEST_CASE("Events decode by columns as they do one by one, damaged payloads incl
     }
 }
 
-TEST_CASE("A second thread gives the chunks of a file in their order") {
+TEST_CASE("with a second thread the chunks of a file stay in order") {
     TraceWriter trace;
     std::mt19937_64 random(2);
     for (int chunk = 0; chunk < 60; ++chunk) {
@@ -140,7 +141,7 @@ Result<InputFile> file_of_forty_chunks(const TemporaryFolder& folder) {
 
 }  // namespace
 
-TEST_CASE("A pipeline that is given up before the end ends its thread") {
+TEST_CASE("a pipeline destroyed before its end stops its thread") {
     const TemporaryFolder folder;
     const auto file = file_of_forty_chunks(folder);
     for (int chunks = 0; chunks < 10; ++chunks) {
@@ -152,7 +153,7 @@ TEST_CASE("A pipeline that is given up before the end ends its thread") {
     }
 }
 
-TEST_CASE("A chunk that cannot be decoded for want of memory ends the reading, whoever met it") {
+TEST_CASE("a chunk whose decoding runs out of memory ends the reading on either thread") {
     struct Failing {
         static bool decode(const Chunk& /*chunk*/, std::uint64_t first_event) {
             if (first_event >= 20) {
@@ -167,7 +168,7 @@ TEST_CASE("A chunk that cannot be decoded for want of memory ends the reading, w
     for (int round = 0; round < 100; ++round) {
         ChunkScanner scanner(*file, sizeof(TraceHeader), false);
         ChunkPipeline<Failing> pipeline(&scanner);
-        if (round % 2 == 1) {  // the second thread has come to it first
+        if (round % 2 == 1) {  // the second thread has already taken this chunk
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
         CHECK_THROWS_AS(

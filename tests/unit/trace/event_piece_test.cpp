@@ -1,4 +1,4 @@
-// Events that are packed chunk by chunk, against the same events added one by one.
+// Compares events packed chunk by chunk with the same events added one by one.
 #include "analyzer/trace/event_piece.h"
 
 #include <fragtrace/codec.h>
@@ -17,7 +17,8 @@ using fragtrace::testing::encoded;
 
 namespace {
 
-// Mostly blocks that come and go; now and then anything, so that every way to pack is taken.
+// Mostly allocations and frees of blocks. Sometimes any other event, so that every kind of packing
+// is used.
 class Program {
   public:
     explicit Program(std::uint64_t seed) : random_(seed) {}
@@ -52,10 +53,11 @@ class Program {
 
     std::uint64_t any() { return random_() >> (random_() % 64); }
 
-    // An earlier number comes again, or late.
+    // Makes a sequence number appear twice or late.
     void step_back() { sequence_ -= random_() % std::min<std::uint64_t>(sequence_, 40); }
 
-    // Nothing is out of place, and recording was never stopped: pairs are found chunk by chunk.
+    // If true, no event is out of order and recording was never stopped, so pairs are found chunk
+    // by chunk.
     bool regular = false;
 
   private:
@@ -98,7 +100,7 @@ void require_same(const Timeline& pieces, const Timeline& singly) {
 
 }  // namespace
 
-TEST_CASE("Chunks packed apart make the timeline that their events make one by one") {
+TEST_CASE("chunks packed separately give the same timeline as single events") {
     for (std::uint64_t round = 0; round < 40; ++round) {
         Program program(round);
         program.regular = round % 2 == 0;
@@ -118,7 +120,7 @@ TEST_CASE("Chunks packed apart make the timeline that their events make one by o
             }
             std::vector<std::uint8_t> bytes = encoded(records);
             if (program.one_in(8)) {
-                bytes.resize(bytes.size() / 2);  // announced, but lost
+                bytes.resize(bytes.size() / 2);  // announced, but missing
             }
             Chunk chunk;
             chunk.header.type = ChunkType::kEvents;
@@ -153,7 +155,7 @@ TEST_CASE("Chunks packed apart make the timeline that their events make one by o
     }
 }
 
-TEST_CASE("More streams than a piece can number are unknown, as they are one by one") {
+TEST_CASE("streams beyond a piece's limit are unknown, as for single events") {
     TimelineBuilder pieces(std::uint64_t{1} << 30);
     TimelineBuilder singly(std::uint64_t{1} << 30);
     EventPiece piece;

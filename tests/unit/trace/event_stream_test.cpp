@@ -1,4 +1,4 @@
-// One pass over the events of a trace, without keeping them.
+// One pass over the events of a trace without keeping them in memory.
 #include "analyzer/trace/event_stream.h"
 
 #include "analyzer/trace/reader.h"
@@ -23,7 +23,7 @@ std::vector<Event> events_of(EventStream* stream) {
 
 }  // namespace
 
-TEST_CASE("what is in the file and in the ring is told once, and nothing is left out", "[stream]") {
+TEST_CASE("events in both file and ring are delivered once, and none is left out", "[stream]") {
     Killed killed(60);
     killed.save(45);
     Result<EventStream> stream = EventStream::open(killed.path);
@@ -34,7 +34,7 @@ TEST_CASE("what is in the file and in the ring is told once, and nothing is left
     }
 }
 
-TEST_CASE("an event that is in the file twice is told once, and counted", "[stream]") {
+TEST_CASE("an event that is twice in the file is delivered once and counted", "[stream]") {
     const TemporaryFolder folder;
     TraceWriter trace;
     EventRecord event = trace.next();
@@ -51,13 +51,13 @@ TEST_CASE("an event that is in the file twice is told once, and counted", "[stre
     CHECK(stream->events_left_out() == 1);
 }
 
-TEST_CASE("times never go back, in the order of the events, for both readers", "[stream]") {
+TEST_CASE("times never decrease in event order, for both readers", "[stream]") {
     const TemporaryFolder folder;
     const std::string path = folder.file("t.ftrace");
     TraceWriter trace;
     EventRecord event = trace.next();
     event.kind = EventKind::kMark;
-    constexpr std::uint64_t kFar = std::uint64_t{1} << 40;  // no distance that packs
+    constexpr std::uint64_t kFar = std::uint64_t{1} << 40;  // too far apart for the packed form
     for (int chunk = 0; chunk < 3; ++chunk) {
         for (const std::uint64_t time_ns : {50u, 20u, 20u, 60u, 59u}) {
             ++event.sequence;
@@ -86,7 +86,7 @@ TEST_CASE("times never go back, in the order of the events, for both readers", "
     }
 }
 
-TEST_CASE("a free whose device is not known is on that of its allocation", "[stream]") {
+TEST_CASE("a free with an unknown device gets the device of its allocation", "[stream]") {
     const TemporaryFolder folder;
     TraceWriter trace;
     trace.set_device(3);

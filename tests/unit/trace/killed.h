@@ -1,4 +1,4 @@
-// A process that was killed: its trace, and the ring that it left.
+// A killed process: its trace, and the ring that it left.
 #pragma once
 
 #include "analyzer/trace/reader.h"
@@ -12,8 +12,8 @@ namespace fragtrace::testing {
 
 inline constexpr std::uint32_t kSlots = 64;
 
-// 100 events of which the file has the first `in_file`; the stacks of the later ones are only in
-// the ring.
+// A run of 100 events. The file has the first `in_file` events. Stacks of the later ones are only
+// in the ring.
 struct Killed {
     TemporaryFolder folder;
     TraceWriter trace;

@@ -1,4 +1,4 @@
-// Allocations find their releases.
+// Pairs allocations with their frees.
 #include "analyzer/trace/pairing.h"
 
 #include "analyzer/model/pair_map.h"
@@ -39,7 +39,7 @@ struct Sequence {
 
 }  // namespace
 
-TEST_CASE("all kinds pair, each in its own layer and device", "[pairing]") {
+TEST_CASE("all kinds of events pair, each within its layer and device", "[pairing]") {
     Sequence events;
     const auto device = events.add(EventKind::kDeviceAlloc, 0x1000, 512);
     const auto block = events.add(EventKind::kBlockAlloc, 0x1000, 512);
@@ -72,7 +72,7 @@ TEST_CASE("an unmap ends all maps in its range", "[pairing]") {
     CHECK(events.timeline.partner[third] == kNoEvent);
 }
 
-TEST_CASE("a free without a device takes it from its allocation", "[pairing]") {
+TEST_CASE("a free without a device gets the device of its allocation", "[pairing]") {
     Sequence events;
     const auto alloc = events.add(EventKind::kDeviceAlloc, 0x1000, 512, 3);
     const auto free = events.add(EventKind::kDeviceFree, 0x1000, 0, kMaxDevices);
@@ -81,13 +81,13 @@ TEST_CASE("a free without a device takes it from its allocation", "[pairing]") {
     CHECK(events.timeline.events[free].device == 3);
 }
 
-TEST_CASE("defects are counted and named", "[pairing]") {
+TEST_CASE("mismatches are counted and named", "[pairing]") {
     Sequence events;
     const auto first = events.add(EventKind::kBlockAlloc, 0x1000, 512);
     const auto second = events.add(EventKind::kBlockAlloc, 0x1000, 512);
     const auto free = events.add(EventKind::kBlockFree, 0x1000);
     events.add(EventKind::kBlockFree, 0x1000);
-    events.add(EventKind::kDeviceFree, 0);  // cudaFree(nullptr) is legal
+    events.add(EventKind::kDeviceFree, 0);  // cudaFree(nullptr) is allowed
     pair_events(&events.timeline);
     CHECK(events.timeline.partner[first] == kNoEvent);
     events.check_pair(second, free);
@@ -96,7 +96,7 @@ TEST_CASE("defects are counted and named", "[pairing]") {
     CHECK(events.timeline.damage.notes.size() == 2);
 }
 
-TEST_CASE("an allocation over a live one is none over one that went with a context", "[pairing]") {
+TEST_CASE("an allocation over memory of a destroyed context is no overlap", "[pairing]") {
     for (const bool before : {true, false}) {
         CAPTURE(before);
         Sequence events;
@@ -116,7 +116,7 @@ TEST_CASE("an allocation over a live one is none over one that went with a conte
     }
 }
 
-TEST_CASE("a rewind ends the blocks of its pool alone", "[pairing]") {
+TEST_CASE("a rewind ends only the blocks of its own pool", "[pairing]") {
     Sequence events;
     const auto other = events.add(EventKind::kBlockAlloc, 0x1000, 512);
     const auto first = events.add(EventKind::kBlockAlloc, 0x2000, 512);
@@ -163,7 +163,7 @@ TEST_CASE("physical memory ends with its last release or its last unmap", "[pair
     CHECK(events.timeline.damage.frees_without_alloc == 0);
 }
 
-TEST_CASE("what launched graphs have reserved counts until it changes", "[pairing]") {
+TEST_CASE("memory reserved by launched graphs counts until its next change", "[pairing]") {
     Sequence events;
     const auto first = events.add(EventKind::kGraphMemory, 0, 512, 0, 4096);
     const auto elsewhere = events.add(EventKind::kGraphMemory, 0, 512, 1, 4096);
@@ -198,7 +198,7 @@ TEST_CASE("a device reset ends everything of its device", "[pairing]") {
     events.check_pair(stays, free);
 }
 
-TEST_CASE("the pair map behaves as an ordered map does", "[pairing]") {
+TEST_CASE("the pair map behaves like an ordered map", "[pairing]") {
     PairMap map;
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> model;
     std::mt19937 random(7);

@@ -1,4 +1,4 @@
-// What no device can have is left out, wherever the event comes from.
+// Impossible events are left out, whether they come from a file or a ring.
 #include "analyzer/trace/possible_event.h"
 
 #include "analyzer/trace/event_stream.h"
@@ -15,7 +15,7 @@ using namespace fragtrace::analyzer;
 using fragtrace::testing::TemporaryFolder;
 using fragtrace::testing::TraceWriter;
 
-TEST_CASE("sizes and addresses up to the largest device are possible, and no others") {
+TEST_CASE("only sizes and addresses up to the largest device are possible") {
     const std::uint64_t most = kMostDeviceBytes;
     CHECK(is_possible(EventKind::kDeviceAlloc, 0x7f0000000000, most, 0));
     CHECK(!is_possible(EventKind::kDeviceAlloc, 0x7f0000000000, most + 1, 0));
@@ -25,7 +25,7 @@ TEST_CASE("sizes and addresses up to the largest device are possible, and no oth
     CHECK(!is_possible(EventKind::kBlockAlloc, 0x1000, 512, kUnknown64));
     CHECK(is_possible(EventKind::kImport, kUnknown64, kUnknown64, 1));
     CHECK(!is_possible(EventKind::kMemoryInfo, 0, 0, most + 1));
-    // A request that fails may be of any size.
+    // A failed request may have any size.
     CHECK(is_possible(EventKind::kAllocRefused, 0, kUnknown64, 2));
     CHECK(is_possible(EventKind::kBlockOutOfMemory, 0, kUnknown64, kUnknown64));
     const auto fraction = [](double value) {

@@ -1,4 +1,4 @@
-// Reading whole, cut, damaged and foreign traces.
+// Reading complete, cut, damaged and foreign traces.
 #include "analyzer/trace/reader.h"
 
 #include <fragtrace/codec.h>
@@ -33,7 +33,7 @@ using fragtrace::testing::write_file;
 
 namespace {
 
-// Some chunks of everything.
+// A few chunks of every type.
 TraceWriter rich_trace() {
     TraceWriter trace;
     trace.fact("process", "train.py\twith\nodd \\ characters");
@@ -86,7 +86,7 @@ void check_undamaged(const Timeline& timeline) {
 
 }  // namespace
 
-TEST_CASE("what is written is read", "[reader]") {
+TEST_CASE("a written trace is read back unchanged", "[reader]") {
     TraceWriter trace = rich_trace();
     trace.end(EndReason::kNormal);
     const bool with_footer = GENERATE(true, false);
@@ -143,7 +143,7 @@ TEST_CASE("durations stay with their events", "[reader]") {
     CHECK(timeline.durations[0].second == 1234);
 }
 
-TEST_CASE("pools stay with their events, and their numbers get a meaning", "[reader]") {
+TEST_CASE("pools stay with their events, and their numbers are identified", "[reader]") {
     TraceWriter trace;
     trace.fact("pool.2", "pytorch 3,0");
     trace.fact("pool.2.no_split", "1");
@@ -175,7 +175,7 @@ TEST_CASE("pools stay with their events, and their numbers get a meaning", "[rea
     CHECK(timeline.pools.at(4).owner == PoolIdentity::Owner::kUnknown);
 }
 
-TEST_CASE("the end of the process is told", "[reader]") {
+TEST_CASE("the end of the process is reported", "[reader]") {
     TraceWriter trace = rich_trace();
     SECTION("quick exit, and events after the end") {
         trace.end(EndReason::kQuickExit);
@@ -189,7 +189,7 @@ TEST_CASE("the end of the process is told", "[reader]") {
     SECTION("no end and no process: killed") {
         CHECK(read(trace.bytes()).ending == Ending::kKilled);
     }
-    SECTION("no end but the process is there: running") {
+    SECTION("no end but the process exists: running") {
         const std::string stat = read_file("/proc/self/stat");
         std::size_t at = stat.rfind(')') + 2;
         for (int field = 3; field < 22; ++field) {
@@ -209,7 +209,7 @@ TEST_CASE("the end of the process is told", "[reader]") {
     }
 }
 
-TEST_CASE("files that are no traces are refused with a hint", "[reader]") {
+TEST_CASE("files that are not traces are refused with a hint", "[reader]") {
     CHECK(error_of("").find("empty") != std::string::npos);
     CHECK(error_of("\x80\x04\x95 pickle").find("pickle") != std::string::npos);
     CHECK(error_of("\x1f\x8b\x08 compressed").find("gzip") != std::string::npos);
@@ -247,7 +247,7 @@ TEST_CASE("missing files and folders are refused", "[reader]") {
     CHECK(special.error().message.find("regular") != std::string::npos);
 }
 
-TEST_CASE("a trace cut at a chunk's end keeps what lies before", "[reader]") {
+TEST_CASE("a trace cut at the end of a chunk keeps everything before the cut", "[reader]") {
     TraceWriter trace = rich_trace();
     const std::string whole = trace.bytes();
     std::size_t events_before = 0;
@@ -260,13 +260,13 @@ TEST_CASE("a trace cut at a chunk's end keeps what lies before", "[reader]") {
     CHECK(events_before == trace.events().size());
 }
 
-TEST_CASE("a trace cut anywhere keeps its whole chunks and counts the rest", "[reader]") {
+TEST_CASE("a trace cut anywhere keeps its complete chunks and counts the rest", "[reader]") {
     TraceWriter trace = rich_trace();
     const std::string whole = trace.bytes();
     const auto& boundaries = trace.boundaries();
     for (std::size_t size = sizeof(fragtrace::TraceHeader); size < whole.size(); size += 13) {
         const auto after = std::upper_bound(boundaries.begin(), boundaries.end(), size);
-        // A chunk that lacks nothing but padding is whole.
+        // A chunk that lacks only its padding is complete.
         fragtrace::ChunkHeader chunk = {};
         std::memcpy(&chunk, whole.data() + *(after - 1), sizeof chunk);
         const bool is_whole = size >= *(after - 1) + sizeof chunk + chunk.stored_bytes;
@@ -279,7 +279,7 @@ TEST_CASE("a trace cut anywhere keeps its whole chunks and counts the rest", "[r
     }
 }
 
-TEST_CASE("a trace that died while its index was written lacks nothing", "[reader]") {
+TEST_CASE("a trace is complete if its process died while writing the index", "[reader]") {
     TraceWriter trace = rich_trace();
     trace.end(EndReason::kNormal);
     const std::size_t index = trace.bytes().size();
@@ -294,7 +294,7 @@ TEST_CASE("a trace that died while its index was written lacks nothing", "[reade
     }
 }
 
-TEST_CASE("one flipped bit costs one chunk", "[reader]") {
+TEST_CASE("one flipped bit loses at most one chunk", "[reader]") {
     TraceWriter trace = rich_trace();
     trace.end(EndReason::kNormal);
     trace.footer();
@@ -310,7 +310,7 @@ TEST_CASE("one flipped bit costs one chunk", "[reader]") {
         const std::uint64_t begin = *(after - 1);
         const std::uint64_t end = *after;
         const Timeline timeline = read(damaged);
-        // Padding and the trailer are not covered by a checksum.
+        // No checksum covers padding and the trailer.
         if (timeline.damage.chunks_unreadable != 0) {
             CHECK(timeline.damage.chunks_unreadable == 1);
             CHECK(timeline.damage.bytes_unreadable <= end - begin);
@@ -321,7 +321,7 @@ TEST_CASE("one flipped bit costs one chunk", "[reader]") {
     }
 }
 
-TEST_CASE("random damage never does more than lose data", "[reader]") {
+TEST_CASE("random damage only loses data", "[reader]") {
     TraceWriter trace = rich_trace();
     const std::string whole = trace.bytes();
     std::mt19937 random(2);
@@ -343,7 +343,7 @@ TEST_CASE("random damage never does more than lose data", "[reader]") {
 }
 
 TEST_CASE("chunks with a good checksum but impossible contents are skipped", "[reader]") {
-    // What a checksum cannot tell: written by something else, or made to do harm.
+    // Errors that a checksum cannot find: written by another program, or made to do harm.
     TraceWriter trace = rich_trace();
     std::string bytes = trace.bytes();
     using fragtrace::ChunkType;
@@ -357,7 +357,7 @@ TEST_CASE("chunks with a good checksum but impossible contents are skipped", "[r
     add(ChunkType::kStacks, 10, ~0ull - 3);
     add(ChunkType::kCode, 0xffffffff, 0);
     add(ChunkType::kModules, 0xffffffff, 0);
-    add(static_cast<ChunkType>(99), 7, 0);  // a later addition: skipped, no damage
+    add(static_cast<ChunkType>(99), 7, 0);  // a later addition to the format: skipped, not damage
     const Timeline timeline = read(bytes);
     CHECK(timeline.events.size() == trace.events().size());
     CHECK(timeline.damage.chunks_unreadable == 6);

@@ -1,4 +1,6 @@
-// What a killed process left in its ring.
+// The ring that a killed process left.
+#include "analyzer/trace/ring.h"
+
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/reader.h"
 #include "analyzer/trace/ring_reader.h"
@@ -16,7 +18,7 @@ using namespace fragtrace;
 using namespace fragtrace::analyzer;
 using namespace fragtrace::testing;
 
-TEST_CASE("the ring of a dead process is absorbed once and for all", "[ring]") {
+TEST_CASE("the ring of a dead process is absorbed exactly once", "[ring]") {
     Killed killed(60);
     killed.save(60);
     const Timeline first = killed.read();
@@ -31,9 +33,9 @@ TEST_CASE("the ring of a dead process is absorbed once and for all", "[ring]") {
     check_complete(again);
 }
 
-TEST_CASE("who keeps no events takes the ring over as who keeps them all", "[ring]") {
+TEST_CASE("absorbing a ring without keeping events writes the same file", "[ring]") {
     const std::string facts = "command_line\tpython train.py\n";
-    for (const std::uint64_t tail : {60, 45, 40}) {  // the file has events beyond the second
+    for (const std::uint64_t tail : {60, 45, 40}) {  // 45: the file has later events
         CAPTURE(tail);
         Killed killed(tail == 40 ? 40 : 60);
         killed.trace.set_ring_facts(facts, 0);
@@ -53,7 +55,8 @@ TEST_CASE("who keeps no events takes the ring over as who keeps them all", "[rin
     }
 }
 
-TEST_CASE("a process killed before it began its next part was killed, absorbed or not", "[ring]") {
+TEST_CASE("a process killed before its next part counts as killed, with or without ring",
+          "[ring]") {
     Killed killed(60);
     killed.trace.end(EndReason::kContinued);
     killed.trace.flush();
@@ -69,14 +72,14 @@ TEST_CASE("a process killed before it began its next part was killed, absorbed o
     }
 }
 
-TEST_CASE("events that are in both are not doubled", "[ring]") {
+TEST_CASE("events in both file and ring are not counted twice", "[ring]") {
     Killed killed(60);
-    killed.save(45);  // the drain wrote the chunk but was killed before it moved the tail
+    killed.save(45);  // the drain wrote the chunk, but was killed before it moved the tail
     check_complete(killed.read());
     check_complete(killed.read());
 }
 
-TEST_CASE("a torn last chunk is made good by the ring", "[ring]") {
+TEST_CASE("a torn last chunk is restored from the ring", "[ring]") {
     Killed killed(60);
     killed.trace.flush();
     const std::string whole = killed.trace.bytes();
@@ -90,7 +93,7 @@ TEST_CASE("a torn last chunk is made good by the ring", "[ring]") {
     CHECK(again.damage.chunks_unreadable == 1);
 }
 
-TEST_CASE("slots that were claimed but not finished are counted", "[ring]") {
+TEST_CASE("claimed but unfinished slots are counted", "[ring]") {
     Killed killed(60);
     killed.save(60, {70, 71, 100});
     const Timeline timeline = killed.read();
@@ -101,7 +104,7 @@ TEST_CASE("slots that were claimed but not finished are counted", "[ring]") {
     check_complete(again, {70, 71, 100});
 }
 
-TEST_CASE("without leave to write the ring is only read", "[ring]") {
+TEST_CASE("without write permission the ring is only read", "[ring]") {
     Killed killed(60);
     killed.save(60);
     ReadOptions options;
@@ -113,7 +116,7 @@ TEST_CASE("without leave to write the ring is only read", "[ring]") {
     CHECK(killed.read(options).events.size() == 60);
 }
 
-TEST_CASE("a missing ring of a killed process is told", "[ring]") {
+TEST_CASE("a missing ring of a killed process is reported", "[ring]") {
     Killed killed(60);
     write_file(killed.path, killed.file);
     const Timeline timeline = killed.read();
@@ -122,7 +125,7 @@ TEST_CASE("a missing ring of a killed process is told", "[ring]") {
     CHECK(timeline.damage.notes[0].find("is gone") != std::string::npos);
 }
 
-TEST_CASE("a ring that is not ours or not sound is ignored and kept", "[ring]") {
+TEST_CASE("a foreign or damaged ring is ignored and kept", "[ring]") {
     Killed killed(60);
     killed.save(60);
     std::string ring = read_file(killed.ring_path);
@@ -173,13 +176,13 @@ TEST_CASE("a ring that is not ours or not sound is ignored and kept", "[ring]") 
     CHECK(std::filesystem::exists(killed.ring_path));
 }
 
-TEST_CASE("a ring that went round more than once gives its last events", "[ring]") {
+TEST_CASE("a ring that was overwritten several times gives its last events", "[ring]") {
     Killed killed(40);
-    killed.save(40);  // 60 events are due, the ring has 64 slots
+    killed.save(40);  // 60 events are missing in the file, the ring has 64 slots
     check_complete(killed.read());
 }
 
-TEST_CASE("a ring that was copied together with its trace is read beside it", "[ring]") {
+TEST_CASE("a ring copied together with its trace is read from the same folder", "[ring]") {
     Killed killed(60);
     killed.save(60);
     const std::filesystem::path folder = std::filesystem::path(killed.path).parent_path() / "copy";
@@ -197,7 +200,7 @@ TEST_CASE("a ring that was copied together with its trace is read beside it", "[
     CHECK_FALSE(std::filesystem::exists(ring));
 }
 
-TEST_CASE("facts that only the ring has are read, and survive the ring") {
+TEST_CASE("facts that only the ring has are read and absorbed") {
     Killed killed(60);
     const std::string written = "command_line\tpython train.py\n";
     const std::string late = "device.0.name\tcard\nlost.ring_full\t0\n";
@@ -206,21 +209,21 @@ TEST_CASE("facts that only the ring has are read, and survive the ring") {
     for (const bool ring_there : {true, false}) {
         CAPTURE(ring_there);
         CHECK(std::filesystem::exists(killed.ring_path) == ring_there);
-        const Timeline timeline = killed.read();  // the first time absorbs and removes the ring
+        const Timeline timeline = killed.read();  // the first read absorbs and removes the ring
         check_complete(timeline);
         CHECK(timeline.fact("device.0.name") == "card");
     }
 }
 
-TEST_CASE("slots that were written over are neither events nor unfinished", "[ring]") {
+TEST_CASE("overwritten slots are neither events nor unfinished", "[ring]") {
     Killed killed(20);
-    killed.save(20);  // 80 events are due, the ring has 64 slots
+    killed.save(20);  // 80 events are missing in the file, the ring has 64 slots
     const Timeline timeline = killed.read();
     CHECK(timeline.events.size() == 20 + kSlots);
     CHECK(timeline.damage.events_unfinished == 0);
 }
 
-TEST_CASE("numbers that a start of recording sets aside are not unfinished events", "[ring]") {
+TEST_CASE("sequence numbers skipped by a start of recording are not unfinished events", "[ring]") {
     for (const std::uint64_t set_aside : {std::uint64_t{3}, ~std::uint64_t{0}}) {
         CAPTURE(set_aside);
         TemporaryFolder folder;
@@ -242,7 +245,7 @@ TEST_CASE("numbers that a start of recording sets aside are not unfinished event
     }
 }
 
-TEST_CASE("what a running process is just writing into its ring is not unfinished", "[ring]") {
+TEST_CASE("events that a running process is just writing are not unfinished", "[ring]") {
     Killed killed(60);
     killed.save(60, {99, 100});
     TraceHeader header = {};
@@ -253,7 +256,7 @@ TEST_CASE("what a running process is just writing into its ring is not unfinishe
     CHECK(ring.events.size() == 38);
 }
 
-TEST_CASE("code and facts that the trace has are no surplus of the ring", "[ring]") {
+TEST_CASE("code and facts that the trace already has are not read from the ring", "[ring]") {
     Killed killed(60);
     killed.trace.set_ring_facts("host\tone\nlate\ttwo\n", 9);
     killed.save(60);

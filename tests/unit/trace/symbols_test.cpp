@@ -1,4 +1,4 @@
-// Names for addresses of this very program, and which line is shown to the user.
+// Names for addresses of this test program, and the line that is shown to the user.
 #include "analyzer/trace/symbols.h"
 
 #include "analyzer/analysis/analysis.h"
@@ -32,7 +32,7 @@ namespace symbols_test {
     return address;
 }
 
-// Two functions, the first of which ends with a call, as one does whose last call never returns.
+// Two functions. The first one ends with a call, as if its last call never returned.
 asm(R"(
     .text
     .type fragtrace_ends_with_a_call, @function
@@ -66,14 +66,14 @@ Module own_module() {
                     found->end = found->begin + header.p_memsz;
                 }
             }
-            return 1;  // the program itself comes first
+            return 1;  // the program itself is the first entry
         },
         &module);
     module.path = "/proc/self/exe";
     return module;
 }
 
-// The library in which an address lies.
+// The library that contains an address.
 Module module_at(const void* address) {
     Dl_info info = {};
     REQUIRE(dladdr(address, &info) != 0);
@@ -135,8 +135,7 @@ TEST_CASE("a return address gets its function, file and line", "[symbols]") {
     CHECK(symbols.describe(origin).find("symbols_test::somewhere_known") != std::string::npos);
 }
 
-TEST_CASE("lines are found in a file without a table of its units' addresses, as clang writes it",
-          "[symbols]") {
+TEST_CASE("lines are found without .debug_aranges, as in files written by clang", "[symbols]") {
     const std::uint64_t address = fragtrace_without_aranges();
     Stacks stacks;
     stacks.timeline.modules.push_back(module_at(reinterpret_cast<void*>(address)));
@@ -149,7 +148,7 @@ TEST_CASE("lines are found in a file without a table of its units' addresses, as
     CHECK(frames[0].line == 12);
 }
 
-TEST_CASE("a call at a function's end is that function's, not the next one's", "[symbols]") {
+TEST_CASE("a call at the end of a function does not belong to the next", "[symbols]") {
     Stacks stacks;
     stacks.timeline.modules.push_back(own_module());
     const auto address = reinterpret_cast<std::uint64_t>(symbols_test::fragtrace_behind_the_call);
@@ -161,7 +160,7 @@ TEST_CASE("a call at a function's end is that function's, not the next one's", "
 
 TEST_CASE("a library function is found in the dynamic symbols", "[symbols]") {
     Stacks stacks;
-    void* function = dlsym(RTLD_DEFAULT, "hsearch_r");  // one that no sanitizer replaces
+    void* function = dlsym(RTLD_DEFAULT, "hsearch_r");  // a function that no sanitizer replaces
     stacks.timeline.modules.push_back(module_at(function));
     const auto address = reinterpret_cast<std::uint64_t>(function) + 1;
     const OriginId origin = stacks.origin(stacks.native(0, address), 0);
@@ -170,16 +169,16 @@ TEST_CASE("a library function is found in the dynamic symbols", "[symbols]") {
     CHECK(symbols.frames(origin)[0].function.find("hsearch_r") != std::string::npos);
 }
 
-TEST_CASE("what cannot be named is shown as module and offset", "[symbols]") {
+TEST_CASE("an address without a name is shown as module and offset", "[symbols]") {
     Stacks stacks;
     Module module;
     module.begin = 0x10000;
     module.end = 0x20000;
     module.bias = 0x10000;
-    SECTION("the file is not here") {
+    SECTION("the file does not exist") {
         module.path = "/nowhere/libgone.so.1";
     }
-    SECTION("another build") {
+    SECTION("the file is of another build") {
         module = own_module();
         module.begin = module.bias = 0x10000;
         module.end = 0x20000;
@@ -199,7 +198,7 @@ TEST_CASE("what cannot be named is shown as module and offset", "[symbols]") {
     CHECK(symbols.describe(0) == "unknown");
 }
 
-TEST_CASE("modules without symbols beyond the first few are counted", "[symbols]") {
+TEST_CASE("modules without symbols are counted, the first few are named", "[symbols]") {
     Stacks stacks;
     std::uint32_t node = 0;
     for (std::uint64_t i = 1; i <= 23; ++i) {
@@ -219,7 +218,7 @@ TEST_CASE("modules without symbols beyond the first few are counted", "[symbols]
     CHECK(symbols.unnamed_addresses().at("lib7.so") == 1);
 }
 
-TEST_CASE("events whose stacks reach the limit of frames are counted", "[symbols]") {
+TEST_CASE("events whose stacks reach the frame limit are counted", "[symbols]") {
     Stacks stacks;
     stacks.timeline.facts["options.stack_depth"] = "3";
     std::uint32_t native = stacks.native(0, 0x1001);
@@ -240,7 +239,7 @@ TEST_CASE("events whose stacks reach the limit of frames are counted", "[symbols
     CHECK_FALSE(at_most_4.contains(python_cut));
 }
 
-TEST_CASE("Python frames take the place of the interpreter", "[symbols]") {
+TEST_CASE("Python frames replace the interpreter's native frames", "[symbols]") {
     Stacks stacks;
     const auto add_module = [&](std::uint64_t begin, const std::string& path) {
         Module module;
@@ -276,7 +275,7 @@ TEST_CASE("Python frames take the place of the interpreter", "[symbols]") {
     CHECK(pick_user_frame(symbols.frames(origin))->line == 42);
 }
 
-TEST_CASE("native and Python frames stand where they called each other", "[symbols]") {
+TEST_CASE("native and Python frames are in the order of their calls", "[symbols]") {
     const auto named = [](const std::string& function, const std::string& module) {
         return std::vector<Frame>{native_frame(function, module)};
     };
@@ -309,20 +308,20 @@ TEST_CASE("native and Python frames stand where they called each other", "[symbo
     };
     CHECK(names(mix_stacks(native, false, calls, false)) ==
           "cudaMalloc callback solve step main <module>");
-    // Each cut: what is left is in order.
+    // Either stack is cut: the remaining frames are in order.
     const std::vector<NativeCall> innermost(native.begin(), native.begin() + 4);
     CHECK(names(mix_stacks(innermost, true, calls, false)) ==
           "cudaMalloc callback solve step main <module>");
     const std::vector<PythonCall> one(calls.begin(), calls.begin() + 1);
     CHECK(names(mix_stacks(native, false, one, true)) == "cudaMalloc callback solve");
-    // Neither cut, and they do not match.
+    // Neither stack is cut, and they do not match.
     CHECK_FALSE(mix_stacks(innermost, false, calls, false).has_value());
     CHECK_FALSE(mix_stacks(native, false, one, false).has_value());
     CHECK(is_evaluator(evaluator[0]));
     CHECK_FALSE(is_evaluator(named("_PyEval_EvalFrameDefaulted", "/x/python3")[0]));
 }
 
-TEST_CASE("the recorder's marks put a stack in order, and a mismatch is counted", "[symbols]") {
+TEST_CASE("the recorder's marks give the frame order, a mismatch is counted", "[symbols]") {
     Stacks stacks;
     stacks.timeline.facts["python.evaluator"] = "4096 256";  // 0x1000
     const auto add_module = [&](std::uint64_t begin, const std::string& path) {
@@ -337,7 +336,7 @@ TEST_CASE("the recorder's marks put a stack in order, and a mismatch is counted"
     std::uint32_t native = stacks.native(0, 0x1010);
     native = stacks.native(native, 0x2101);
     const std::uint32_t half = native;
-    native = stacks.native(native, 0x1100);  // behind a call that ends the evaluator
+    native = stacks.native(native, 0x1100);  // after a call that ends the evaluator
     native = stacks.native(native, 0x2201);
     std::uint32_t python = stacks.python(0, "main", "train.py", 90);
     stacks.timeline.nodes.back().frame |= kPythonEntry;
@@ -371,14 +370,15 @@ TEST_CASE("the recorder's marks put a stack in order, and a mismatch is counted"
     CHECK_FALSE(says_order_is_unknown());
     CHECK_FALSE(analysis.symbols->frames(mismatch).empty());
     CHECK(says_order_is_unknown());
-    // Of modules that are not here, the report says so, and how many functions have no name.
+    // The report names the modules that are not on this machine and the number of functions without
+    // a name.
     const std::vector<std::string> lines = warnings_with_stacks(analysis);
     REQUIRE(lines.size() >= 3);
     CHECK(lines[1].ends_with("not found here; its functions are shown as offsets"));
     CHECK(lines.back().ends_with("have no function name: 2 in python3.12, 2 in solver.so"));
 }
 
-TEST_CASE("the user's line is chosen by what the stack has", "[symbols]") {
+TEST_CASE("the user's line depends on the kinds of frames in the stack", "[symbols]") {
     const std::vector<Frame> autograd = {
         native_frame("cudaMalloc", "/x/libcudart.so.12"),
         native_frame("at::empty(c10::ArrayRef<long>)", "/x/libtorch_cpu.so"),
@@ -437,7 +437,7 @@ TEST_CASE("the user's line is chosen by what the stack has", "[symbols]") {
     CHECK(describe("my::Filter::apply(int)") == "my::Filter::apply in libtorch_cpu.so");
 }
 
-TEST_CASE("an event is one line that can be searched", "[symbols]") {
+TEST_CASE("an event is printed as one line that can be searched", "[symbols]") {
     Stacks stacks;
     stacks.timeline.streams = {0xab};
     stacks.timeline.facts["text.3"] = "epoch 1";
@@ -472,9 +472,10 @@ TEST_CASE("an event is one line that can be searched", "[symbols]") {
 
 namespace {
 
-// f(pair<L, L>) where L is such a pair again, `levels` deep: its readable form doubles with each.
+// f(pair<L, L>), where L is such a pair again, `levels` deep. Its readable form doubles with each
+// level.
 std::string doubling_name(unsigned levels) {
-    const auto reference = [](unsigned number) {  // base 36, where "S0_" is the second one
+    const auto reference = [](unsigned number) {  // base 36. "S0_" is the second reference
         constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
         std::string digits;
         do {
@@ -492,7 +493,7 @@ std::string doubling_name(unsigned levels) {
 
 }  // namespace
 
-TEST_CASE("a mangled name that would grow without end is shown as an outline") {
+TEST_CASE("a mangled name that would become too long is shortened") {
     CHECK(demangle(doubling_name(2).c_str()) ==
           "f(std::pair<std::pair<std::pair<int, int>, std::pair<int, int> >, "
           "std::pair<std::pair<int, int>, std::pair<int, int> > >)");
@@ -502,5 +503,5 @@ TEST_CASE("a mangled name that would grow without end is shown as an outline") {
     CHECK(demangle(nested.c_str()) == "at::native::gpu_kernel_<...>(...)");
     CHECK(demangle("_ZN3c1014TensorIterator5buildEv") == "c10::TensorIterator::build()");
     CHECK(demangle("not mangled") == "not mangled");
-    CHECK(demangle("f") == "f");  // a function of C, not the type float
+    CHECK(demangle("f") == "f");  // a C function, not the type float
 }

@@ -1,4 +1,4 @@
-// A library whose section .debug_aranges is removed when it is built.
+// A library. The build removes its section .debug_aranges.
 #include <cstdint>
 
 namespace {

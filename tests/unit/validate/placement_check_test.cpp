@@ -1,4 +1,4 @@
-// The independent check notices what a wrong pool would do.
+// The independent check notices errors that a wrong pool would make.
 #include "analyzer/replay/validation/placement_check.h"
 
 #include "analyzer/support/units.h"
@@ -19,7 +19,7 @@ struct Checked {
     explicit Checked(const std::string& name, std::uint64_t capacity_bytes = kGiB)
         : pool(pool_of(name)), check(find_pool(name)->streams, capacity_bytes) {}
 
-    // What the pool answered, before the check is told a different story.
+    // The pool's answer, before the test changes it for the check.
     AllocateResult ask(const Request& request) { return pool->allocate(request); }
 
     void serve(const Request& request) { check.allocated(request, ask(request), *pool); }
@@ -28,7 +28,7 @@ struct Checked {
     PlacementCheck check;
 };
 
-TEST_CASE("what the pools really do is in order") {
+TEST_CASE("real placements of every pool pass the check") {
     for (const PoolDescription& known : known_pools()) {
         if (!known.bound.empty()) {
             continue;  // places nothing
@@ -55,19 +55,19 @@ TEST_CASE("an overlap is named with both blocks") {
           "block 2 (segment 0, bytes 512 to 1536) overlaps live block 1 (bytes 0 to 1024)");
 }
 
-TEST_CASE("a block that waits for another stream's event is in use") {
+TEST_CASE("a block is in use while it waits for another stream's event") {
     Checked it("pytorch");
     it.serve({1, 1000, 0, 0});
     it.pool->release(1, {{7, 1}});
     it.check.released(1, {{7, 1}}, *it.pool);
     AllocateResult result = it.ask({2, 1000, 0, 0});
     result.placement.offset_bytes = 0;
-    SECTION("until then") {
+    SECTION("overlap before the event") {
         it.check.allocated({2, 1000, 0, 0}, result, *it.pool);
         CHECK(it.check.violation() ==
               "block 2 (segment 0, bytes 0 to 1024) overlaps waiting block 1 (bytes 0 to 1024)");
     }
-    SECTION("and no longer") {
+    SECTION("overlap after the event") {
         it.check.completed(7);
         it.check.allocated({2, 1000, 0, 0}, result, *it.pool);
         CHECK(it.check.violation() ==
@@ -105,18 +105,18 @@ TEST_CASE("size, alignment, stream and number of a block are checked") {
 }
 
 TEST_CASE("sums, capacity and address map are compared with the pool's") {
-    SECTION("more than there is") {
+    SECTION("more reserved than the capacity") {
         Checked it("none", kMiB);
         it.serve({1, kMiB + 1, 0, 0});
         CHECK(it.check.violation() == "1048577 bytes are reserved, of 1048576 that there are");
     }
-    SECTION("a request that was not told") {
+    SECTION("a request that the check did not see") {
         Checked it("none");
         it.ask({1, 1000, 0, 0});
         it.serve({2, 1000, 0, 0});
         CHECK(it.check.violation() == "live requests are 1000 bytes, the pool says 2000");
     }
-    SECTION("a block in the address map that was given back") {
+    SECTION("a freed block that is still in the address map") {
         Checked it("none");
         it.serve({1, 1000, 0, 0});
         it.serve({2, 1000, 0, 0});

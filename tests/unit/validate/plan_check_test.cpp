@@ -1,4 +1,4 @@
-// Plans as MiniMalloc writes them.
+// Checks plans in MiniMalloc's format.
 #include "analyzer/replay/validation/plan_check.h"
 
 #include <catch2/catch.hpp>
@@ -14,8 +14,8 @@ PlanCheck checked(const std::string& lines, std::optional<std::uint64_t> capacit
     return *plan;
 }
 
-TEST_CASE("a plan without overlaps has its height and its load") {
-    // b takes a's bytes at the time at which a ends: lifetimes are half-open.
+TEST_CASE("a plan without overlaps is reported with its height and its load") {
+    // b takes a's bytes at the time at which a ends, because lifetimes are half-open.
     const PlanCheck plan = checked("a,0,5,10,0\nb,5,9,10,0\r\nc,4,6,5,10\n\n");
     CHECK(plan.violation.empty());
     CHECK(plan.buffers == 3);
@@ -23,7 +23,7 @@ TEST_CASE("a plan without overlaps has its height and its load") {
     CHECK(plan.load_bytes == 15);
 }
 
-TEST_CASE("the first overlap in time is named") {
+TEST_CASE("the overlap that comes first in time is named") {
     CHECK(checked("a,0,5,10,0\nb,4,9,10,9\nc,2,3,1,3\n").violation ==
           "buffer c (bytes 3 to 4) overlaps buffer a (bytes 0 to 10) at time 2");
     CHECK(checked("a,0,5,10,5\nb,4,9,6,0\n").violation ==
@@ -36,13 +36,13 @@ TEST_CASE("a plan above the capacity is a violation") {
           "the highest buffer ends at 11, the capacity is 10");
 }
 
-TEST_CASE("columns may be in any order, and there may be more") {
+TEST_CASE("columns may be in any order, and extra columns are allowed") {
     const auto plan = check_plan("offset,size,note,id,upper,lower\n3,4,x,a,2,1\n", "p", {});
     REQUIRE(plan.ok());
     CHECK(plan->height_bytes == 7);
 }
 
-TEST_CASE("what is no plan is named by line") {
+TEST_CASE("an invalid plan is refused with its line") {
     const auto message = [](std::string_view text) {
         const auto plan = check_plan(text, "plan.csv", {});
         REQUIRE_FALSE(plan.ok());

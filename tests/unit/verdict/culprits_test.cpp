@@ -1,4 +1,4 @@
-// The cheapest set against brute force over all sets, on small random heaps.
+// Compares the cheapest set with brute force over all sets, on small random heaps.
 #include "analyzer/analysis/verdict/culprits.h"
 
 #include "analyzer/analysis/verdict/releasable_bytes.h"
@@ -21,7 +21,7 @@ constexpr std::uint64_t kUnit = std::uint64_t{2} << 20;
 // with pages of two or three units.
 HeapSnapshot random_heap(std::mt19937& random, std::uint32_t segments, bool expandable = false) {
     HeapSnapshot heap;
-    std::uint64_t address = 512 * kUnit;  // a reservation at 0 is none
+    std::uint64_t address = 512 * kUnit;  // a reservation at address 0 means none
     for (std::uint32_t s = 0; s < segments; ++s) {
         HeapSegment segment{.address = address,
                             .first_block = static_cast<std::uint32_t>(heap.blocks.size())};
@@ -31,7 +31,7 @@ HeapSnapshot random_heap(std::mt19937& random, std::uint32_t segments, bool expa
             segment.page_bytes = (2 + random() % 2) * kUnit;
             segment.reservation = address;
             units = 1 + random() % 9;
-            // Now and then a range that does not begin or end with a page.
+            // Sometimes a range does not begin or end with a page.
             const std::uint64_t skipped = random() % 4 == 0 ? 1 : 0;
             segment.address = address += skipped * kUnit;
         }
@@ -60,7 +60,7 @@ std::uint64_t live_bytes(const HeapSnapshot& heap, std::uint32_t first, std::uin
     return live;
 }
 
-// Whether each unit of a segment is free once the blocks of `gone` are.
+// For each unit of a segment: whether it is free once the blocks of `gone` are freed.
 std::vector<bool> free_units(const HeapSnapshot& heap,
                              const HeapSegment& segment,
                              const std::vector<bool>& gone) {
@@ -114,7 +114,8 @@ struct Answer {
     double sets = 0;
 };
 
-// Over all sets of live blocks: the fewest bytes with which the request fits, and how many do so.
+// Tries all sets of live blocks: the fewest bytes with which the request fits, and how many sets
+// have so few.
 Answer by_brute_force(const HeapSnapshot& heap, std::uint64_t needed, std::uint64_t missing) {
     std::vector<std::uint32_t> live;
     for (std::uint32_t i = 0; i < heap.blocks.size(); ++i) {
@@ -150,7 +151,7 @@ std::size_t count_live(const HeapSnapshot& heap) {
 
 }  // namespace
 
-TEST_CASE("the cheapest set of windows, covers and pages, and how many are as cheap") {
+TEST_CASE("the cheapest set and the number of equally cheap ones match brute force") {
     std::mt19937 random(20260101);
     std::array<int, 4> kinds = {};
     int several = 0;
@@ -186,20 +187,20 @@ TEST_CASE("the cheapest set of windows, covers and pages, and how many are as ch
         }
         CHECK(listed == expected.cost);
         CHECK((has_room(heap, gone, needed) || given_back(heap, gone) >= missing));
-        // A library's request cannot lie in the pool.
+        // A library's request cannot use space inside the pool.
         const CheapestSet library = find_cheapest_set(heap, kNoWindow, needed);
         const Answer cover = by_brute_force(heap, kNoWindow, missing);
         CHECK(library.bytes_to_free == (cover.sets == 0 ? 0 : cover.cost));
         CHECK(library.equally_cheap_sets == cover.sets);
     }
-    // All ways must have been taken for this test to mean anything.
+    // Every kind of solution must have occurred, otherwise this test shows nothing.
     for (const int kind : kinds) {
         CHECK(kind > 50);
     }
     CHECK(several > 50);
 }
 
-TEST_CASE("what a segment gives back without some neighbouring blocks, block by block") {
+TEST_CASE("a segment's releasable bytes follow each block removed from it") {
     std::mt19937 random(20260102);
     int more = 0;
     for (int round = 0; round < 2000; ++round) {
@@ -222,7 +223,7 @@ TEST_CASE("what a segment gives back without some neighbouring blocks, block by 
     CHECK(more > 500);
 }
 
-TEST_CASE("very many windows that are as cheap as a cover are counted") {
+TEST_CASE("windows as cheap as a cover are counted, even very many") {
     constexpr std::uint32_t kWindows = 100'000;
     HeapSnapshot heap;
     heap.segments.push_back(
@@ -237,15 +238,16 @@ TEST_CASE("very many windows that are as cheap as a cover are counted") {
         {.address = end, .size_bytes = 2 * kUnit, .first_block = 2 * kWindows, .block_count = 2});
     heap.blocks.push_back({.address = end, .size_bytes = kUnit, .state = BlockState::kLive});
     heap.blocks.push_back({.address = end + kUnit, .size_bytes = kUnit});
-    // The window of the small segment is the cover, too.
+    // The window of the small segment is also the cover.
     const CheapestSet set = find_cheapest_set(heap, 2 * kUnit, 2 * kUnit);
     CHECK(set.kind == CheapestSet::Kind::kWindow);
     CHECK(set.bytes_to_free == kUnit);
     CHECK(set.equally_cheap_sets == kWindows + 1);
 }
 
-TEST_CASE("a block that reaches over pages is freed once for all of them") {
-    // Three pages of one unit under one block of three: all three units for its size.
+TEST_CASE("a block that spans several pages is freed once for all of them") {
+    // Three pages of one unit under one block of three units: freeing the block frees all three
+    // pages.
     HeapSnapshot heap;
     heap.segments.push_back(
         {.size_bytes = 4 * kUnit, .block_count = 2, .expandable = true, .page_bytes = kUnit});
@@ -260,7 +262,7 @@ TEST_CASE("a block that reaches over pages is freed once for all of them") {
 }
 
 TEST_CASE("equally cheap covers are counted") {
-    // Four alike segments of which two are needed: six sets.
+    // Four equal segments of which two are needed: six sets.
     HeapSnapshot heap;
     for (std::uint32_t s = 0; s < 4; ++s) {
         heap.segments.push_back({.address = s * 10 * kUnit,
@@ -279,14 +281,14 @@ TEST_CASE("equally cheap covers are counted") {
     CHECK_FALSE(set.approximate);
 }
 
-TEST_CASE("segments that may not be released are no way out") {
+TEST_CASE("segments that must not be released are no solution") {
     HeapSnapshot heap;
     heap.segments.push_back({.size_bytes = 8 * kUnit, .block_count = 1, .may_release = false});
     heap.blocks.push_back({.size_bytes = 8 * kUnit, .state = BlockState::kLive});
     CHECK(find_cheapest_set(heap, kUnit, kUnit).kind == CheapestSet::Kind::kNone);
 }
 
-TEST_CASE("held-open bytes add up to the free bytes of segments that have a live block") {
+TEST_CASE("blocked bytes add up to the free bytes of segments with a live block") {
     std::mt19937 random(7);
     for (int round = 0; round < 100; ++round) {
         const HeapSnapshot heap = random_heap(random, 5);
@@ -305,7 +307,7 @@ TEST_CASE("held-open bytes add up to the free bytes of segments that have a live
     }
 }
 
-TEST_CASE("of an expandable segment a live block holds open the pages that it is in") {
+TEST_CASE("in an expandable segment a live block blocks only the pages it lies in") {
     HeapSnapshot heap;
     heap.segments.push_back({.address = 100 * kUnit,
                              .size_bytes = 50 * kUnit,
@@ -313,11 +315,11 @@ TEST_CASE("of an expandable segment a live block holds open the pages that it is
                              .expandable = true,
                              .page_bytes = 10 * kUnit});
     std::uint64_t address = 100 * kUnit;
-    for (const auto& [units, live] : {std::pair(3, true),    // page 0: 7 free
-                                      std::pair(22, false),  // page 1 could go back
-                                      std::pair(1, true),    // page 2: 7 free beside it
+    for (const auto& [units, live] : {std::pair(3, true),    // page 0: 7 units are free
+                                      std::pair(22, false),  // page 1 could be released
+                                      std::pair(1, true),    // page 2: 7 other units are free
                                       std::pair(2, false),
-                                      std::pair(22, true)}) {  // and 2 units there; page 3 is full
+                                      std::pair(22, true)}) {  // 2 units of page 2; page 3 is full
         heap.blocks.push_back({.address = address,
                                .size_bytes = units * kUnit,
                                .state = live ? BlockState::kLive : BlockState::kFree});
@@ -326,13 +328,13 @@ TEST_CASE("of an expandable segment a live block holds open the pages that it is
     const std::vector<std::uint64_t> held = held_open_bytes(heap);
     CHECK(held[0] == 7 * kUnit);
     CHECK(held[1] == 0);
-    // Page 2 has 1 and 2 live units.
+    // Page 2 has 1 and 2 live units, which share its 7 free units.
     CHECK(held[2] == 7 * kUnit / 3);
     CHECK(held[4] == 7 * kUnit - 7 * kUnit / 3);
 }
 
-TEST_CASE("only windows where the request may lie count") {
-    // A hole of another stream is no room; its segment, emptied, is.
+TEST_CASE("only windows in which the request is allowed count") {
+    // A hole of another stream cannot be used. Its segment can, once it is empty.
     HeapSnapshot heap;
     for (const StreamId stream : {StreamId{0}, StreamId{1}}) {
         heap.segments.push_back({.address = stream * 100 * kUnit,
@@ -355,7 +357,7 @@ TEST_CASE("only windows where the request may lie count") {
     CHECK(set.blocks == std::vector<std::uint32_t>{2});
 }
 
-TEST_CASE("the room without a line is what the pool and the driver have once its blocks are free") {
+TEST_CASE("the room without a line is the free memory once its blocks are freed") {
     std::mt19937 random(11);
     for (int round = 0; round < 500; ++round) {
         HeapSnapshot heap = random_heap(random, 4, round % 2 == 0);
@@ -383,7 +385,7 @@ TEST_CASE("the room without a line is what the pool and the driver have once its
             }
             CHECK(rooms[one].driver_bytes ==
                   heap.device_free_bytes + given_back(heap, gone) - given_back(heap, none));
-            HeapSnapshot of_line = heap;  // only segments that the line has a block in count
+            HeapSnapshot of_line = heap;  // only segments in which the line has a block count
             of_line.segments.clear();
             for (std::size_t s = 0; s < heap.segments.size(); ++s) {
                 if (touched[s]) {
@@ -399,9 +401,9 @@ TEST_CASE("the room without a line is what the pool and the driver have once its
     }
 }
 
-TEST_CASE("a line that holds much open is not enough where its absence leaves too little") {
-    // One segment of 40: line 0 keeps 1 block in the middle of 38 free. Four segments of 20, each
-    // wholly of line 1, which has no hole.
+TEST_CASE("removing a line that blocks much memory may still free too little") {
+    // One segment of 40: line 0 has 1 block in the middle of 38 free units. Four segments of 20,
+    // each filled by line 1, which has no hole.
     HeapSnapshot heap;
     const auto segment = [&heap](std::uint64_t address, std::vector<std::uint64_t> units) {
         HeapSegment made{.address = address * kUnit,

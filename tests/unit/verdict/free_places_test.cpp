@@ -28,16 +28,16 @@ Outcome allocate(Pool& pool, BlockId block, std::uint64_t bytes, StreamId stream
 
 }  // namespace
 
-TEST_CASE("a stream-bound request: what each stream has free, in blocks of its size class") {
+TEST_CASE("for a stream-bound request each stream's free blocks of its size class are listed") {
     const auto pool = pytorch(232 * kMiB);
     allocate(*pool, 0, 90 * kMiB, 1);
     pool->release(0, {});
-    allocate(*pool, 1, 10 * kMiB, 1);  // the first part of it: 80 MiB stay free
+    allocate(*pool, 1, 10 * kMiB, 1);  // uses the beginning of a free block: 80 MiB stay free
     allocate(*pool, 2, 30 * kMiB, 2);
     pool->release(2, {});
     allocate(*pool, 3, 12 * kMiB, 2);
     allocate(*pool, 4, 100 * kMiB, 0);
-    allocate(*pool, 5, 1000, 3);  // small blocks: of no use to a large request
+    allocate(*pool, 5, 1000, 3);  // small blocks, which cannot serve a large request
     const Request request{.block = 9, .requested_bytes = 70 * kMiB};
     REQUIRE(pool->allocate(request).outcome == Outcome::kOutOfMemory);
     const Verdict verdict = judge(*pool, request, 0);
@@ -57,7 +57,7 @@ TEST_CASE("a stream-bound request: what each stream has free, in blocks of its s
           std::string::npos);
 }
 
-TEST_CASE("free memory by pool: private pools by number, and those left out do not count") {
+TEST_CASE("free memory is listed by private pool, pools left out do not count") {
     const auto pool = pytorch(400 * kMiB);
     const auto ask = [&](BlockId block, std::uint64_t bytes, std::uint32_t private_pool) {
         pool->allocate({.block = block, .requested_bytes = bytes, .private_pool = private_pool});
@@ -86,7 +86,7 @@ TEST_CASE("free memory by pool: private pools by number, and those left out do n
     CHECK(without.elsewhere_bytes == all.elsewhere_bytes - 40 * kMiB);
 }
 
-TEST_CASE("of very many streams the sums are of all, the list is short") {
+TEST_CASE("with very many streams the list is short, the sums include all streams") {
     HeapSnapshot heap;
     std::mt19937_64 random(3);
     std::uint64_t sum = 0;

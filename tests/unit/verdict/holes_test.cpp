@@ -1,4 +1,4 @@
-// What each hole would still take, and which free memory lies where.
+// The largest request that each hole can serve, and where free memory lies.
 #include "analyzer/analysis/verdict/holes.h"
 
 #include "analyzer/analysis/verdict/culprits.h"
@@ -12,7 +12,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// A segment of blocks one behind the other: their sizes, below zero for free ones.
+// A segment of adjacent blocks. Sizes below zero are free blocks.
 void add_segment(HeapSnapshot* heap,
                  DeviceAddress address,
                  SizeClass size_class,
@@ -35,7 +35,7 @@ constexpr auto mib = static_cast<std::int64_t>(kMiB);
 
 }  // namespace
 
-TEST_CASE("a hole takes a request of just its size, as its size class allows") {
+TEST_CASE("a hole serves a request of exactly its size, if its size class allows it") {
     HeapSnapshot heap;
     add_segment(&heap, 0x100000000, SizeClass::kLarge, {-20 * mib});
     add_segment(&heap, 0x200000000, SizeClass::kLarge, {10 * mib, -10 * mib});
@@ -49,10 +49,10 @@ TEST_CASE("a hole takes a request of just its size, as its size class allows") {
     CHECK_FALSE(holes[1].whole_segment);
     CHECK(holes[2].size_class == SizeClass::kSmall);
     CHECK(holes[2].largest_request_bytes == kMiB);
-    CHECK(holes[3].largest_request_bytes == 0);  // a large request is more than 1 MiB
+    CHECK(holes[3].largest_request_bytes == 0);  // large requests are larger than 1 MiB
 }
 
-TEST_CASE("a page that ends behind its range is as large as the range leaves it") {
+TEST_CASE("a page that ends beyond its range counts only the part inside") {
     HeapSnapshot heap;
     add_segment(&heap, 0x100000000, SizeClass::kLarge, {-25 * mib, 5 * mib});
     heap.segments[0].expandable = true;
@@ -61,7 +61,7 @@ TEST_CASE("a page that ends behind its range is as large as the range leaves it"
     CHECK(held_open_bytes(heap) == std::vector<std::uint64_t>{0, 5 * kMiB});
 }
 
-TEST_CASE("the largest free block of a place is that of all of its segments") {
+TEST_CASE("the largest free block of a place is the largest of all its segments") {
     HeapSnapshot heap;
     add_segment(&heap, 0x100000000, SizeClass::kLarge, {-8 * mib, mib, -11 * mib});
     add_segment(&heap, 0x200000000, SizeClass::kLarge, {mib, -4 * mib});

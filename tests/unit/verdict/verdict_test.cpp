@@ -1,4 +1,4 @@
-// One golden case for each rung of the verdict, driven through the simulated PyTorch pool.
+// One approved case for each verdict, made with the simulated PyTorch pool.
 #include "analyzer/analysis/verdict/verdict.h"
 
 #include "analyzer/analysis/verdict/diagnosis.h"
@@ -41,7 +41,7 @@ Verdict verdict_of_failure(Pool& pool,
 
 }  // namespace
 
-TEST_CASE("stitchable: 188 blocks of 9 MiB, every other one freed, 256 MiB asked") {
+TEST_CASE("stitchable: 256 MiB requested after every other of 188 blocks was freed") {
     const auto pool = pytorch(1894 * kMiB);
     for (BlockId i = 0; i < 188; ++i) {
         REQUIRE(allocate(*pool, i, 9 * kMiB) != Outcome::kOutOfMemory);
@@ -57,20 +57,20 @@ TEST_CASE("stitchable: 188 blocks of 9 MiB, every other one freed, 256 MiB asked
     CHECK(verdict.allocated_bytes == 846 * kMiB);
     CHECK(verdict.reserved_bytes == 1880 * kMiB);
     CHECK(verdict.despite_free_memory());
-    // PyTorch's own 20 MiB pages come before the driver's and do not help.
+    // PyTorch's own 20 MiB pages come before the driver's pages, and do not help.
     REQUIRE(verdict.steps.size() >= 2);
     CHECK(verdict.steps[verdict.steps.size() - 2].id == "stitchable");
     CHECK(verdict.steps[verdict.steps.size() - 2].page_bytes == 20 * kMiB);
     CHECK_FALSE(verdict.steps[verdict.steps.size() - 2].serves);
 
-    // 14 MiB are free on the device: 13 of the 94 segments of 20 MiB make up for the rest.
+    // 14 MiB are free on the device. 13 of the 94 segments of 20 MiB provide the rest.
     HeapSnapshot heap = pool->snapshot();
     heap.device_free_bytes = pool->device().free_bytes();
     const CheapestSet set = find_cheapest_set(heap, 256 * kMiB, pool->driver_bytes(256 * kMiB));
     CHECK(set.kind == CheapestSet::Kind::kSegments);
     CHECK(set.segments == 13);
     CHECK(set.bytes_to_free == 13 * 9 * kMiB);
-    double combinations = 1;  // 94 over 13
+    double combinations = 1;  // 94 choose 13
     for (int i = 0; i < 13; ++i) {
         combinations = combinations * (94 - i) / (i + 1);
     }
@@ -85,7 +85,7 @@ TEST_CASE("granularity: the driver has room for the request, not for a 20 MiB se
     CHECK(verdict.despite_free_memory());
 }
 
-TEST_CASE("limit: the process's own fraction of the card") {
+TEST_CASE("limit: the process's own fraction of the card refuses the request") {
     const auto pool = pytorch(1000 * kMiB, "per_process_memory_fraction:0.1");
     const Verdict verdict = verdict_of_failure(*pool, 200 * kMiB);
     CHECK(verdict.id == "limit");
@@ -106,7 +106,7 @@ TEST_CASE("other_pool: the free block belongs to the small size class") {
     CHECK(verdict_of_failure(*pool, 1258291).id == "other_pool");
 }
 
-TEST_CASE("compaction_only: holes smaller than a page") {
+TEST_CASE("compaction_only: every hole is smaller than a page") {
     const auto pool = pytorch(20 * kMiB);
     for (BlockId i = 0; i < 13; ++i) {
         REQUIRE(allocate(*pool, i, 1536 * 1024) != Outcome::kOutOfMemory);
@@ -117,7 +117,7 @@ TEST_CASE("compaction_only: holes smaller than a page") {
     CHECK(verdict_of_failure(*pool, 9 * kMiB).id == "compaction_only");
 }
 
-TEST_CASE("rounding: remainders that were not split off would have been enough") {
+TEST_CASE("rounding: remainders that were not split off would be enough") {
     const auto pool = pytorch(200 * kMiB);
     for (BlockId i = 0; i < 10; ++i) {
         REQUIRE(allocate(*pool, i, 19 * kMiB + 512 * 1024) != Outcome::kOutOfMemory);
@@ -125,19 +125,19 @@ TEST_CASE("rounding: remainders that were not split off would have been enough")
     CHECK(verdict_of_failure(*pool, 4 * kMiB).id == "rounding");
 }
 
-TEST_CASE("rounding: what was asked for counts, not what it is rounded to") {
+TEST_CASE("rounding: the requested size counts, not the rounded size") {
     const auto pool = pytorch(20 * kMiB);
     allocate(*pool, 0, 20 * kMiB - 524188);
     CHECK(verdict_of_failure(*pool, 524188).id == "rounding");
 }
 
-TEST_CASE("stitchable: pages of just the size of the request are enough") {
+TEST_CASE("stitchable: pages of exactly the request's size are enough") {
     const auto pool = pytorch(80 * kMiB);
     for (BlockId i = 0; i < 8; ++i) {
         REQUIRE(allocate(*pool, i, 9 * kMiB) != Outcome::kOutOfMemory);
     }
     for (BlockId i = 1; i < 8; i += 2) {
-        pool->release(i, {});  // five whole pages of 2 MiB each, with the rest of its segment
+        pool->release(i, {});  // five whole pages of 2 MiB each, and the rest of its segment
     }
     const Verdict verdict = verdict_of_failure(*pool, 40 * kMiB);
     CHECK(verdict.id == "stitchable");
@@ -145,7 +145,7 @@ TEST_CASE("stitchable: pages of just the size of the request are enough") {
     CHECK(verdict_of_failure(*pool, 40 * kMiB + 1).id == "compaction_only");
 }
 
-TEST_CASE("genuine: what the pool of a CUDA graph has free is its own") {
+TEST_CASE("genuine: only the pool of a CUDA graph has free memory") {
     const auto pool = pytorch(60 * kMiB);
     pool->set_private_pool(5, {.graph = true});
     const Request of_graph{.block = 0, .requested_bytes = 40 * kMiB, .private_pool = 5};
@@ -166,14 +166,14 @@ TEST_CASE("outside_pool and genuine: nothing in the pool is free") {
     CHECK_FALSE(genuine.despite_free_memory());
 }
 
-TEST_CASE("retries are judged on the state before the pool repaired itself") {
+TEST_CASE("a retry is judged on the state before the pool released its cache") {
     ReplayScript script;
     script.streams = {0, 64};
     const auto allocation = [&](BlockId block, std::uint64_t bytes) {
         script.steps.push_back({.event = block, .block = block, .value = bytes});
     };
 
-    SECTION("releasable: whole cached segments were in the way") {
+    SECTION("releasable: whole cached segments took the memory") {
         for (BlockId i = 0; i < 4; ++i) {
             allocation(i, 20 * kMiB);
         }
@@ -199,7 +199,7 @@ TEST_CASE("retries are judged on the state before the pool repaired itself") {
     CHECK(diagnoses[0].verdict.free_bytes == (pending ? 0 : 40 * kMiB));
 }
 
-TEST_CASE("pending: a failed retry has waited for the block that would have served") {
+TEST_CASE("pending: a failed retry has waited for the block that would serve the request") {
     ReplayScript script;
     script.streams = {0, 64};
     const auto allocation = [&](BlockId block, std::uint64_t bytes) {
@@ -208,7 +208,7 @@ TEST_CASE("pending: a failed retry has waited for the block that would have serv
     allocation(0, 80 * kMiB);
     script.steps.push_back({.kind = Step::Kind::kRelease, .block = 0});
     allocation(1, 40 * kMiB);
-    allocation(2, 40 * kMiB);  // in the same segment: it keeps it from going back
+    allocation(2, 40 * kMiB);  // in the same segment, which it keeps from being released
     script.pending.push_back({1, 1});
     script.steps.push_back({.kind = Step::Kind::kRelease, .block = 1, .pending_count = 1});
     allocation(3, 40 * kMiB);
@@ -225,7 +225,7 @@ TEST_CASE("pending: a failed retry has waited for the block that would have serv
     CHECK(diagnoses[0].cheapest.bytes_to_free == 0);
 }
 
-TEST_CASE("releasable: a pool that refuses before it gives anything back") {
+TEST_CASE("releasable: the pool rejects the request before it releases its cache") {
     const auto pool = pytorch(100 * kMiB, "throw_on_cudamalloc_oom:True");
     allocate(*pool, 0, 40 * kMiB);
     pool->release(0, {});
@@ -237,7 +237,7 @@ TEST_CASE("releasable: a pool that refuses before it gives anything back") {
     CHECK(verdict.despite_free_memory());
 }
 
-TEST_CASE("other_pool: what a private pool in use has cached goes back only without the pool") {
+TEST_CASE("other_pool: the cache of a private pool in use cannot be released") {
     const auto pool = pytorch(80 * kMiB);
     pool->set_private_pool(1, {});
     const auto ask = [&](BlockId block, std::uint64_t bytes) {
@@ -251,8 +251,8 @@ TEST_CASE("other_pool: what a private pool in use has cached goes back only with
     CHECK(verdict.steps.back().frees_bytes >= 60 * kMiB);
 }
 
-TEST_CASE("unexplained: the state serves the request as it is, and no rung is blamed") {
-    // The driver refused in the record; as far as is known of the card it had room.
+TEST_CASE("unexplained: the state could serve the request, so no cause is named") {
+    // The driver refused in the trace, although the card had room as far as is known.
     const auto pool = pytorch(580 * kMiB);
     allocate(*pool, 0, 280 * kMiB);
     const Verdict grows = judge(*pool, {.block = 1, .requested_bytes = 50 * kMiB}, 0);
@@ -262,12 +262,12 @@ TEST_CASE("unexplained: the state serves the request as it is, and no rung is bl
     CHECK_FALSE(grows.despite_free_memory());
     CHECK(verdict_sentence(grows, Outcome::kOutOfMemory).starts_with("Out of memory: 50 MiB"));
     CHECK(verdict_explanation(grows).find("shows enough free memory") != std::string::npos);
-    // Nor is what was waited for, where the driver is asked: there it was refused.
+    // After a wait the driver was asked and refused again, so the wait does not explain it either.
     CHECK(judge(*pool, {.block = 1, .requested_bytes = 50 * kMiB}, 0, 40 * kMiB).id ==
           "unexplained");
 }
 
-TEST_CASE("a retry names what would have avoided it: free blocks of other streams") {
+TEST_CASE("a retry names free blocks of another stream that would have avoided it") {
     const auto pool = pytorch(100 * kMiB);
     allocate(*pool, 0, 60 * kMiB, 1);
     pool->release(0, {});
@@ -276,9 +276,9 @@ TEST_CASE("a retry names what would have avoided it: free blocks of other stream
     CHECK(verdict.also_served_by == std::vector<std::string_view>{"stream_bound"});
 }
 
-TEST_CASE("a library beside the pool: each rung of what the pool could give back") {
+TEST_CASE("a library's failed request is judged by what the pool could release") {
     const auto pool = pytorch(200 * kMiB);
-    REQUIRE(allocate(*pool, 0, 100 * kMiB) == Outcome::kGrow);  // one segment, in three parts
+    REQUIRE(allocate(*pool, 0, 100 * kMiB) == Outcome::kGrow);  // one segment, used in three parts
     pool->release(0, {});
     allocate(*pool, 1, 31 * kMiB);
     allocate(*pool, 2, 39 * kMiB - 300 * 1024);
@@ -305,10 +305,10 @@ TEST_CASE("a library beside the pool: each rung of what the pool could give back
     CHECK(ask(161 * kMiB).id == "compaction_only");
     CHECK(ask(190 * kMiB, 64 * kMiB).id == "outside_pool");
     CHECK(ask(190 * kMiB).id == "genuine");
-    CHECK(pool->statistics().reserved.current == 160 * kMiB);  // it was not changed
+    CHECK(pool->statistics().reserved.current == 160 * kMiB);  // judging does not change the pool
 }
 
-TEST_CASE("a library's request is tried again in every replay") {
+TEST_CASE("every replay repeats a library's request") {
     ReplayScript script;
     script.streams = {0};
     script.steps.push_back({.event = 0, .block = 0, .value = 60 * kMiB});
@@ -327,7 +327,7 @@ TEST_CASE("a library's request is tried again in every replay") {
     CHECK(served.libraries_failed == 0);
     REQUIRE(served.divergence);
     CHECK(served.divergence->kind == Divergence::Kind::kIsServed);
-    // Emptied before, the pool leaves it enough.
+    // If the cache is emptied before, the pool leaves enough for the library.
     script.steps.push_back({.kind = Step::Kind::kEmptyCache, .event = 1});
     const auto emptied = pytorch(100 * kMiB);
     CHECK(replay(script, *emptied).libraries_failed == 0);

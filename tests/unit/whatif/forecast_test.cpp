@@ -1,4 +1,4 @@
-// The rest of a step that ran out of memory, against the run that had the memory.
+// The forecast of the rest of a failed step, compared with a run that had enough memory.
 #include "analyzer/analysis/whatif/forecast.h"
 
 #include "analyzer/analysis/whatif/rest_of_iteration.h"
@@ -17,10 +17,10 @@ using fragtrace::testing::MadeUpRun;
 namespace {
 
 constexpr std::uint64_t kLayers = 4;
-constexpr std::uint64_t kWeightBytes = 7 * kMiB;  // no activation's size
+constexpr std::uint64_t kWeightBytes = 7 * kMiB;  // differs from the size of every activation
 
-// A training: parameters, then steps of a batch, activations, gradients, and in the first an
-// optimizer's state. A step's size is MiB per activation.
+// A training: parameters, then steps with a batch, activations and gradients. The first step also
+// allocates the optimizer's state. A step's size is MiB per activation.
 class Training {
   public:
     MadeUpRun run;
@@ -32,7 +32,8 @@ class Training {
         }
     }
 
-    // `fails_at`: the request of the step that runs out, from 0; the run ends there.
+    // `fails_at`: the number of the request at which the step fails, counted from 0. The run ends
+    // there.
     void step(std::uint64_t size, std::optional<std::uint64_t> fails_at = {}, bool keeps = false) {
         run.begin_phase("step");
         std::uint64_t request = 0;
@@ -109,7 +110,8 @@ PoolStatistics replayed(const ReplayScript& script) {
     return replay(script, **pool).statistics;
 }
 
-// The last step fails at each of its requests in turn: what is forecast is what it would have done.
+// The last step fails at each of its requests in turn. The forecast must equal what the step would
+// have done.
 void check_every_place(const std::vector<std::uint64_t>& sizes, bool keeps) {
     const std::uint64_t requests = 1 + kLayers + (keeps ? 1 : 0) + 2 * kLayers;
     Training whole;
@@ -139,29 +141,29 @@ void check_every_place(const std::vector<std::uint64_t>& sizes, bool keeps) {
 
 }  // namespace
 
-TEST_CASE("the rest of a step of the same size is what the step before did there") {
+TEST_CASE("a step of equal size is forecast from the previous step") {
     check_every_place({3, 3, 3, 3}, true);
 }
 
-TEST_CASE("a larger batch scales the rest, gradients keep the size of their parameters") {
+TEST_CASE("for a larger batch the forecast scales activations but not gradients") {
     check_every_place({3, 3, 3, 5}, false);
 }
 
-TEST_CASE("sizes follow those that they went with in earlier steps") {
+TEST_CASE("the forecast scales sizes that changed together in earlier steps") {
     check_every_place({3, 5, 2, 4, 7}, false);
 }
 
-TEST_CASE("what the first step made to last is not made again in the second") {
+TEST_CASE("lasting blocks of the first step are not forecast for the second") {
     check_every_place({3, 4}, false);
 }
 
-TEST_CASE("without a complete step of the same shape nothing is forecast") {
+TEST_CASE("without a complete similar step there is no forecast") {
     SECTION("the first step fails") {
         Training training;
         training.step(3, 4);
         CHECK(training.rest().why_not == "no earlier step is complete");
     }
-    SECTION("the failed request has no twin") {
+    SECTION("the failed request matches none in an earlier step") {
         Training training;
         for (int i = 0; i < 3; ++i) {
             training.step(3);
@@ -179,7 +181,7 @@ TEST_CASE("without a complete step of the same shape nothing is forecast") {
     }
 }
 
-TEST_CASE("a forecast names the capacity and the size with which the step fits") {
+TEST_CASE("a forecast names the capacity and the step size that fit") {
     Training training;
     for (const std::uint64_t size : {4, 4, 4}) {
         training.step(size);
@@ -210,7 +212,7 @@ TEST_CASE("a forecast names the capacity and the size with which the step fits")
     CHECK(forecast->least_capacity_bytes > card.capacity_bytes);
     CHECK(forecast->least_card_bytes == forecast->least_capacity_bytes + card.others_bytes);
     CHECK(forecast->shortfall_bytes == forecast->least_capacity_bytes - card.capacity_bytes);
-    // Of 6 MiB a step of 4 fits, one of 6 does not.
+    // With 6 MiB, a step of size 4 fits and one of size 6 does not.
     REQUIRE(forecast->fitting_part);
     CHECK(*forecast->fitting_part >= Approx(4.0 / 6));
     CHECK(*forecast->fitting_part < 1);

@@ -1,4 +1,4 @@
-// Rows of other pools than PyTorch's: intervals, estimates, and who can use them.
+// Rows of pools other than PyTorch's: intervals, estimates, and who can use them.
 #include "analyzer/analysis/whatif/other_pools.h"
 
 #include "analyzer/analysis/whatif/sweep.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kCard = 600 * kMiB;
 
-// 40 blocks of 9 MiB, every other one freed, then one of 64 MiB.
+// 40 blocks of 9 MiB, every other one freed, then a block of 64 MiB.
 ReplayScript holes() {
     ReplayScript script;
     script.streams = {0};
@@ -44,19 +44,19 @@ std::map<std::string, WhatIfRow> rows() {
 
 }  // namespace
 
-TEST_CASE("each pool reserves what its rules make of the same requests") {
+TEST_CASE("each pool reserves memory for the same requests by its own rules") {
     const auto by_name = rows();
     const auto reserved = [&by_name](const char* name) {
         return by_name.at(name).result.statistics.reserved.peak / kMiB;
     };
     CHECK(reserved("none") == 360);
-    CHECK(reserved("best-fit") == 416);           // 64 at the end, of which 8 were there
+    CHECK(reserved("best-fit") == 416);           // 64 at the end, 8 of them were free
     CHECK(reserved("bfc") == 450);                // three quarters of the card
     CHECK(reserved("bfc:preallocate:0") == 450);  // 16 16 32 64 128, and what is left: 194
     CHECK(by_name.at("rmm-arena").ooms() == 8);   // half of the card holds 33 of the blocks
 }
 
-TEST_CASE("a pool whose policy is not public is an interval, and says so") {
+TEST_CASE("a pool with an unpublished policy is shown as an interval") {
     const auto by_name = rows();
     const WhatIfRow& row = by_name.at("cuda-async");
     REQUIRE(row.lower.has_value());
@@ -67,7 +67,7 @@ TEST_CASE("a pool whose policy is not public is an interval, and says so") {
     CHECK(by_name.at("none").least_reserved_bytes() == 360 * kMiB);
 }
 
-TEST_CASE("rows of other pools are estimates and say how a PyTorch program gets them") {
+TEST_CASE("rows of other pools are estimates and say how PyTorch can use them") {
     for (const auto& [name, row] : rows()) {
         INFO(name);
         CHECK(row.row_class == RowClass::kEstimate);

@@ -1,4 +1,4 @@
-// One order of "better": ranks, remedies, combinations and advice follow it.
+// A single order of "better", which ranks, remedies, combinations and advice all use.
 #include "analyzer/analysis/whatif/ranking.h"
 
 #include "analyzer/analysis/whatif/advice.h"
@@ -20,7 +20,7 @@ WhatIfRow row(const char* name, std::size_t ooms, std::size_t retries, std::uint
     return made;
 }
 
-// Its first out-of-memory is of a request that the record served.
+// A row whose first out-of-memory is a request that the recorded run served.
 WhatIfRow failing_first(std::size_t ooms, std::uint64_t reserved) {
     WhatIfRow made = row("fails first", ooms, 0, reserved);
     made.result.divergence =
@@ -28,7 +28,7 @@ WhatIfRow failing_first(std::size_t ooms, std::uint64_t reserved) {
     return made;
 }
 
-// Of a program with 1,000 requests, 100 of which go to the driver.
+// A row of a program with 1,000 requests, 100 of which reach the driver.
 WhatIfRow priced(Remedy remedy, std::uint64_t reserved, std::uint64_t driver_calls = 100) {
     WhatIfRow made = row("", 0, 0, reserved);
     made.candidate.remedy = remedy;
@@ -54,7 +54,7 @@ TEST_CASE("caching off comes after every row that saves at least half as much") 
     const WhatIfRow uncached = priced(Remedy::kCachingOff, 600 * kMiB, 1000);
     for (const Remedy remedy :
          {Remedy::kSettings, Remedy::kEmptyCache, Remedy::kOwnPool, Remedy::kMoveFirst}) {
-        // At whatever price: here every request goes to the driver as well.
+        // For any price: here too every request goes to the driver.
         const WhatIfRow half = priced(remedy, 800 * kMiB, 5000);
         CHECK(price_of(half, recorded) <= 1);
         CHECK(order_of({uncached, half}, recorded).front() == remedy);
@@ -62,31 +62,32 @@ TEST_CASE("caching off comes after every row that saves at least half as much") 
     const WhatIfRow little = priced(Remedy::kSettings, 970 * kMiB);
     CHECK(order_of({uncached, little}, recorded).front() == Remedy::kCachingOff);
     CHECK(is_worth_its_price(uncached, recorded));
-    // 19 % at that price are not worth it, while a setting's 4 % are.
+    // 19 % less memory is not worth that price. 4 % less by a setting is worth it.
     CHECK_FALSE(is_worth_its_price(priced(Remedy::kCachingOff, 810 * kMiB, 1000), recorded));
     CHECK(is_worth_its_price(priced(Remedy::kSettings, 960 * kMiB), recorded));
 }
 
-TEST_CASE("where memory ran out, whatever avoids that comes before caching off") {
+TEST_CASE("after an out-of-memory, every remedy that avoids it comes before caching off") {
     WhatIfRow recorded = priced(Remedy::kSettings, 900 * kMiB);
     recorded.result.troubles.push_back({.outcome = Outcome::kOutOfMemory});
     const WhatIfRow uncached = priced(Remedy::kCachingOff, 500 * kMiB, 1000);
     const WhatIfRow setting = priced(Remedy::kSettings, 1000 * kMiB);
     CHECK(order_of({uncached, setting}, recorded).front() == Remedy::kSettings);
     CHECK(is_worth_its_price(uncached, recorded));
-    // Of changes that avoid it the one with the lower price, unless it needs much more.
+    // Among changes that avoid it, the one with the lower price wins, unless it needs much more
+    // memory.
     const WhatIfRow moved = priced(Remedy::kMoveFirst, 900 * kMiB);
     CHECK(order_of({moved, setting}, recorded).front() == Remedy::kSettings);
     CHECK(order_of({moved, priced(Remedy::kSettings, 1900 * kMiB)}, recorded).front() ==
           Remedy::kMoveFirst);
-    // Also in a short program, where the setting takes a driver call for every request.
+    // Also in a short program, in which the setting causes one driver call per request.
     CHECK(order_of({moved, priced(Remedy::kSettings, 900 * kMiB, 2000)}, recorded).front() ==
           Remedy::kSettings);
-    // Where nothing else does, it is what is left.
+    // If no other change avoids it, this one remains.
     CHECK(order_of({recorded, uncached}, recorded).front() == Remedy::kCachingOff);
 }
 
-TEST_CASE("of rows that save alike the one that costs less comes first") {
+TEST_CASE("among rows that save the same, the cheapest comes first") {
     const WhatIfRow recorded = priced(Remedy::kSettings, 1000 * kMiB);
     const WhatIfRow setting = priced(Remedy::kSettings, 700 * kMiB);
     const WhatIfRow call = priced(Remedy::kEmptyCache, 700 * kMiB);
@@ -95,10 +96,10 @@ TEST_CASE("of rows that save alike the one that costs less comes first") {
     CHECK(
         order_of({moved, own_pool, call, setting}, recorded) ==
         std::vector{Remedy::kSettings, Remedy::kEmptyCache, Remedy::kOwnPool, Remedy::kMoveFirst});
-    // A change of the program that saves much more is worth it.
+    // A change of the program is worth it if it saves much more.
     CHECK(order_of({setting, priced(Remedy::kEmptyCache, 600 * kMiB)}, recorded).front() ==
           Remedy::kEmptyCache);
-    // Not if it takes the driver a call for every second request.
+    // But not if it causes a driver call for every second request.
     CHECK(order_of({setting, priced(Remedy::kEmptyCache, 600 * kMiB, 400)}, recorded).front() ==
           Remedy::kSettings);
     CHECK(price_of(setting, recorded) == 0);
@@ -107,7 +108,7 @@ TEST_CASE("of rows that save alike the one that costs less comes first") {
     CHECK(price_of(two, recorded) == Approx(0.05));
 }
 
-TEST_CASE("a retry counts as one percent more reserved") {
+TEST_CASE("a retry counts as much as one percent more reserved memory") {
     std::vector<WhatIfRow> rows = {row("fails", 1, 0, 1),
                                    row("fails, retries", 1, 2, 0),
                                    row("retries", 0, 6, 995),
@@ -117,11 +118,11 @@ TEST_CASE("a retry counts as one percent more reserved") {
     CHECK(rows[0].candidate.name == "one retry");
     CHECK(rows[1].candidate.name == "fits");
     CHECK(rows[2].candidate.name == "retries");
-    CHECK(rows[3].candidate.name == "fails, retries");  // of a run that fails they do not count
+    CHECK(rows[3].candidate.name == "fails, retries");  // retries of a failing run do not count
     CHECK(rows[4].candidate.name == "fails");
 }
 
-TEST_CASE("a change helps a little below a fiftieth, and from a page of the driver's on") {
+TEST_CASE("a change below 2 % but of at least one driver page helps a little") {
     const auto change = [&](std::int64_t more_bytes) {
         const WhatIfRow recorded = row("as run", 0, 0, 1000 * kMiB);
         WhatIfRow changed = recorded;
@@ -140,9 +141,9 @@ TEST_CASE("a change helps a little below a fiftieth, and from a page of the driv
     CHECK(effect_name(effect_of(less, row("as run", 0, 0, 1000 * kMiB))) == "helped a little");
 }
 
-TEST_CASE("retries are weighed against reserved memory everywhere alike") {
+TEST_CASE("every comparison weighs retries against reserved memory in the same way") {
     const WhatIfRow recorded = row("as run", 0, 0, 1000 * kMiB);
-    // 3 % less for five retries is no gain, 10 % less is.
+    // 3 % less memory for five retries is no gain, 10 % less is.
     const WhatIfRow dear = row("dear", 0, 5, 970 * kMiB);
     CHECK(change_of(dear, recorded) == Change::kHurtsALittle);
     CHECK_FALSE(is_better(dear, recorded, recorded));
@@ -151,15 +152,15 @@ TEST_CASE("retries are weighed against reserved memory everywhere alike") {
     CHECK(change_of(cheap, recorded) == Change::kHelps);
     CHECK(is_better(cheap, recorded, recorded));
     CHECK(ranks_before(cheap, recorded, recorded));
-    // One retry less does not make up for a tenth more.
+    // One retry less does not make up for 10 % more memory.
     const WhatIfRow retried = row("as run", 0, 1, 1000 * kMiB);
     CHECK(change_of(row("more", 0, 0, 1100 * kMiB), retried) == Change::kHurts);
-    // Of a small run a percent is less than a page, a retry is still one.
+    // For a small run one percent is less than a page, but a retry still counts.
     CHECK(change_of(row("less", 0, 0, 100 * kMiB), row("as run", 0, 1, 100 * kMiB)) ==
           Change::kHelpsALittle);
 }
 
-TEST_CASE("a run that ends where the recorded one went on is not better") {
+TEST_CASE("a run that fails at a request which the recorded run served is not better") {
     const WhatIfRow recorded = row("as run", 3, 0, 1000 * kMiB);
     const WhatIfRow fails_first = failing_first(1, 900 * kMiB);
     CHECK(change_of(fails_first, recorded) == Change::kHurts);
@@ -167,6 +168,6 @@ TEST_CASE("a run that ends where the recorded one went on is not better") {
     CHECK(ranks_before(recorded, fails_first, recorded));
     CHECK(change_of(row("two", 2, 0, 1000 * kMiB), recorded) == Change::kHelps);
     CHECK(change_of(row("as many", 3, 0, 500 * kMiB), recorded) == Change::kNothing);
-    // Where the replay of the record itself does not hold, neither says anything.
+    // If the replay of the recorded settings does not match, neither row gives a result.
     CHECK(change_of(fails_first, failing_first(2, 1000 * kMiB)) == Change::kNothing);
 }

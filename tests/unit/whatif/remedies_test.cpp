@@ -1,4 +1,4 @@
-// Remedies are replays of a changed script; advice, costs, combinations and scans follow from them.
+// Remedies are replays of a changed script. Advice, costs, combinations and scans follow from them.
 #include "analyzer/analysis/whatif/remedies.h"
 
 #include "analyzer/analysis/whatif/advice.h"
@@ -29,7 +29,7 @@ Step release(EventIndex event, BlockId block) {
     return {.kind = Step::Kind::kRelease, .event = event, .block = block};
 }
 
-// Three steps, each with a block larger than the one before: a cached one never fits.
+// Three steps, each with a larger block than the previous one, so a cached block never fits.
 ReplayScript growing() {
     ReplayScript script;
     script.streams = {0};
@@ -40,7 +40,7 @@ ReplayScript growing() {
     return script;
 }
 
-// A block that stays is asked for between two that go: it lies in the middle of a segment.
+// A lasting block is allocated between two temporary ones, so it lies in the middle of a segment.
 ReplayScript pinned() {
     ReplayScript script;
     script.streams = {0};
@@ -94,7 +94,7 @@ WhatIfRow recorded_row(const ReplayScript& script, std::uint64_t capacity_bytes 
 
 }  // namespace
 
-TEST_CASE("an emptied cache is the replay of a program that empties it there") {
+TEST_CASE("emptying the cache is replayed like a program that empties it there") {
     const ReplayScript script = growing();
     CHECK(recorded_row(script).result.statistics.reserved.peak == 180 * kMiB);
     const WhatIfRow row =
@@ -103,7 +103,7 @@ TEST_CASE("an emptied cache is the replay of a program that empties it there") {
     CHECK_FALSE(row.is_recorded);
     CHECK(row.result.statistics.reserved.peak == 80 * kMiB);
     CHECK(row.result.statistics.segments_freed == 3);
-    SECTION("and waits once for each call and for each segment that goes") {
+    SECTION("and waits once for each call and each released segment") {
         CHECK(synchronisations(row) == 6);
         const RowCost cost = cost_of(row, recorded_row(script), {.alloc_ns = 10, .free_ns = 100});
         CHECK(cost.driver_allocs == 0);
@@ -115,7 +115,7 @@ TEST_CASE("an emptied cache is the replay of a program that empties it there") {
     }
 }
 
-TEST_CASE("blocks that are asked for first, or from a pool of their own, pin nothing") {
+TEST_CASE("blocks allocated first, or from their own pool, block no free memory") {
     const ReplayScript script = pinned();
     REQUIRE(can_move_blocks(script));
     CHECK(recorded_row(script).result.statistics.reserved.peak == 200 * kMiB);
@@ -127,7 +127,7 @@ TEST_CASE("blocks that are asked for first, or from a pool of their own, pin not
         changed_row(script, {ScriptChange::Kind::kOwnPool, {2}}, Remedy::kOwnPool);
     CHECK(pool.result.statistics.reserved.peak == 140 * kMiB);
     CHECK(pool.row_class == RowClass::kEstimate);
-    SECTION("but not where a checkpoint replaces what is held later on") {
+    SECTION("but not if a later checkpoint replaces the state") {
         ReplayScript in_parts = script;
         in_parts.checkpoints.emplace_back();
         in_parts.steps.push_back({.kind = Step::Kind::kAdopt, .event = 5});
@@ -135,7 +135,7 @@ TEST_CASE("blocks that are asked for first, or from a pool of their own, pin not
     }
 }
 
-TEST_CASE("advice helped, did nothing or made it worse, by what was replayed") {
+TEST_CASE("the effect of an advice follows from its replay") {
     const ReplayScript script = growing();
     std::vector<WhatIfRow> rows = {recorded_row(script)};
     REQUIRE(rows.front().is_recorded);
@@ -178,7 +178,7 @@ TEST_CASE("advice helped, did nothing or made it worse, by what was replayed") {
     CHECK(again.front().reason == "event 7");
 }
 
-TEST_CASE("an advice is in force where it is one of several recorded settings") {
+TEST_CASE("an advice is in force if it is among the recorded settings") {
     WhatIfRow recorded;
     recorded.candidate.config = "expandable_segments:True,max_split_size_mb:128";
     recorded.is_recorded = true;
@@ -197,15 +197,15 @@ TEST_CASE("an advice is in force where it is one of several recorded settings") 
     CHECK(of("expandable_segments").effect == Advice::Effect::kInForce);
     CHECK(of("max_split_size_mb").effect == Advice::Effect::kInForce);
     CHECK(of("max_split_size_mb").reason.empty());
-    // The row has dropped the recorded settings: that is said.
+    // This row lacks the recorded settings, and says so.
     CHECK(of("roundup_power2_divisions").effect == Advice::Effect::kHelped);
     CHECK(of("roundup_power2_divisions").reason == "in place of the recorded settings");
     CHECK(setting_keys("a:1,b:[2,c:3").contains("b"));
 }
 
-TEST_CASE("a card is enough where the libraries beside the pool have room as well") {
+TEST_CASE("a card is enough only if libraries outside the pool have room as well") {
     ReplayScript script = growing();
-    // Beside 40 MiB of others, when the pool holds 180.
+    // Next to 40 MiB of others, while the pool has 180 MiB.
     script.libraries.push_back({.event = 100,
                                 .asked_bytes = 100 * kMiB,
                                 .device_free_bytes = 0,
@@ -223,15 +223,16 @@ TEST_CASE("a card is enough where the libraries beside the pool have room as wel
     const CapacityScan found = scan();
     CHECK(found.enough_bytes == 320 * kMiB);
     CHECK(found.least_fits <= 320 * kMiB);
-    CHECK(found.least_fits > 180 * kMiB);        // cached segments may have gone back before
-    CHECK(found.row_class == RowClass::kBound);  // the record ends with it
-    script.libraries.front().asked_bytes = ~std::uint64_t{0};  // of a damaged trace
+    CHECK(found.least_fits > 180 * kMiB);        // cached segments may be released before
+    CHECK(found.row_class == RowClass::kBound);  // the trace ends with it
+    script.libraries.front().asked_bytes = ~std::uint64_t{0};  // as in a damaged trace
     CHECK(scan().least_fits == 0);
     CHECK(scan().least_card_bytes == 0);
 }
 
-TEST_CASE("where a part of the card is the limit, larger cards are enough") {
-    // At most 180 MiB are reserved, and 80 in use: of 0.02 of the card, 4 GiB and more serve it.
+TEST_CASE("if a fraction of the card is the limit, larger cards are enough") {
+    // At most 180 MiB are reserved and 80 MiB are in use. With a fraction of 0.02, cards of 4 GiB
+    // and more are enough.
     const bool by_setting = GENERATE(true, false);
     ReplayScript script = growing();
     std::string config;
@@ -254,7 +255,7 @@ TEST_CASE("where a part of the card is the limit, larger cards are enough") {
                                        100 * kMiB);
     REQUIRE(scans.ok());
     const CapacityScan& scan = scans->front();
-    // 180 MiB are 0.02 of 9,000 MiB, of which others have 100.
+    // 180 MiB are 0.02 of 9,000 MiB, of which others use 100 MiB.
     CHECK(scan.enough_bytes >= 8900 * kMiB);
     CHECK(scan.enough_bytes <= 8902 * kMiB);
     CHECK(scan.least_fits >= 3900 * kMiB);
@@ -262,7 +263,7 @@ TEST_CASE("where a part of the card is the limit, larger cards are enough") {
     CHECK(scan.least_card_bytes == 4096 * kMiB);
     CHECK(scan.failing_cards.empty());
 
-    // A part of nothing: no card is enough, and none is said to be.
+    // With a fraction of zero no card is enough, and none is named.
     const auto never =
         scan_capacities(growing(),
                         {{.name = "none", .config = "per_process_memory_fraction:0.000000000001"}},
@@ -273,7 +274,7 @@ TEST_CASE("where a part of the card is the limit, larger cards are enough") {
     CHECK(never->front().least_card_bytes == 0);
 }
 
-TEST_CASE("combinations add one more kind of change to the best row that can be used") {
+TEST_CASE("combinations add another kind of change to the best usable row") {
     const SweepContext context = context_of(4096 * kMiB);
     std::vector<WhatIfRow> rows(4);
     const char* configs[] = {
@@ -302,12 +303,12 @@ TEST_CASE("settings that exclude each other are not combined") {
         rows[i].result.statistics.reserved.peak = (100 - 10 * (2 - i) * i) * kMiB;
     }
     CHECK(combine(rows, rows.front(), context)
-              .empty());  // PyTorch refuses a split size below the segments'
+              .empty());  // PyTorch refuses a split size below the segment size
     rows[2].candidate.config = "max_split_size_mb:64";
     CHECK(combine(rows, rows.front(), context).size() == 1);
 }
 
-TEST_CASE("a scan says what fits least, what fails most, and which cards do") {
+TEST_CASE("a scan gives the smallest capacity that fits, the largest that fails, and cards") {
     ReplayScript script = growing();
     const auto scans = scan_capacities(script,
                                        {{.name = "default settings", .config = {}}},
@@ -318,11 +319,11 @@ TEST_CASE("a scan says what fits least, what fails most, and which cards do") {
     REQUIRE(scans->size() == 1);
     const CapacityScan& scan = scans->front();
     CHECK(scan.enough_bytes == 180 * kMiB);
-    CHECK(scan.least_fits == 80 * kMiB);  // it gives its cache back and asks again
+    CHECK(scan.least_fits == 80 * kMiB);  // the pool releases its cache and retries
     CHECK(scan.largest_fails == 78 * kMiB);
     CHECK(scan.least_card_bytes == 4096 * kMiB);
     CHECK(scan.row_class == RowClass::kExact);
-    SECTION("below what is needed it fails") {
+    SECTION("a capacity below the need fails") {
         const auto below = scan_capacities(script,
                                            {{.name = "default settings", .config = {}}},
                                            context_of(4096 * kMiB),
@@ -333,7 +334,7 @@ TEST_CASE("a scan says what fits least, what fails most, and which cards do") {
         CHECK(below->front().largest_fails == 78 * kMiB);
         CHECK(below->front().step_bytes == 2 * kMiB);
     }
-    SECTION("a program that looks at free memory gets estimates") {
+    SECTION("a program that queries free memory gets estimates") {
         script.steps.push_back({.kind = Step::Kind::kMemoryInfo, .event = 9, .value = kMiB});
         const auto other = scan_capacities(script,
                                            {{.name = "default settings", .config = {}}},
@@ -346,7 +347,7 @@ TEST_CASE("a scan says what fits least, what fails most, and which cards do") {
     }
 }
 
-TEST_CASE("a near miss is the least request that would still have fitted") {
+TEST_CASE("the near miss is the smallest room left for a request during the run") {
     const ReplayScript script = growing();
     auto pool = make_pool(
         "pytorch", "", std::make_unique<FixedDevice>(300 * kMiB, 300 * kMiB, 2 * kMiB), {0});
@@ -354,12 +355,12 @@ TEST_CASE("a near miss is the least request that would still have fitted") {
     const NearMiss near = find_near_miss(script, **pool, nullptr);
     CHECK(near.requests == 3);
     CHECK(near.looked_at == 3);
-    CHECK(near.least.bytes == 220 * kMiB);  // 300, 80 of them in use, the rest can be released
+    CHECK(near.least.bytes == 220 * kMiB);  // 300 MiB, 80 of them in use, the rest can be released
     CHECK(near.least.event == 4);
     REQUIRE_FALSE(near.over_time.empty());
 }
 
-TEST_CASE("steps end with the phases of their iterations, or where the next iteration begins") {
+TEST_CASE("steps end with their phase, or at the next iteration") {
     fragtrace::testing::Events events;
     Timeline& timeline = events.timeline;
     for (int i = 0; i < 12; ++i) {
@@ -373,7 +374,7 @@ TEST_CASE("steps end with the phases of their iterations, or where the next iter
     for (const EventIndex first : {1u, 2u, 4u, 8u}) {
         timeline.phases.push_back({.name = 1, .begin = first, .end = first + 2});
     }
-    timeline.phases.back().end = 12;  // the trace ends in it
+    timeline.phases.back().end = 12;  // the trace ends within this step
     iterations.source = Iterations::Source::kPhases;
     iterations.phase = "train #";
     const IterationEnds phases = find_iteration_ends(timeline, iterations);
@@ -381,7 +382,7 @@ TEST_CASE("steps end with the phases of their iterations, or where the next iter
     CHECK(phases.phase == "train #");
 }
 
-TEST_CASE("what rules a row out is named by its event") {
+TEST_CASE("the event that rules out a row is named") {
     fragtrace::testing::Events events;
     events.add(fragtrace::EventKind::kExport, 0x7f0000000000);
     const Obstacles obstacles = find_obstacles(events.timeline, 0);
@@ -405,7 +406,7 @@ TEST_CASE("what rules a row out is named by its event") {
     CHECK(uncached.usable_reason.find("event 4") == 0);
 }
 
-TEST_CASE("a MemPool is ruled out by a release that is known to have none, not by a range") {
+TEST_CASE("MemPool is ruled out only for a known release without it") {
     const auto usable_in = [](const char* release) {
         Obstacles obstacles;
         obstacles.torch_version = release;
@@ -418,6 +419,6 @@ TEST_CASE("a MemPool is ruled out by a release that is known to have none, not b
     CHECK_FALSE(usable_in("2.4.0a0+git1"));
     CHECK(usable_in("2.5"));
     CHECK(usable_in("2.15.0+cu128"));
-    CHECK(usable_in("2.2 or later"));  // of a snapshot, which does not name its release
+    CHECK(usable_in("2.2 or later"));  // from a snapshot, which does not name its release
     CHECK(usable_in(""));
 }

@@ -1,4 +1,4 @@
-// The words for how certain a figure is.
+// The words that say how certain a figure is.
 #include "analyzer/analysis/whatif/row_class.h"
 
 #include "analyzer/analysis/whatif/sweep.h"
@@ -7,7 +7,7 @@
 
 using namespace fragtrace::analyzer;
 
-TEST_CASE("a bound says which of its three kinds it is") {
+TEST_CASE("a bound names its kind: at least, at most or exact until a failure") {
     CHECK(class_words(RowClass::kExact, BoundKind::kNone) == "exact");
     CHECK(class_words(RowClass::kEstimate, BoundKind::kNone) == "estimate");
     CHECK(class_words(RowClass::kBound, BoundKind::kAtLeast) == "at least");
@@ -16,7 +16,7 @@ TEST_CASE("a bound says which of its three kinds it is") {
           "exact until its out-of-memory at event 12");
 }
 
-TEST_CASE("no row is exact, or exact until a failure, where the recorded run is not replayed so") {
+TEST_CASE("a row is an estimate if the recorded run is not replayed exactly, for every remedy") {
     for (const Remedy remedy : {Remedy::kSettings, Remedy::kEmptyCache, Remedy::kCachingOff}) {
         for (const bool fails : {false, true}) {
             WhatIfRow row;
@@ -35,7 +35,7 @@ TEST_CASE("no row is exact, or exact until a failure, where the recorded run is 
     }
 }
 
-TEST_CASE("a row that needs more than the card is known to have is an estimate") {
+TEST_CASE("a row that needs more than the card's known memory is an estimate") {
     WhatIfRow row;
     row.candidate.pool = "pytorch";
     row.result.statistics.reserved.peak = 100;
@@ -49,7 +49,7 @@ TEST_CASE("a row that needs more than the card is known to have is an estimate")
     CHECK(row.class_text() == "estimate");
 }
 
-TEST_CASE("a row whose requests fit only if small ones share pages is an estimate") {
+TEST_CASE("a row that depends on how small requests share pages is an estimate") {
     WhatIfRow row;
     row.candidate.pool = "pytorch";
     SweepContext context;
@@ -60,7 +60,7 @@ TEST_CASE("a row whose requests fit only if small ones share pages is an estimat
     CHECK(row.class_reason == kPagesReason);
 }
 
-TEST_CASE("limits of all allocators are at least, what a plan reaches is at most") {
+TEST_CASE("bounds of all allocators are \"at least\", results of a plan are \"at most\"") {
     WhatIfRow row;
     row.candidate.pool = "live";
     SweepContext context;
@@ -71,8 +71,7 @@ TEST_CASE("limits of all allocators are at least, what a plan reaches is at most
     CHECK(row.class_text() == "at most");
 }
 
-TEST_CASE(
-    "a row is certain only where as much was left for the pool as when its capacity was read") {
+TEST_CASE("a row is certain only while the pool's capacity was as measured") {
     WhatIfRow row;
     row.candidate.pool = "pytorch";
     row.candidate.capacity_bytes = 1000;
@@ -94,11 +93,11 @@ TEST_CASE(
         CHECK(words() == "estimate");
     }
     row.result.troubles.clear();
-    row.result.statistics.reserved.peak = 901;  // too much at the time of the excess
+    row.result.statistics.reserved.peak = 901;  // too much during the excess
     CHECK(words() == "estimate");
     row.result.statistics.reserved.peak = 500;
     CHECK(words() == "exact");
-    row.result.least_free_bytes = 99;  // memory past the pool takes the rest
+    row.result.least_free_bytes = 99;  // memory outside the pool uses the rest
     CHECK(words() == "estimate");
     context.beside_pool = {};
     CHECK(words() == "exact");

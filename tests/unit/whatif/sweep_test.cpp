@@ -1,4 +1,4 @@
-// A sweep is the same replays whatever the number of threads, ranked and classified.
+// A sweep gives the same replays for any number of threads, ranked and classified.
 #include "analyzer/analysis/whatif/sweep.h"
 
 #include "analyzer/analysis/whatif/candidates.h"
@@ -16,7 +16,7 @@ using namespace fragtrace::analyzer;
 
 namespace {
 
-// 40 blocks of 9 MiB, every other one freed, then one of 64 MiB, for which there is no room.
+// 40 blocks of 9 MiB, every other one freed, then a block of 64 MiB, which does not fit.
 ReplayScript holes() {
     ReplayScript script;
     script.streams = {0};
@@ -63,7 +63,7 @@ Candidate candidate_of(std::string config, std::uint64_t capacity_bytes) {
             .total_bytes = capacity_bytes + 100 * kMiB};
 }
 
-// Requests of 1 B to `largest_bytes`, on two streams; about as many frees.
+// Requests of 1 B to `largest_bytes` on two streams, and about as many frees.
 ReplayScript random_script(std::uint32_t seed, std::uint64_t largest_bytes) {
     std::mt19937 random(seed);
     ReplayScript script;
@@ -102,7 +102,7 @@ const WhatIfRow& row_named(const std::vector<WhatIfRow>& rows, std::string_view 
 
 }  // namespace
 
-TEST_CASE("the number of threads changes nothing but the time") {
+TEST_CASE("the results do not depend on the number of threads") {
     const auto one = rows_of(exact_context(), 1);
     const auto many = rows_of(exact_context(), 8);
     REQUIRE(one.size() == many.size());
@@ -116,7 +116,7 @@ TEST_CASE("the number of threads changes nothing but the time") {
     }
 }
 
-TEST_CASE("rows differ as the settings do, and the best comes first") {
+TEST_CASE("rows follow from their settings, and the best row comes first") {
     auto rows = rows_of(exact_context(), 2);
     CHECK(row_named(rows, "default settings").is_recorded);
     CHECK(row_named(rows, "default settings").ooms() == 1);
@@ -128,7 +128,7 @@ TEST_CASE("rows differ as the settings do, and the best comes first") {
     }
 }
 
-TEST_CASE("rows that take over what is older than the record are estimates") {
+TEST_CASE("rows of a trace that begins in mid-life are estimates") {
     SweepContext context = exact_context();
     context.adopted_bytes = 64 * kMiB;
     const auto rows = rows_of(context, 2);
@@ -143,7 +143,7 @@ TEST_CASE("rows that take over what is older than the record are estimates") {
     CHECK(row_named(rows, "default settings").row_class == RowClass::kExact);
 }
 
-TEST_CASE("a row is exact as far as it shows the program what the recorded run showed it") {
+TEST_CASE("a row is exact as long as the program sees the recorded results") {
     const auto row_of = [](const ReplayScript& script, std::uint64_t capacity_bytes) {
         const auto rows = sweep(script,
                                 {{.name = "x",
@@ -157,13 +157,13 @@ TEST_CASE("a row is exact as far as it shows the program what the recorded run s
     };
     ReplayScript script = holes();
     constexpr EventIndex kLast = 40;
-    SECTION("what ran out of memory runs out of it here, too") {
+    SECTION("the recorded out-of-memory also happens here") {
         const WhatIfRow row = row_of(script, 420 * kMiB);
         CHECK(row.row_class == RowClass::kExact);
         CHECK_FALSE(row.result.divergence);
         CHECK(row.ooms() == 1);
     }
-    SECTION("it is served, and nothing is known of what comes then") {
+    SECTION("the failed request is served, and the trace ends there") {
         const WhatIfRow row = row_of(script, 1000 * kMiB);
         CHECK(row.row_class == RowClass::kBound);
         REQUIRE(row.result.divergence);
@@ -171,15 +171,15 @@ TEST_CASE("a row is exact as far as it shows the program what the recorded run s
         CHECK(row.result.divergence->event == kLast);
         CHECK(row.result.divergence->statistics.reserved.peak == 464 * kMiB);
     }
-    SECTION("it is served, and the recorded run had gone on without it") {
+    SECTION("the failed request is served, but the recorded run continued without it") {
         script.steps.push_back({.event = kLast + 1, .block = kLast + 1, .value = kMiB});
         const WhatIfRow row = row_of(script, 1000 * kMiB);
         CHECK(row.row_class == RowClass::kEstimate);
         REQUIRE(row.result.divergence);
         CHECK(row.result.divergence->kind == Divergence::Kind::kGoesOn);
-        CHECK(row.gets_past());  // what the program would have asked for instead is not known
+        CHECK(row.gets_past());  // the program's next requests are unknown
     }
-    SECTION("what was served runs out of memory") {
+    SECTION("a served request now runs out of memory") {
         const WhatIfRow row = row_of(script, 100 * kMiB);
         CHECK(row.row_class == RowClass::kBound);
         REQUIRE(row.result.divergence);
@@ -188,7 +188,7 @@ TEST_CASE("a row is exact as far as it shows the program what the recorded run s
         CHECK(row.result.divergence->statistics.ooms == 1);
         CHECK(row.ooms() > 1);
     }
-    SECTION("the program asks how much is free, and is told the same or another amount") {
+    SECTION("the program queries free memory and gets the same or another amount") {
         StepTable steps;
         for (std::size_t i = 0; i < script.steps.size(); ++i) {
             if (i == 40) {
@@ -205,7 +205,7 @@ TEST_CASE("a row is exact as far as it shows the program what the recorded run s
     }
 }
 
-TEST_CASE("no row is exact where the recorded run is not replayed exactly") {
+TEST_CASE("no row is exact if the recorded run is not replayed exactly") {
     SweepContext context = exact_context();
     context.fidelity_exact = false;
     CHECK(row_named(rows_of(context, 2), "max_split_size_mb:64").row_class == RowClass::kEstimate);
@@ -215,7 +215,7 @@ TEST_CASE("no row is exact where the recorded run is not replayed exactly") {
     CHECK(row_named(rows_of(context, 2), "default settings").row_class == RowClass::kEstimate);
 }
 
-TEST_CASE("only settings that the release knows are tried") {
+TEST_CASE("only settings known to the release are tried") {
     const auto tried = [](std::string_view release, std::string_view key) {
         SweepContext context = exact_context();
         context.rules = PytorchRules::for_release(release);
@@ -237,8 +237,7 @@ TEST_CASE("only settings that the release knows are tried") {
     CHECK(tried("", "expandable_segments") == 2);
 }
 
-TEST_CASE(
-    "settings that nothing brings into effect are not replayed again, and their rows say so") {
+TEST_CASE("settings without any effect are not replayed, and their rows say so") {
     const auto candidate = [](std::string config, std::uint64_t capacity_bytes) {
         return Candidate{.name = config,
                          .config = config,
@@ -259,7 +258,7 @@ TEST_CASE(
     CHECK_FALSE((*rows)[1].is_recorded);
     CHECK((*rows)[1].candidate.config == "garbage_collection_threshold:0.1");
     CHECK((*rows)[1].result.statistics.reserved.peak == (*rows)[0].result.statistics.reserved.peak);
-    SECTION("a limit of the process brings garbage collection into effect") {
+    SECTION("a memory limit makes garbage collection effective") {
         auto limited = candidates;
         for (Candidate& one : limited) {
             one.config += one.config.empty() ? "" : ",";
@@ -267,17 +266,17 @@ TEST_CASE(
         }
         CHECK(first_equal(script, limited) == std::vector<std::size_t>{0, 1, 2, 3, 4});
     }
-    SECTION("or the program sets one") {
+    SECTION("the program sets a memory limit") {
         script.steps.push_back({.kind = Step::Kind::kMemoryFraction, .event = 41});
         CHECK(first_equal(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
     }
-    SECTION("or it changes the settings") {
+    SECTION("the program changes the settings") {
         script.settings.emplace_back("per_process_memory_fraction:0.5");
         CHECK(first_equal(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
     }
 }
 
-TEST_CASE("a replay that meets no limit answers other cards and max_split_size_mb, as replays do") {
+TEST_CASE("a replay that meets no limit gives the same results as other cards' replays") {
     const std::vector<std::string> settings = {"",
                                                "max_split_size_mb:20",
                                                "max_split_size_mb:64",
@@ -327,7 +326,7 @@ TEST_CASE("a replay that meets no limit answers other cards and max_split_size_m
     CHECK(replayed > 100);
 }
 
-TEST_CASE("a card refuses, or a segment is exempt from splitting: nothing is answered") {
+TEST_CASE("no replay is shared if a card refuses or a segment is not split") {
     const std::vector<Candidate> candidates = {
         candidate_of("", 410 * kMiB),
         candidate_of("max_split_size_mb:64", 410 * kMiB),
@@ -354,25 +353,25 @@ TEST_CASE("a card refuses, or a segment is exempt from splitting: nothing is ans
         equal.is_answered(1, {.enough_bytes = 410 * kMiB, .largest_segment_bytes = 64 * kMiB - 1}));
     CHECK_FALSE(equal.is_answered(0, ReplayLimits{}));
     const std::vector<std::size_t> none = {0, 1, 2, 3, 4};
-    SECTION("the program asks how much is free") {
+    SECTION("the program queries free memory") {
         script.steps.push_back({.kind = Step::Kind::kMemoryInfo, .event = 41});
         CHECK(bases() == none);
     }
-    SECTION("segments are older than the recording") {
+    SECTION("some segments are older than the recording") {
         script.steps.push_back({.kind = Step::Kind::kAdopt, .event = 41});
         CHECK(bases() == none);
     }
-    SECTION("a library takes memory of the card") {
+    SECTION("a library allocates memory of the card") {
         script.libraries.push_back({});
         CHECK(bases() == none);
     }
-    SECTION("the process has a limit of its own") {
+    SECTION("the process has its own memory limit") {
         script.steps.push_back({.kind = Step::Kind::kMemoryFraction, .event = 41});
         CHECK(bases() == none);
     }
 }
 
-TEST_CASE("one wrong setting fails the sweep with PyTorch's reason") {
+TEST_CASE("one invalid setting fails the sweep with PyTorch's reason") {
     const auto rows =
         sweep(holes(), {{.name = "x", .config = "max_split_size_mb:1"}}, exact_context(), 2);
     REQUIRE_FALSE(rows.ok());
@@ -389,7 +388,7 @@ TEST_CASE("a row's curve ends where its replay ends and never passes its peak") 
     }
 }
 
-TEST_CASE("a candidate that ends with its first failure has one") {
+TEST_CASE("a candidate with until_failure ends at its first failure") {
     ReplayScript script = holes();
     for (EventIndex event = 41; event < 44; ++event) {
         script.steps.push_back({.event = event, .block = event, .value = 900 * kMiB});

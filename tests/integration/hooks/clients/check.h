@@ -1,4 +1,4 @@
-/* What the client programs share: a check that ends the program, and one that errno is kept. */
+/* Shared by the client programs: a check that ends the program, and a check that errno is kept. */
 #pragma once
 
 #include <errno.h>
@@ -13,7 +13,7 @@
         }                                                                        \
     } while (0)
 
-/* The result of a CUDA call that must leave errno alone. */
+/* The result of a CUDA call that must not change errno. */
 #define KEEPS_ERRNO(call) (errno = 77, check_errno_after((int)(call)))
 
 static inline int check_errno_after(int result) {

@@ -1,5 +1,5 @@
-/* Uses the driver API as programs without a CUDA runtime do: libcuda.so.1 by dlopen, functions by
- * dlsym ("dlsym") or by cuGetProcAddress alone ("entry"). Prints every result. */
+/* Uses the driver API like programs without a CUDA runtime: libcuda.so.1 by dlopen, functions by
+ * dlsym ("dlsym") or only by cuGetProcAddress ("entry"). Prints every result. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -52,13 +52,13 @@ static void find_functions(void* driver, int by_entry_point) {
         dlsym(driver, "cuGetProcAddress_v2");
     CHECK(entry != NULL);
     if (by_entry_point) {
-        /* As cudart does: every later request goes through the answer to this one. */
+        /* Like cudart: every later request goes through the function found here. */
         void* again = NULL;
         CHECK(entry("cuGetProcAddress", &again, 12000, 0, NULL) == 0 && again != NULL);
         entry = again;
         CHECK(entry("cuGetProcAddress", &again, 11030, 0, NULL) == 0 && again != NULL);
         old_entry = again;
-        CHECK(entry("", &again, 0, 0, NULL) != 12345); /* a probe; must not crash */
+        CHECK(entry("", &again, 0, 0, NULL) != 12345); /* a test call, which must not crash */
     }
     for (size_t i = 0; i < sizeof kFunctions / sizeof *kFunctions; ++i) {
         const struct function* function = &kFunctions[i];
@@ -102,7 +102,7 @@ static void linear_memory(void) {
 static void virtual_memory(void) {
     const size_t bytes = 2 << 20;
 
-    /* type pinned, no handle types, location device 0; the rest zero */
+    /* type pinned, no handle types, location device 0; the rest is zero */
     struct {
         int type, handle_types, location_type, location_id;
         char rest[64];

@@ -1,5 +1,5 @@
-/* Launches kernels that succeed, fail, and fail for want of memory. With an argument: so many
- * launches that succeed, and the nanoseconds that each took. */
+/* Launches kernels that succeed, that fail, and that fail because memory ran out. With a number as
+ * argument it makes so many successful launches and prints the nanoseconds of each. */
 #include "check.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* One thread allocates and frees, and asks between these calls how much memory is free; another
- * thread asks while they are in progress. Then it loads code. For watched_driver.c. */
+/* One thread allocates and frees, and queries free memory between these calls. Another thread
+ * queries it during the calls. Then code is loaded. For watched_driver.c. */
 #include "check.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Three libraries for the order of look-ups, chosen by FT_ROLE: "asker" uses RTLD_NEXT, "mid" and
- * "last" define what it looks for. The names are one of the table and one of nobody. */
+/* Three libraries for the order of symbol look-ups, chosen by FT_ROLE: "asker" uses RTLD_NEXT,
+ * "mid" and "last" define the symbols. One name is in the hook table, the other is not. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Asks for CUDA functions in a process without CUDA: nobody may find one. */
+/* Looks for CUDA functions in a process without CUDA. None may be found. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -25,7 +25,7 @@ int main(void) {
     CHECK(dlsym(RTLD_DEFAULT, "cuMemAlloc_v") == NULL && dlsym(RTLD_DEFAULT, "cuMem") == NULL);
     CHECK(dlsym(RTLD_DEFAULT, "printf") != NULL);
     CHECK(dlvsym(RTLD_DEFAULT, "dlsym", "GLIBC_2.2.5") != NULL);
-    if (cudaMalloc != NULL) { /* a weak reference does bind to the shim */
+    if (cudaMalloc != NULL) { /* a weak reference does bind to the recorder */
         void* address = program;
         CHECK(cudaMalloc(&address, 1) == 3 && address == program);
     }

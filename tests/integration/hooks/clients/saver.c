@@ -1,5 +1,5 @@
-/* Another interposer of cudaMalloc and cudaFree, of the kind that memory savers preload. Linked
- * with the runtime, so that RTLD_NEXT finds it. With SAVER_BY_HANDLE it asks by handle instead. */
+/* Another interposer of cudaMalloc and cudaFree, such as memory savers preload. It is linked to the
+ * runtime, so that RTLD_NEXT finds the runtime. With SAVER_BY_HANDLE it uses a handle instead. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Asks for versions of a runtime function: the one there is, and one that there is not. */
+/* Looks for two versions of a runtime function: one that exists and one that does not. */
 #define _GNU_SOURCE
 #include "check.h"
 

@@ -1,5 +1,5 @@
-/* Loads the libraries named as arguments, privately, and lets each allocate and free, TOY_ROUNDS
-   times in turn. With TOY_UNLOADS each is unloaded again: the next one may take its place. */
+/* Loads the libraries named as arguments privately. Each allocates and frees in turn, TOY_ROUNDS
+ * times. With TOY_UNLOADS each is unloaded again, so the next one may use its address. */
 #include "check.h"
 
 #include <dlfcn.h>

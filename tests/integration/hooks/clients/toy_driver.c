@@ -1,5 +1,5 @@
-/* A driver whose cuGetProcAddress gives other addresses than dlsym does, and whose every function
- * tells by its result which one was reached. Old spellings have the old signatures. */
+/* A driver whose cuGetProcAddress returns other addresses than dlsym. The result of each function
+ * shows which one was called. Old names have the old signatures. */
 #include <stddef.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ int cuMemFree_v2(address_t address) {
     return address >= 0x500000000ull ? 0 : 1;
 }
 
-/* The width of the grid is the result. */
+/* The width of the grid becomes the result. */
 int cuLaunchKernel(void* function,
                    unsigned grid_x,
                    unsigned grid_y,

@@ -1,4 +1,4 @@
-/* A CUDA runtime of a few functions. FT_BASE tells several of them apart by their addresses. */
+/* A CUDA runtime with a few functions. Several copies have different addresses, set by FT_BASE. */
 #include <stddef.h>
 
 #ifndef FT_BASE

@@ -1,4 +1,4 @@
-/* A library that uses the runtime it is linked with, like a framework's. */
+/* A library that uses the runtime it is linked to, like a framework's library. */
 #include <stddef.h>
 
 int cudaMalloc(void** address, size_t bytes);

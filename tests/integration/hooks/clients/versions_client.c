@@ -1,4 +1,5 @@
-/* Asks cuGetProcAddress for several versions of one function: each must have its own signature. */
+/* Queries several versions of one function from cuGetProcAddress. Each must have its own signature.
+ */
 #include "check.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* A driver whose allocations and frees go on until another thread has asked for the free memory. */
+/* A driver whose allocations and frees last until another thread has queried the free memory. */
 #include <sched.h>
 #include <stddef.h>
 
@@ -52,15 +52,15 @@ int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
     return 0;
 }
 
-/* Code whose image is the number of bytes that the device has less then, or more: others free, too.
- */
+/* Loads code: the value of the image is added to the used bytes. It is negative if other processes
+ * free memory meanwhile. */
 int cuModuleLoadData(void** module, const void* image) {
     *module = &used;
     __atomic_fetch_add(&used, *(const long*)image, __ATOMIC_ACQ_REL);
     return 0;
 }
 
-/* For the client, which looks while it is 1. */
+/* For the client, which queries free memory while this is 1. */
 int watched_in_progress(void) {
     return __atomic_load_n(&in_progress, __ATOMIC_ACQUIRE);
 }

@@ -1,5 +1,5 @@
-/* With gcc's address sanitizer: "overflow" writes behind a block, "cuda" allocates on a GPU, and
- * "shell COMMAND" runs a command. */
+/* Built with gcc's address sanitizer. "overflow" writes beyond a block, "cuda" allocates on a GPU,
+ * and "shell COMMAND" runs a command. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

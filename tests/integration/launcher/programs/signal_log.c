@@ -1,5 +1,5 @@
 /* Writes "signal NUMBER VALUE" for each signal that it gets, until SIGTERM. With an argument it
- * takes stop signals as they are by default. */
+ * keeps the default handling of stop signals. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
     for (int number = 1; number <= 64; ++number) {
         const int stops = number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
         if (argc == 1 || !stops) {
-            sigaction(number, &action, NULL); /* fails for those that cannot be taken */
+            sigaction(number, &action, NULL); /* fails for signals that cannot be handled */
         }
     }
     printf("up %d\n", (int)getpid());

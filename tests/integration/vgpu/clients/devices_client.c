@@ -1,6 +1,6 @@
-/* Two cards in one process: what each is, its own memory, peer access, and NVML's view of both.
- * The argument is what CUDA_VISIBLE_DEVICES makes of them: the physical numbers, such as 01, 10, 1.
- * The exit status is the number of checks that failed. */
+/* Two cards in one process: their properties, their own memory, peer access, and NVML's view of
+ * both. The argument lists the physical numbers that CUDA_VISIBLE_DEVICES selects, such as 01, 10,
+ * 1. The exit status is the number of failed checks. */
 #include <cuda_runtime_api.h>
 
 #include <dlfcn.h>
@@ -55,7 +55,7 @@ static void two_devices(void) {
     WELL(cudaDeviceEnablePeerAccess(1, 0));
     EXPECT(cudaErrorPeerAccessAlreadyEnabled, cudaDeviceEnablePeerAccess(1, 0));
     WELL(cudaDeviceDisablePeerAccess(1));
-    WELL(cudaFree(there)); /* with the other device current */
+    WELL(cudaFree(there)); /* while the other device is current */
     WELL(cudaFree(here));
     check(free_on(0) == first && free_on(1) == second, "each card has its own back");
     void* more = NULL;

@@ -1,5 +1,5 @@
-/* Uses the driver interface alone, found at run time: what a program sees that links nothing of
- * CUDA. Prints what it checked; the exit status is the number of checks that failed. */
+/* Uses only the driver interface, found at run time, like a program that is not linked to CUDA.
+ * Prints its checks. The exit status is the number of failed checks. */
 #include <cuda.h>
 #include <cudaTypedefs.h>
 

@@ -1,6 +1,6 @@
-/* Every family of memory calls of the driver, their sizes and their refusals. Linked to the driver,
- * as programs for the driver interface are. Prints what it checked; the exit status is the number
- * of checks that failed. With an argument it is the second process of a pair: see shared(). */
+/* Every family of memory calls of the driver, their sizes and their refusals. It is linked to the
+ * driver, like other programs for the driver interface. Prints its checks. The exit status is the
+ * number of failed checks. With an argument it is the second process of a pair: see shared(). */
 #include <cuda.h>
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static size_t free_memory(void) {
     return free_bytes;
 }
 
-/* MiB that the code between two calls took. */
+/* MiB allocated by the code between two calls. */
 static size_t g_before;
 
 static void mark(void) {
@@ -419,7 +419,7 @@ static void contexts(void) {
     EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuCtxDestroy(own));
 }
 
-/* What one process hands to the other through a pipe; descriptors are inherited. */
+/* The data that one process sends to the other through a pipe. Descriptors are inherited. */
 struct Parcel {
     CUipcMemHandle memory;
     CUipcEventHandle event;

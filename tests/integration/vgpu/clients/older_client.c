@@ -1,6 +1,6 @@
-/* Asks the runtime for the functions that CUDA 13 changed, in the version node named by the
- * argument (11.0, 12 or 13), and checks that no more is written than that version's structures
- * hold. The exit status is the number of checks that failed. */
+/* Gets the functions that CUDA 13 changed from the runtime, in the version node named by the
+ * argument (11.0, 12 or 13). Checks that they write no more than that version's structures have
+ * room for. The exit status is the number of failed checks. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void* get(const char* name) {
     return found;
 }
 
-/* How many bytes a function wrote that fills a structure. */
+/* How many bytes a function wrote into a structure. */
 static size_t written(const unsigned char* bytes, size_t room) {
     while (room > 0 && bytes[room - 1] == 0xa5)
         --room;

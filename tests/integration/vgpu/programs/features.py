@@ -1,4 +1,4 @@
-"""Graphs, streams, pinned memory, private pools, several devices: each line printed was reached."""
+"""Graphs, streams, pinned memory, private pools, several devices. Each line printed means that part ran."""
 
 import os
 
@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 def copies():
     assert torch.tensor([1, 2, 3.5], device="cuda").tolist() == [1, 2, 3.5]
     known = torch.tensor([7], device="cuda")
-    known += 1  # a kernel: nothing is known any more
+    known += 1  # after a kernel the contents are unknown
     assert known.item() == 0
     assert torch.arange(3, device="cuda").nonzero().shape == (0, 1)
 

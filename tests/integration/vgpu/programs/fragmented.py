@@ -1,5 +1,7 @@
-"""188 blocks of 9 MiB, every other one freed, then one of 256 MiB. Prints MiB allocated and reserved
-before the last request, and what became of it."""
+"""188 blocks of 9 MiB, every other one freed, then one of 256 MiB.
+
+Prints MiB allocated and reserved before the last request, and whether that request was served.
+"""
 
 import torch
 
