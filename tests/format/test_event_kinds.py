@@ -1,6 +1,7 @@
-"""The tables of event kinds in docs/trace-format.md agree with event_kinds.def.
+"""Lists that repeat lists of the sources are complete.
 
-Numbers and names are the same, and a column is described if the kind uses it.
+The tables of event kinds in docs/trace-format.md agree with event_kinds.def, and the JSON schemas allow every
+call and every pool.
 """
 
 import json

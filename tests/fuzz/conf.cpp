@@ -1,7 +1,7 @@
 // Settings and sizes as on a command line. The first line has the pool's settings. The next lines
 // have the capacity, the memory of others, the request, the driver's page and the release of
 // PyTorch.
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "tests/fuzz/harness.h"
 #include "tests/support/made_up_traces.h"
 

@@ -1,5 +1,5 @@
 // Full disks, missing folders, and file names that are already used.
-#include "recorder/drain.h"
+#include "recorder/drain_thread.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 #include "skip.h"

@@ -1,5 +1,5 @@
 // Requests within a stream capture: PyTorch releases no cache for them, in any pool.
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/trace/pool_identities.h"
 #include "tests/unit/replay/recorder.h"

@@ -1,5 +1,5 @@
 // Edge cases of a replay.
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/divergence_cause.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/replay/recorded_layout.h"

@@ -1,6 +1,6 @@
 // The bound "offline": a plan for a script's lifetimes, then a replay that the independent check
 // verifies.
-#include "analyzer/pools/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/replay/validation/replay_check.h"
