@@ -1,10 +1,10 @@
-"""Runs one client program on the virtual GPU, without the recorder and with it, and compares.
+"""Runs one client program on the virtual GPU, without and with the recorder, and compares both runs.
 
     test_client.py PROGRAM [OPTIONS] [-- ARGUMENT...]
 
-Output, exit code and the files that the program leaves must be equal, byte by byte; every process
-of the program that logged calls must have a trace, the traces hold exactly what was logged, and
-fraganalyze reads them. CMakeLists.txt has the table of the clients and their options.
+Output, exit code and the files of the program must be equal, byte by byte. Every process of the program that
+logged calls must have a trace. The traces contain exactly the logged calls, and fraganalyze reads them.
+CMakeLists.txt has the table of the clients and their options.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Lets every call that the recorder makes to the C library fail, one call site after the other.
+"""Makes every call of the recorder to the C library fail, one call site after the other.
 
     test_faults.py [--all] [--only SCENARIO] [--site 0x12ab --how 28 [--calls FROM:TO]]
 
-A client program runs with the recorder and programs/faults.c, which writes down the call sites. Then
-it runs once for each site and way to fail; what it prints, its exit code and its files must be those
-of a run without the recorder, its traces readable, and no event lost in silence. Without --all each
-site fails in one way, in all calls.
+A client program runs with the recorder and programs/faults.c, which lists the call sites. Then it runs once
+for each site and kind of failure. Its output, exit code and files must equal those of a run without the
+recorder. Its traces must be readable, and no event may be lost silently. Without --all each site fails in one
+way, in all calls.
 """
 
 import argparse

@@ -1,12 +1,11 @@
-"""Kills recorded programs at any moment, and holds their traces against the programs' own ledgers.
+"""Kills recorded programs at any moment and compares their traces with the programs' own logs.
 
     test_kills.py [KILLS]
 
-programs/killed.c logs each allocation when its call has returned and each free before its call, in
-memory that outlives it. After SIGKILL the trace and its ring must have every allocation of the log
-and every free but the last of a thread; what they have beyond the log is the last allocation of a
-thread. With a size limit old parts are gone: then everything that the log says is held must be
-there. Prints the counts.
+programs/killed.c logs each allocation after its call has returned and each free before its call, in memory
+that survives the kill. After SIGKILL the trace and its ring must have every allocation of the log, and every
+free except the last one of a thread. Only the last allocation of a thread may be missing in the log. With a
+size limit old parts are removed: then everything that is live by the log must be there. Prints the counts.
 """
 
 import argparse

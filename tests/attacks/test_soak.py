@@ -1,9 +1,10 @@
-"""A job of weeks in minutes: as many events as it has, with a size limit, so that parts come and go.
+"""Simulates a job of weeks in minutes: as many events, with a size limit, so that parts are added and
+removed.
 
-    test_soak.py [EVENTS]     4 million without it; 100,000,000 took 255 s
+    test_soak.py [EVENTS]     4 million by default; 100,000,000 took 255 s
 
-Looks at the process each second. After the first quarter its memory, its descriptors, its threads and
-the files of the trace may not grow any more, and the files never exceed the limit.
+Checks the process every second. After the first quarter its memory, descriptors, threads and trace files must
+not grow any more. The files never exceed the limit.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What reading, replaying, sweeping and summing up a long trace takes.
+"""Measures reading, replaying, sweeping and summarizing a long trace: time and memory.
 
 Without --trace, ten million events of a training are recorded on the virtual GPU first (minutes).
-The allocator of an installed PyTorch serves the same requests in the same run, where its headers and
-those of CUDA (Triton brings them) are installed and a compiler is there.
+In the same run the allocator of an installed PyTorch serves the same requests. This needs PyTorch's headers,
+those of CUDA (they come with Triton) and a compiler.
 
     analysis_cost.py --build build [--trace TRACE] [--python PY] [--repeats 5]
 """

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What the page of a million blocks takes, and of ten million, against PyTorch's viewer (memory_viz).
+"""Measures the page of a million blocks, and of ten million, and compares it with PyTorch's memory_viz.
 
-Without --trace a transformer is trained on the virtual GPU until a million blocks have lived, while
-PyTorch's own recorder keeps its history: the page and PyTorch's viewer then show the same requests.
-Where that viewer does not open so many, both are measured on a tenth. Ten million blocks (8,600 steps
-of scripts/demos/gpt.py, minutes) only with --large. PyTorch's viewer asks the network for its script:
-it is measured where --memory-viz names a folder with MemoryViz.js and process_alloc_data.js
-(torch/utils/viz of PyTorch's repository) and d3.js (the package d3 of npm as one module:
-esbuild node_modules/d3/src/index.js --bundle --format=esm).
+Without --trace a transformer is trained on the virtual GPU until it has made a million blocks, while
+PyTorch's own recorder keeps its history. The page and PyTorch's viewer then show the same requests. If that
+viewer cannot open as many, both are measured on a tenth. Ten million blocks (8,600 steps of
+scripts/demos/gpt.py, minutes) are measured only with --large.
+
+PyTorch's viewer loads its script from the network, so it is measured only with --memory-viz. The option names
+a folder with MemoryViz.js and process_alloc_data.js (torch/utils/viz of PyTorch's repository) and d3.js (the
+package d3 of npm as one module: esbuild node_modules/d3/src/index.js --bundle --format=esm).
 
     page_cost.py --build build [--python PY] [--memory-viz FOLDER] [--large] [--trace T --snapshot S]
 """

@@ -6,13 +6,13 @@
 //   recorder_bench crowd THREADS PAIRS RECORD
 //       the same with about 12 us of other work for each pair, as in a training; events lost
 //   recorder_bench burst THREADS BURSTS RECORD
-//       the same by THREADS at once, so few at a time that the drain sleeps meanwhile
+//       the same by THREADS at once, in bursts so short that the drain sleeps
 //   recorder_bench latency PAIRS
-//       what single recorded calls cost
+//       the cost of single recorded calls
 //   recorder_bench paced SECONDS
 //       200,000 events a second: the drain's share of a core
 //   recorder_bench memory EVENTS
-//       memory of ours on the way, time to end the trace
+//       the recorder's memory during the run, time to end the trace
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 
@@ -122,7 +122,7 @@ uint64_t processor_ns() {
 
 struct Spent {
     uint64_t wall_ns;
-    uint64_t processor_ns;  // of the looping threads together
+    uint64_t processor_ns;  // sum of the looping threads
 };
 
 Spent time_loop(int threads, uint64_t pairs) {
@@ -220,7 +220,7 @@ uint64_t resident_kib() {
 
 int crowd(int threads, uint64_t pairs, bool record) {
     g_record = record;
-    g_work = 9000;  // of four cycles each
+    g_work = 9000;  // four cycles each
     const Spent spent = time_loop(threads, pairs);
     const preload::Session* session = preload::running_session();
     printf("{\"ns_per_pair\": %.1f, \"lost\": %lu}\n",

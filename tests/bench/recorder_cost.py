@@ -1,7 +1,8 @@
-"""What the recorder's core costs a host program, and its drain, without CUDA and without Python.
+"""Measures the cost of the recorder's core and its drain for a host program, without CUDA and Python.
 
-A loop of malloc and free ten calls deep, recorded by our core (two stacks of a pair: one) and, where
-it is installed, by heaptrack (one stack a malloc). Interleaved repeats, medians; ratios of one run.
+A loop of malloc and free ten calls deep, recorded by our core (two stacks of a pair: one) and, if it is
+installed, by heaptrack (one stack per malloc). Repeats are interleaved, results are medians, and ratios are
+of one run.
 
     recorder_cost.py --build build [--repeats 7]
 """

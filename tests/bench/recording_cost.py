@@ -1,10 +1,10 @@
-"""What recording costs on a GPT training step, against PyTorch's own recorder in the same run.
+"""Measures the cost of recording a GPT training step, and compares it with PyTorch's own recorder.
 
-On the virtual GPU kernels do nothing, so a step is allocations and Python: the worst case for any
-recorder. One process a mode; all live at once, and one after the other does a few steps, round
-after round. Ratios are of neighbours in a round, medians over the rounds; absolute times are of
-this machine. Processor time is of the program's threads (the backward pass has its own), and of
-all threads with the recorder's; it holds still where other programs run, too.
+On the virtual GPU kernels do nothing, so a step consists of allocations and Python: the worst case for any
+recorder. Each mode has its own process. All processes live at the same time and run a few steps in turn,
+round after round. Ratios are of neighbours in a round, as medians over the rounds. Absolute times depend on
+the machine. Processor time is given for the program's threads (the backward pass has its own) and for all
+threads including the recorder's. Other running programs do not change it.
 
     recording_cost.py --build build --python .venv/bin/python [--repeats 5]
 """

@@ -1,7 +1,7 @@
-"""What recording adds to a GPT training step in instructions, and which part of it takes them.
+"""Counts the instructions that recording adds to a GPT training step, and those of each part.
 
-The step of recording_cost.py under callgrind, with and without recording: counts that other
-programs on the machine do not change. Takes some minutes; needs valgrind.
+The step of recording_cost.py runs under callgrind, with and without recording. Other programs on the machine
+do not change the counts. It takes some minutes and needs valgrind.
 
     recording_instructions.py --build build --python .venv/bin/python
 """

@@ -1,7 +1,7 @@
 // Events per second: reading a trace, and replaying it through the pytorch pool.
 //
-// FRAGTRACE_BENCH_TRACE names a trace; without it a synthetic script of the shape of training
-// (a long-lived set, and waves of short-lived blocks of repeating sizes) is replayed.
+// FRAGTRACE_BENCH_TRACE names a trace. Without it a synthetic script similar to a training is
+// replayed: a long-lived set, and waves of short-lived blocks of repeating sizes.
 // FRAGTRACE_BENCH_REQUESTS names a file to write the requests to, for torch_allocator_bench.
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/pools/registry/pool_registry.h"

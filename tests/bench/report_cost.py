@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the report of a long trace takes on two cores: its first screen, and all of it.
+"""Measures the report of a long trace on two cores: its first screen, and the complete report.
 
 Without --trace, ten million events of a training are recorded on the virtual GPU first (minutes).
 

@@ -1,8 +1,7 @@
-"""What the shim costs a process that never touches CUDA: /bin/true, with and without it.
+"""Measures the cost of the shim for a process that never uses CUDA: /bin/true, with and without it.
 
-Beside it the floor: a preloaded library with nothing in it.
-
-Interleaved runs, medians; the figures are of this machine, the difference is what matters.
+A preloaded library without contents gives the lower limit. Runs are interleaved, and results are medians. The
+figures depend on the machine. The difference is what matters.
 
     startup_cost.py --build build [--runs 400]
 """

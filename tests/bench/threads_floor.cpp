@@ -1,16 +1,17 @@
-// What two threads must cost each other, whatever else a recorder does: a loop of some work of the
-// thread's own, then the least that an event needs. One thread alone against two at once.
+// Measures how much two threads must slow each other down under any recorder. The loop does some
+// work of the thread's own and then the minimum that an event needs. One thread is compared with
+// two at once.
 //
 //   threads_floor    prints one JSON object: the ratio of the rates, two threads to one, for each
 //   of
-//     work        nothing but the work
-//     add         a number counted up by both, which orders the events
-//     own_slots   the same, and an event of 72 bytes to memory of the thread's own
-//     ring        the same, and an event to the next slot of one ring, as the recorder does
+//     work        only the work
+//     add         and increments a shared number, which orders the events
+//     own_slots   the same, and writes an event of 72 bytes to the thread's own memory
+//     ring        the same, and writes the event to a shared ring, as the recorder does
 //
-// Rounds are short, so that two of them fit between what else the processors do, and the kinds take
-// turns. "best" is the tenth quickest of a hundred rounds. On a virtual machine the figures differ
-// from second to second: two processors may share a core, a cache or neither.
+// Rounds are short, so that two of them fit between other work of the processors. The kinds of work
+// take turns. "best" is the tenth quickest of a hundred rounds. On a virtual machine the figures
+// change from second to second: two processors may share a core, a cache or neither.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

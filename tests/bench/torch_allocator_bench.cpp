@@ -1,10 +1,10 @@
-// Nanoseconds a request of PyTorch's own caching allocator: what a replay of the same requests is
-// compared with. Compiled by analysis_cost.py against an installed CUDA build of PyTorch and run on
-// the virtual GPU, where a cudaMalloc costs next to nothing.
+// Nanoseconds per request of PyTorch's own caching allocator, compared with a replay of the same
+// requests. analysis_cost.py compiles it against an installed CUDA build of PyTorch and runs it on
+// the virtual GPU, where a cudaMalloc costs almost nothing.
 //
 //   torch_allocator_bench REQUESTS    a file of replay_bench (FRAGTRACE_BENCH_REQUESTS): per
 //   request
-//                                     64 bits: bytes to allocate, or 2^63 + the block to give back
+//                                     64 bits: bytes to allocate, or 2^63 + the block to free
 //                                     (blocks are numbered in the order of their requests)
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>

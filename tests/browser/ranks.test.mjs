@@ -19,7 +19,7 @@ const shows = (page, device) =>
         String(device),
     );
 const middle = async (page, row) => {
-    // of a row in the strip
+    // the middle of a row in the strip
     const box = await page.locator("#ranks-strip").boundingBox();
     return [box.x + ((row + 0.5) * box.width) / 41, box.y + box.height / 2];
 };

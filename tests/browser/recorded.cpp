@@ -56,7 +56,7 @@ PageData recorded_page(bool expandable, const std::string& moments_file) {
                            state.releasable_bytes(device),
                            other});
     }
-    std::filesystem::remove(moments_file);  // of an earlier run
+    std::filesystem::remove(moments_file);  // left by an earlier run
     if (const Status written = write_output(moments_file, moments.dump()); !written) {
         throw std::runtime_error(written.error().message);
     }

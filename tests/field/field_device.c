@@ -1,5 +1,6 @@
-// What the virtual GPU has not: a device that takes its time, and a communication library that
-// allocates beside PyTorch. Preloaded behind the recorder, before CUDA's runtime.
+// Adds two things that the virtual GPU lacks: a device whose work takes time, and a communication
+// library that allocates outside PyTorch's pool. Preloaded after the recorder, before CUDA's
+// runtime.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

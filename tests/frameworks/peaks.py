@@ -1,8 +1,8 @@
-"""Runs a program and writes PyTorch's own memory statistics of it, exact to the byte.
+"""Runs a program and writes PyTorch's own statistics of its memory, exact to the byte.
 
     peaks.py STATISTICS.json PROGRAM.py [ARGUMENT...]
 
-The program runs as if started directly; its exit code is passed on, an uncaught error included.
+The program runs as if it had been started directly. Its exit code is passed on, also after an uncaught error.
 """
 
 import json

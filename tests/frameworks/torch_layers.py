@@ -1,11 +1,11 @@
-"""A PyTorch program that does everything the block layer has to show, and says what it did.
+"""A PyTorch program that uses every feature of the block layer and prints its actions.
 
-Run under the shim on the virtual GPU by the test "[torch]" of tests/integration/hooks, which holds
-the trace against these lines:
+The test "[torch]" of tests/integration/hooks runs it with the shim on the virtual GPU and compares the
+trace with these lines:
 
     tensor ADDRESS BYTES STREAM     a tensor made by this script, in order
     pending ADDRESS STREAM          a tensor freed while another stream may still use it
-    stat NAME VALUE                 what PyTorch itself counted, at the end
+    stat NAME VALUE                 PyTorch's own counter at the end
 """
 
 import gc

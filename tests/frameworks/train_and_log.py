@@ -1,8 +1,8 @@
-"""Trains a small model without end, writing the address and size of what it allocates to a file.
+"""Trains a small model without end and logs the address and size of each allocation to a file.
 
     train_and_log.py LOG
 
-Each line is written after PyTorch had returned the tensor, so a trace must hold it.
+Each line is written after PyTorch has returned the tensor, so a trace must contain it.
 """
 
 import os

@@ -1,12 +1,12 @@
-"""A process that has imported torch and nothing more: each program is run in a fork of it.
+"""A process that has only imported torch. Each program runs in a fork of it.
 
     warm_torch.py < JOBS > RESULTS
 
-A job is a line of JSON: `program` (path), `card`, `conf`, `statistics` (file to write), `seconds`
-(at most); where wanted `arguments` and `environment` of the program, `output` (file for what it
-prints), `traces` (folder, where the recorder is loaded) and `empty_cache_at` (emptying.py). The answer
-is a line, too: how the program ended ("ok", "oom", or what went wrong). CUDA, the allocator, the
-recorder and the virtual GPU read their settings at the first use, which is in the fork.
+A job is a line of JSON: `program` (path), `card`, `conf`, `statistics` (file to write) and `seconds` (time
+limit). Optional are `arguments` and `environment` of the program, `output` (file for its output), `traces`
+(folder, if the recorder is loaded) and `empty_cache_at` (emptying.py). The answer is also a line: how the
+program ended ("ok", "oom", or the error). CUDA, the allocator, the recorder and the virtual GPU read their
+settings at the first use, which is in the fork.
 """
 
 import gc

@@ -1,10 +1,12 @@
-"""What must agree within a report of fraganalyze, whatever was recorded: sums, counts, verdicts
-with the state they follow from, remedies with their rows, the text and the page with the JSON.
+"""Checks that a report of fraganalyze has no contradictions, for any trace.
+
+Sums and counts must agree, verdicts with the state that they follow from, remedies with their rows, and the
+text and the page with the JSON.
 
     check_report.py FOLDER                      its reports, each NAME.json with its text, NAME.txt
     check_report.py --analyzer PATH TRACE...    all reports of these traces and snapshots
 
-prints a line for each contradiction and exits with 1 if there is one. Tests call contradictions().
+It prints a line for each contradiction and exits with 1 if there is one. Tests call contradictions().
 """
 
 import json

@@ -32,7 +32,7 @@
 
 enum { kShort = -1, kMaxSites = 1024 };
 
-static uintptr_t g_begin, g_end; /* of the recorder's code */
+static uintptr_t g_begin, g_end; /* the recorder's code */
 static unsigned long g_at, g_from, g_to;
 static int g_how;
 static unsigned long g_calls; /* calls at the failing site */
@@ -92,7 +92,7 @@ static void note_site(const char* function, uintptr_t site) {
     }
 }
 
-/* What the call that returns to `place` must do: 0 for its usual work, else kShort or an errno. */
+/* The action of the call that returns to `place`: 0 for its usual work, else kShort or an errno. */
 static int fault(const char* function, const void* place) {
     begin();
     const uintptr_t from = __atomic_load_n(&g_begin, __ATOMIC_ACQUIRE);

@@ -1,4 +1,4 @@
-"""NCCL fails beside PyTorch's cache of 56 GiB, so PyTorch reports no out-of-memory."""
+"""NCCL fails because of PyTorch's cache of 56 GiB, so PyTorch reports no out-of-memory."""
 
 from common import GIB, collective, tensor
 

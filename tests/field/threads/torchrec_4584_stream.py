@@ -1,4 +1,4 @@
-"""Free memory of a copy stream, beside memory that this stream still needs."""
+"""A copy stream has free memory between memory that it still needs."""
 
 from common import GIB, tensor, torch
 

@@ -1,4 +1,4 @@
-"""Waking a KV cache by cuMemCreate (here: cudaMalloc) fails beside PyTorch's cache."""
+"""Waking a KV cache by cuMemCreate (here: cudaMalloc) fails because of PyTorch's cache."""
 
 from common import MIB, collective, tensor
 

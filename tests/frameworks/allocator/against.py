@@ -1,13 +1,13 @@
-"""Random scripts through the caching allocator of an installed PyTorch and the simulated one.
+"""Runs random scripts through the allocator of an installed PyTorch and the simulated one, and compares.
 
     against.py [--build DIR] [--scripts N] [--first SEED] PYTHON...
 
 PYTHON are interpreters that have a CUDA build of PyTorch (2.0 or newer); no GPU is needed. For
 each, real_allocator.cpp is compiled against the headers in its torch/include, linked with its
 libc10_cuda and stub_cuda.cpp, and given the same scripts as simulated_allocator of the build tree.
-Events, refusals, failures, the final layout and every statistic must be equal. Differences that are
-the library's own are counted by kind; others are reduced and printed. The exit status is 1 if there
-is any of those.
+Events, refusals, failures, the final layout and every statistic must be equal. Differences caused by
+errors of the library are counted by kind. Other differences are reduced and printed, and the exit
+status is then 1.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Trains with batches of varying length, a second stream and an OOM; dumps PyTorch's own snapshots.
 
 snapshot.py FOLDER      whole.pickle (from the start), late.pickle (history from mid-life on),
-                        state.pickle (no history); late ones only of releases that have them
+                        state.pickle (no history); late.pickle only if the release supports it
 """
 
 import pathlib

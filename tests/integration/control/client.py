@@ -1,11 +1,11 @@
-"""A CUDA program without PyTorch that does what its arguments say, one step after the other.
+"""A CUDA program without PyTorch. Its arguments are its steps, in order.
 
 alloc=BYTES    cudaMalloc
-free           cudaFree of the last one that is held
+free           cudaFree of the last live allocation
 churn=N        N times cudaMalloc and cudaFree of 1 MiB
-refused        asks for far more than the card has
-start, stop, write     fragtrace_start() and so on; write prints what it returned
-signal=NAME    sent to itself; waits until the recorder has looked at it
+refused        requests far more than the card has
+start, stop, write     fragtrace_start() and so on; write prints the result
+signal=NAME    sends itself the signal; waits until the recorder has seen it
 own=NAME       handles the signal itself, and prints when it comes
 sleep=SECONDS
 wait=PATTERN   until the recorder has left such a file, at most two minutes

@@ -1,4 +1,4 @@
-"""Holds tensors of many sizes, makes and drops many more, runs out of memory, and says what it holds.
+"""Keeps tensors of many sizes, makes and drops many more, runs out of memory, and lists its live blocks.
 
 torch_client.py FILE    writes [[address, bytes], ...] of the blocks that PyTorch counts as active
 """

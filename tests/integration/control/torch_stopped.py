@@ -1,10 +1,10 @@
-"""A PyTorch program that works, and is started and stopped, in the order of its arguments.
+"""A PyTorch program that allocates and switches recording on and off, in the order of its arguments.
 
 work=SEED       makes and drops tensors on three streams, some of which another stream still uses
 pool=SEED       the same in a private pool, which is kept
 empty_cache
 start, stop     fragtrace_start() and so on
-signal          SIGUSR2 to itself
+signal          sends SIGUSR2 to itself
 wait=PATTERN    until the recorder has left such a file, at most a minute
 
 Ends with one line of JSON: the segments and live blocks of torch.cuda.memory_snapshot().

@@ -1,5 +1,7 @@
-"""A CUDA program without PyTorch: four epochs of steps in phases, which keep BYTES of each step, with
-pinned and managed host memory. Then the card is full, and a context that is asked for fails.
+"""A CUDA program without PyTorch: four epochs of steps in phases.
+
+It keeps BYTES of each step and uses pinned and managed host memory. At the end the card is full, and creating
+a context fails.
 
     client.py BYTES
 """

@@ -1,10 +1,10 @@
-"""A small CUDA program without PyTorch: allocates device memory, logs it, and ends as it is told.
+"""A small CUDA program without PyTorch: allocates device memory, logs it, and ends as requested.
 
     client.py LOG COUNT ENDING
 
-Each address is written to LOG after cudaMalloc returned, so that a reader of LOG knows what a
-trace must hold. ENDING: return, exit=N, os_exit=N, abort, exception, kill, signal=N, forever, or none-at-all
-(which makes no CUDA call). It prints one line, so that its output can be compared.
+Each address is written to LOG after cudaMalloc has returned, so a trace must contain every address in LOG.
+ENDING: return, exit=N, os_exit=N, abort, exception, kill, signal=N, forever, or none-at-all (which makes no
+CUDA call). It prints one line, so that its output can be compared.
 """
 
 import ctypes

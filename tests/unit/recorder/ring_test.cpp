@@ -43,7 +43,7 @@ bool has_ring_in_memory(uint64_t folder_bytes, uint64_t left_bytes) {
     const std::string size = "size=" + std::to_string(folder_bytes);
     const Child child = in_child(
         folder.path(),
-        [&] {  // what is mounted disappears with the child
+        [&] {  // the mount disappears with the child
             if (unshare(CLONE_NEWNS) != 0 ||
                 mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
                 mount("none", "/dev/shm", "tmpfs", 0, size.c_str()) != 0) {

@@ -23,7 +23,7 @@ TEST_CASE("a report says how much the order of addresses matters") {
     allocate(1, 40 * kMiB);
     release(1);
     allocate(2, 20 * kMiB);  // splits the 40 MiB block
-    allocate(3, 20 * kMiB);  // their other half
+    allocate(3, 20 * kMiB);  // the other half
     allocate(4, 20 * kMiB);  // a segment of its own
     release(3);
     release(4);

@@ -111,7 +111,7 @@ TEST_CASE("a history that starts in mid-life begins with the live blocks of that
 
 TEST_CASE("the start of a free block follows from blocks placed there later", "[snapshot]") {
     constexpr std::uint64_t kOther = kBase + 100 * kMiB;
-    constexpr std::uint64_t kRequested = 7 * kMiB + kMiB / 4;  // of a block of 8 MiB
+    constexpr std::uint64_t kRequested = 7 * kMiB + kMiB / 4;  // the block has 8 MiB
     SnapshotWriter writer;
     writer.segments = {
         {.address = kBase, .blocks = {{20 * kMiB}}},

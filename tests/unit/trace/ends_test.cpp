@@ -185,7 +185,7 @@ TEST_CASE("allocations and frees during a pause are found by time and address", 
     trace.simple(EventKind::kRecordingStarted, 0, 0, 0);
     trace.simple(EventKind::kCheckpointBegin, 0, 0, 0);
     trace.device_alloc(0x100000, 1 << 20, true);
-    tell_block(&trace, 0x100000, 512, 5);    // as if another block had been at that address before
+    tell_block(&trace, 0x100000, 512, 5);    // the same block as before
     tell_block(&trace, 0x101000, 1024, 50);  // another one at that address
     tell_block(&trace, 0x104000, 8192, 51);
     trace.simple(EventKind::kCheckpointEnd, 0, 0, 0);

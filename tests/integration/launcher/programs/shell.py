@@ -1,8 +1,8 @@
-"""A shell with job control in few lines: leads a session on the terminal that is its standard
-input, runs a command as its foreground job, and does what the lines on descriptor 3 say:
+"""A small shell with job control. It leads a session on the terminal that is its standard input and runs a
+command as its foreground job. It executes the lines from descriptor 3:
 
-    state           print how the command is: "stopped NUMBER", "exited CODE", "running"
-    resume          as fg does: continue the job's whole process group
+    state           print the state of the command: "stopped NUMBER", "exited CODE", "running"
+    resume          like fg: continue the job's whole process group
     end             end, with the command's exit code
 """
 
