@@ -1,5 +1,5 @@
-// node page_cost.mjs page PAGE.html | viz VIEWER.html FOLDER: the time in which a page, or PyTorch's
-// viewer of a snapshot, opens in headless Chromium and reacts. Prints one JSON object.
+// node page_cost.mjs page PAGE.html | viz VIEWER.html FOLDER: the time in which a page, or the
+// snapshot viewer of PyTorch, opens in headless Chromium and reacts. Prints one JSON object.
 //
 // Opening: medians of several loads, each in a new context, counted from the navigation. A frame is
 // the time from one animation frame to the next while something moves in each of them.

@@ -57,7 +57,8 @@ class Analyzer(real_process.RealProcessTest):
 
     def test_each_simulated_pool_is_named(self):
         shown = self.run_well([ANALYZER, "replay", "--help"]).stdout
-        pools = re.search(r"simulated pool: ([a-z, -]+)\n", shown)[1].split(", ")
+        pools = re.search(r"simulated pool: ([a-z,\s-]+?)\n +--", shown)[1].split(",")
+        pools = [pool.strip() for pool in pools]
         self.assertGreater(len(pools), 10)
         (told,) = [text for line, text in entries(section(self.text, "OPTIONS")) if "--pool" in line]
         self.assertEqual(

@@ -1,6 +1,5 @@
 // Pools by name, and the "none" pool, which sends every request to the driver.
 #include "analyzer/pools/registry/pool_registry.h"
-
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

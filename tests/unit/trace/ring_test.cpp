@@ -1,6 +1,4 @@
 // The ring that a killed process left.
-#include "analyzer/trace/ring_reader.h"
-
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/reader.h"
 #include "analyzer/trace/ring_reader.h"
