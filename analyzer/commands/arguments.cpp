@@ -90,8 +90,8 @@ void CommonOptions::add_assumptions(CLI::App* app) {
         ->capture_default_str();
     app->add_option("--context",
                     context,
-                    "memory of the card that the CUDA context and other holders take, such as "
-                    "500MiB (default: as "
+                    "memory of the card that the CUDA context, libraries and other processes take, "
+                    "such as 500MiB (default: as "
                     "recorded)")
         ->type_name("SIZE");
 }

@@ -123,7 +123,8 @@ Status run_top(int argc, char** argv) {
                  name);
     TopOptions options;
     app.add_option("PID", options.pid, "the process; without it, the only one of this user");
-    app.add_option("--interval", options.interval_s, "seconds between lines (default: 1)")
+    app.add_option(
+           "--interval", options.interval_s, "seconds between lines, 0.05 to 86400 (default: 1)")
         ->check(CLI::Range(0.05, 86400.0))
         ->check([](const std::string& text) {
             return text.find_first_of("nN") == std::string::npos ? std::string()

@@ -207,7 +207,9 @@ ReplayResult replay(const ReplayScript& script,
                     result.troubles.push_back({i, step.event, served.outcome, step.value});
                 }
                 result.requests_served += failed ? 0 : 1;
-                note_free_memory();
+                if (served.outcome != Outcome::kHit) {  // a hit takes nothing from the device
+                    note_free_memory();
+                }
                 note_peak(step.event);
                 if (step.private_pool != 0 && script.rewinds != 0 && !failed) {
                     places[step.block] = served.placement;

@@ -91,8 +91,8 @@ std::vector<std::string> snapshot_assumptions(const SnapshotReading& reading) {
     }
     if (expandable) {
         lines.push_back(
-            "where the address ranges of expandable segments begin and end is not told: "
-            "each begins where it was first mapped");
+            "the snapshot does not have the address ranges of expandable segments: each is assumed "
+            "to begin at its lowest mapped address");
     }
     if (std::any_of(reading.starts.begin(), reading.starts.end(), [](const SnapshotStart& start) {
             return start.without_requests != start.without_completions;

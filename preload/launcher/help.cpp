@@ -17,7 +17,7 @@ constexpr const char* kBegin =
   fragtrace run --start off --signal USR2 -- python train.py
                                                             start recording at the first USR2
   fragtrace top                                             watch a recorded process
-  fragtrace clean                                           remove files of killed processes
+  fragtrace clean                                           remove leftover files; traces stay
 
 Usage: fragtrace run [OPTIONS] [--] COMMAND [ARGUMENT...]
        fragtrace top [PID] [--once] [--json] [--interval SECONDS]

@@ -253,8 +253,9 @@ bool TraceFile::has_space(uint64_t offset, uint64_t size_bytes) {
     return true;
 }
 
-// A host may close every descriptor that it finds, and its own files then get the same numbers.
-// Writing to one of those files would be the worst that a recorder can do.
+// The recorded program may close our descriptor, and its next file may get the same number. A write
+// would damage that file. So device and inode are compared, and the trace is opened again if they
+// differ.
 bool TraceFile::is_open() {
     struct stat file {};
 

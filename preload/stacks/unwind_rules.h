@@ -13,8 +13,9 @@
 
 namespace fragtrace::preload {
 
-// Bits 0 to 3: place of the caller's rbp; 0 = still in rbp, otherwise k means CFA - 8 * (k + 1).
-// The CFA is the caller's rsp. Bits 4 to 15: n in CFA = base + 8 * n. Bit 16: the base is rbp.
+// The CFA is the caller's rsp.
+// Bits 0 to 3: k. If k is 0, rbp still has the caller's value; otherwise it is at CFA - 8 * (k +
+// 1). Bits 4 to 15: n, with CFA = base + 8 * n. Bit 16: the base is rbp if 1, rsp if 0.
 using UnwindRule = uint32_t;
 
 inline constexpr uint32_t kRuleBits = 17;

@@ -340,7 +340,7 @@ TEST_CASE("for a stream-bound request the page's bars equal the JSON's free plac
     REQUIRE(card.kind == PageCardKind::kOom);
     CHECK(bar(card, "free on its own stream") == places["own"]["free_bytes"]);
     CHECK(bar(card, "free on other streams") == places["elsewhere_free_bytes"]);
-    CHECK(bar(card, "largest free block there") == places["elsewhere_largest_free_bytes"]);
+    CHECK(bar(card, "largest of them") == places["elsewhere_largest_free_bytes"]);
     CHECK(bar(card, "free on other streams") == 80 * kMiB);
     CHECK(card.asked_by == "train.py:40 step");
 }

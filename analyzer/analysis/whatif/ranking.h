@@ -1,10 +1,12 @@
 // Defines when one replay of the same requests is better than another. Ranks, remedies,
 // combinations and advice use this one order (docs/metrics.md, Rank).
 //
-// Compared in this order: rows that serve what the recorded run served come first; then fewer
-// out-of-memories; then, if the recorded run ran out of memory, any other change before caching
-// off; then the bytes saved against the recorded run, divided by one plus the price. If the
-// recorded run ran out of memory, the last rule is the reserved bytes times one plus the price.
+// The first of these criteria that differs decides:
+// 1. no out-of-memory at a request that succeeded in the recorded run;
+// 2. fewer out-of-memories;
+// 3. if the recorded run ran out of memory: any change other than caching off;
+// 4. more saved bytes / (1 + price); if the recorded run ran out of memory, fewer reserved bytes *
+//    (1 + price).
 #pragma once
 
 #include "analyzer/analysis/whatif/whatif_row.h"

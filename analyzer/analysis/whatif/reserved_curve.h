@@ -16,13 +16,14 @@ class ReservedCurve {
   public:
     // `last_event` is the last replayed event of the recording.
     explicit ReservedCurve(std::uint64_t last_event)
-        : events_(last_event + 1), highest_(kCurvePoints) {}
+        : stretch_(begin_of(1, last_event)), stretch_end_(stretch_), highest_(kCurvePoints) {}
 
     // Call it with ascending events.
     void note(std::uint64_t event, std::uint64_t reserved_bytes) {
-        const std::size_t point = std::min<std::uint64_t>(
-            kCurvePoints - 1, event / ((events_ + kCurvePoints - 1) / kCurvePoints));
-        reach(point);
+        if (event >= stretch_end_) {  // a division per request would be felt in a replay
+            reach(std::min<std::uint64_t>(kCurvePoints - 1, event / stretch_));
+            stretch_end_ = (point_ + 1) * stretch_;
+        }
         highest_[point_] = std::max(highest_[point_], reserved_bytes);
         last_ = reserved_bytes;
     }
@@ -44,7 +45,8 @@ class ReservedCurve {
         }
     }
 
-    std::uint64_t events_;
+    std::uint64_t stretch_;      // events
+    std::uint64_t stretch_end_;  // of the present one
     std::vector<std::uint64_t> highest_;
     std::size_t point_ = 0;
     std::uint64_t last_ = 0;

@@ -85,7 +85,9 @@ std::vector<PageBar> failure_bars(const Verdict& verdict) {
         bars.push_back({streams ? "free on other streams" : "free in other pools",
                         "elsewhere",
                         places.elsewhere_bytes});
-        bars.push_back({"largest free block there", "elsewhere", places.elsewhere_largest_bytes});
+        bars.push_back({streams ? "largest of them" : "largest block of them",
+                        "elsewhere",
+                        places.elsewhere_largest_bytes});
     } else {
         // Had the pool got that far, it would have released all free memory that live blocks do not
         // block.

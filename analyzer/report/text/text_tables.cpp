@@ -225,7 +225,8 @@ std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal)
                                     static_cast<std::int64_t>(device.recorded.peak_reserved)),
             row.class_text(),
             row.class_reason,
-            row.ooms() == 0 ? "" : "; " + outcome_text(row) + " at this capacity");
+            row.ooms() == 0 ? ""
+                            : "; " + outcome_text(row) + " for such an allocator on this card");
     }
     if (device.plan_left_out) {
         text += "  offline             not planned for so many requests: fraganalyze whatif\n";

@@ -1,7 +1,8 @@
-// NCCL: communicators that know their rank and size, and collectives that do not wait. A rank
-// receives its own data in place of the other ranks' data. That is correct where all ranks agree
-// before training (the shapes of a model). Sums are unknown. NCCL's own device buffers are not
-// modelled. Written from the documented interface, without its header.
+// NCCL: communicators that know their rank and size, and collectives that return at once. AllGather
+// copies this rank's data into the place of every rank. This is correct if all ranks send the same
+// data, as when they compare the shapes of a model before training. Reductions and receives leave
+// the receive buffer unchanged. NCCL's own device buffers are not modelled. The file follows NCCL's
+// documentation and does not include its header.
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
 

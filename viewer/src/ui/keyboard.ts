@@ -57,7 +57,7 @@ const table: Key[] = [
     {
         keys: ["s"],
         shown: "s",
-        text: "zoom out of time",
+        text: "zoom out on the time axis",
         run: (page) => actions.zoomTime(page, page.view.cursor, 1 / 0.6),
     },
     {
@@ -69,7 +69,7 @@ const table: Key[] = [
     {
         keys: ["S"],
         shown: "S",
-        text: "zoom out of addresses",
+        text: "zoom out on the address axis",
         run: (page) => actions.zoomAddress(page, middleAddress(page), 1 / 0.6),
     },
     { keys: ["0"], shown: "0", text: "show the whole run", run: actions.showWhole },
@@ -89,13 +89,13 @@ const table: Key[] = [
     {
         keys: ["["],
         shown: "[",
-        text: "select the block at the next lower address at the cursor",
+        text: "select the next block below, at the cursor's time",
         run: (page) => actions.stepBlock(page, -1),
     },
     {
         keys: ["]"],
         shown: "]",
-        text: "select the block at the next higher address at the cursor",
+        text: "select the next block above, at the cursor's time",
         run: (page) => actions.stepBlock(page, 1),
     },
     { keys: ["z"], shown: "z", text: "zoom to the selected block's life", run: actions.zoomToLife },

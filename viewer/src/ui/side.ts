@@ -71,8 +71,8 @@ export function showWhatIf(page: PageView): void {
                 [
                     "result",
                     "whether all recorded requests succeed. Past the OOM: " +
-                        "the request at which the record ends succeeds, and " +
-                        "the trace does not have what would come after it. " +
+                        "the last recorded request, which failed, succeeds here. " +
+                        "Later requests are not in the trace. " +
                         "Retry: the device was full, and the pool returned its cache and tried again",
                 ],
                 ["reserved", "peak of the memory that the pool has from the driver"],
