@@ -14,10 +14,11 @@ namespace fragtrace::analyzer {
 
 Status run_anonymize(int argc, char** argv) {
     CLI::App app(
-        "Writes a trace without paths, names, host, command line and environment. Sizes, times, "
-        "events and the shape of stacks stay: reports on it give the same figures.\n\nExamples\n  "
-        "fraganalyze anonymize train.4711.ftrace to-send.ftrace\n  fraganalyze to-send.ftrace      "
-        "                       # look at what others will see\n",
+        "Writes a trace without paths, names, host, command line and environment. Sizes, "
+        "times, events and the shape of stacks stay: reports on it give the same figures.\n\n"
+        "Examples\n"
+        "  fraganalyze anonymize train.4711.ftrace to-send.ftrace\n"
+        "  fraganalyze to-send.ftrace                             # look at what others will see\n",
         "fraganalyze anonymize");
     std::string input;
     std::string output;

@@ -72,12 +72,13 @@ Result<Limits> limits_of(const LimitTexts& texts, Limits limits) {
 
 Status run_check(int argc, char** argv) {
     CLI::App app(
-        "Checks a run against limits, one line per check. The exit status is 1 if a check fails. A "
-        "trace that lost events fails, because its figures may be too low. Memory use does not "
-        "depend on the length of a trace.\n\nExamples\n  fraganalyze check train.4711.ftrace "
-        "--max-reserved 14GiB "
-        "--max-waste 10% --no-oom\n  fraganalyze summarize good.ftrace --json good.json     # "
-        "once\n  fraganalyze check train.4711.ftrace --baseline good.json --tolerance 2%\n",
+        "Checks a run against limits, one line per check. The exit status is 1 if a check "
+        "fails. A trace that lost events fails, because its figures may be too low. Memory "
+        "use does not depend on the length of a trace.\n\n"
+        "Examples\n"
+        "  fraganalyze check train.4711.ftrace --max-reserved 14GiB --max-waste 10% --no-oom\n"
+        "  fraganalyze summarize good.ftrace --json good.json     # once\n"
+        "  fraganalyze check train.4711.ftrace --baseline good.json --tolerance 2%\n",
         "fraganalyze check");
     std::vector<std::string> traces;
     LimitTexts texts;

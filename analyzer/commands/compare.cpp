@@ -126,12 +126,13 @@ Result<std::vector<BatchPrediction>> predict(const std::string& path_a,
 
 Status run_compare(int argc, char** argv) {
     CLI::App app(
-        "Compares run B with run A: peaks, waste at the peak, memory by line, phases (if both runs "
-        "have them), the first different request, and different settings. Each run is a trace, a "
-        "PyTorch snapshot, or the JSON of summarize or report.\n\nExamples\n  fraganalyze compare "
-        "before.ftrace after.ftrace\n  fraganalyze compare good.json new.ftrace --json - | jq "
-        "'.devices[0].holders_at_peak'\n  fraganalyze compare batch8.ftrace batch16.ftrace --batch "
-        "8,16 --predict 12,24\n",
+        "Compares run B with run A: peaks, waste at the peak, memory by line, phases (if "
+        "both runs have them), the first different request, and different settings. Each run "
+        "is a trace, a PyTorch snapshot, or the JSON of summarize or report.\n\n"
+        "Examples\n"
+        "  fraganalyze compare before.ftrace after.ftrace\n"
+        "  fraganalyze compare good.json new.ftrace --json - | jq '.devices[0].holders_at_peak'\n"
+        "  fraganalyze compare batch8.ftrace batch16.ftrace --batch 8,16 --predict 12,24\n",
         "fraganalyze compare");
     CommonOptions common;
     std::string path_a;

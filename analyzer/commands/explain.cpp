@@ -247,12 +247,14 @@ bool is_message(const std::string& argument) {
 
 Status run_explain(int argc, char** argv) {
     CLI::App app(
-        "Explains an out-of-memory message: what its numbers prove, what remains unknown, and "
-        "where they contradict each other. Knows PyTorch's messages of every release (CUDA and "
-        "HIP) and the dump of the BFC allocator (TensorFlow, JAX), alone or anywhere in a "
-        "log.\n\nExamples\n  fraganalyze explain \"CUDA out of memory. Tried to allocate 512.00 "
-        "MiB (GPU 0; ...)\"\n  fraganalyze explain train.log\n  python train.py 2>&1 | fraganalyze "
-        "explain -\n",
+        "Explains an out-of-memory message: what its numbers prove, what remains unknown, "
+        "and where they contradict each other. Knows PyTorch's messages of every release "
+        "(CUDA and HIP) and the dump of the BFC allocator (TensorFlow, JAX), alone or "
+        "anywhere in a log.\n\n"
+        "Examples\n"
+        "  fraganalyze explain \"CUDA out of memory. Tried to allocate 512.00 MiB (GPU 0; ...)\"\n"
+        "  fraganalyze explain train.log\n"
+        "  python train.py 2>&1 | fraganalyze explain -\n",
         "fraganalyze explain");
     std::string input = "-";
     CommonOptions common;

@@ -188,11 +188,12 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
 
 Status run_list(int argc, char** argv) {
     CLI::App app(
-        "Lists traces, one line each: program, process, rank, events, how it ended. It reads no "
-        "events (except of snapshots), and changes nothing without --absorb.\n\nExamples\n  "
-        "fraganalyze list traces/\n  fraganalyze list traces/ --job 67409f1c2b7a --json - | jq "
-        "'.traces[].path'\n  fraganalyze list --absorb traces/    complete the traces of killed "
-        "processes\n",
+        "Lists traces, one line each: program, process, rank, events, how it ended. It reads "
+        "no events (except of snapshots), and changes nothing without --absorb.\n\n"
+        "Examples\n"
+        "  fraganalyze list traces/\n"
+        "  fraganalyze list traces/ --job 67409f1c2b7a --json - | jq '.traces[].path'\n"
+        "  fraganalyze list --absorb traces/    complete the traces of killed processes\n",
         "fraganalyze list");
     ListOptions options;
     CommonOptions common;

@@ -14,9 +14,11 @@ namespace fragtrace::analyzer {
 Status run_plan(int argc, char** argv) {
     CLI::App app(
         "Places buffers with known lifetimes in as little memory as possible, and prints the "
-        "distance from the lower bound. Reads and writes CSV like MiniMalloc: id,lower,upper,size "
-        "in, and additionally offset out.\n\nExamples\n  fraganalyze plan problem.csv > plan.csv\n "
-        " fraganalyze plan problem.csv --output plan.csv && fraganalyze validate plan.csv\n",
+        "distance from the lower bound. Reads and writes CSV like MiniMalloc: "
+        "id,lower,upper,size in, and additionally offset out.\n\n"
+        "Examples\n"
+        "  fraganalyze plan problem.csv > plan.csv\n"
+        "  fraganalyze plan problem.csv --output plan.csv && fraganalyze validate plan.csv\n",
         "fraganalyze plan");
     std::string input;
     std::string output = "-";

@@ -46,8 +46,8 @@ constexpr std::size_t kLongestWithRemedies = 2'000'000;
 
 Status run_report(int argc, char** argv) {
     CLI::App app(
-        "Explains a run: what happened, which lines of the program caused it, and which change "
-        "avoids it.\n\n"
+        "Explains a run: what happened, which lines of the program caused it, and which "
+        "change avoids it.\n\n"
         "Examples\n"
         "  fraganalyze train.4711.ftrace\n"
         "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n"

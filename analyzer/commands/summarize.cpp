@@ -201,12 +201,14 @@ Status summarize_folder(const std::string& folder, const std::string& json, bool
 
 Status run_summarize(int argc, char** argv) {
     CLI::App app(
-        "Prints the figures of a run: peaks, waste at the peak, segments, out-of-memory errors, "
-        "and memory by line at the peak. It keeps no events and replays nothing: its memory use "
-        "depends on the number of live blocks, not on the length of the trace.\n\nExamples\n  "
-        "fraganalyze summarize train.4711.ftrace\n  fraganalyze summarize snapshots/               "
-        "         every trace and snapshot in the folder\n  fraganalyze summarize "
-        "train.4711.ftrace --json - | jq '.devices[0].peak'\n",
+        "Prints the figures of a run: peaks, waste at the peak, segments, out-of-memory "
+        "errors, and memory by line at the peak. It keeps no events and replays nothing: its "
+        "memory use depends on the number of live blocks, not on the length of the trace.\n\n"
+        "Examples\n"
+        "  fraganalyze summarize train.4711.ftrace\n"
+        "  fraganalyze summarize snapshots/                        every trace and snapshot in the "
+        "folder\n"
+        "  fraganalyze summarize train.4711.ftrace --json - | jq '.devices[0].peak'\n",
         "fraganalyze summarize");
     CommonOptions common;
     common.add_trace(&app);

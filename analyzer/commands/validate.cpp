@@ -131,11 +131,14 @@ bool is_plan(const InputFile& file) {
 
 Status run_validate(int argc, char** argv) {
     CLI::App app(
-        "Checks every placement of a simulated pool with an independent checker, which shares no "
-        "code with the pools; or checks a plan (columns id,lower,upper,size,offset). The exit "
-        "status is 1 for an invalid placement, with the first violation.\n\nExamples\n  "
-        "fraganalyze validate train.4711.ftrace\n  fraganalyze validate train.4711.ftrace --pool "
-        "best-fit --capacity 16GiB\n  fraganalyze validate plan.csv --capacity 1MiB\n",
+        "Checks every placement of a simulated pool with an independent checker, which "
+        "shares no code with the pools; or checks a plan (columns "
+        "id,lower,upper,size,offset). The exit status is 1 for an invalid placement, with "
+        "the first violation.\n\n"
+        "Examples\n"
+        "  fraganalyze validate train.4711.ftrace\n"
+        "  fraganalyze validate train.4711.ftrace --pool best-fit --capacity 16GiB\n"
+        "  fraganalyze validate plan.csv --capacity 1MiB\n",
         "fraganalyze validate");
     CommonOptions common;
     ReplayOptions options;

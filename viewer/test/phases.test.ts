@@ -66,7 +66,7 @@ test("the phase at a time is the innermost open one, as by brute force", () => {
 
 test("a hundred thousand phases are scanned once, not for every query", () => {
     const phases = made(100_000, 1, 4_000_000, 3);
-    phases.end.fill(1); // spread over the whole run: a search backwards would reach the first one
+    phases.end.fill(1); // all phases have ended: a backward search would go to the first
     let reads = 0;
     phases.end = new Proxy(phases.end, {
         get(target, key): unknown {

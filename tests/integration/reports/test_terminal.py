@@ -20,13 +20,11 @@ def shown_on_terminal(command, columns):
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=terminal, env=env) as process:
         os.close(terminal)
         shown = b""
-        while True:
-            try:
-                shown += os.read(controller, 65536)
-            except OSError:  # the end of the output, on Linux
-                break
-            if not shown:
-                break
+        try:
+            while data := os.read(controller, 65536):
+                shown += data
+        except OSError:  # the end, on Linux
+            pass
     os.close(controller)
     return process.returncode, shown.decode().replace("\r\n", "\n")
 
