@@ -257,10 +257,14 @@ Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
     }
     const std::size_t all_but_capacities = candidates.size();
     if (options.capacities && device->capacity_known && device->no_whatif.empty()) {
-        const auto more = default_capacities(context,
-                                             device->total_bytes,
-                                             device->recorded.peak_allocated / 2,
-                                             2 * device->total_bytes);
+        auto more = default_capacities(context,
+                                       device->total_bytes,
+                                       device->recorded.peak_allocated / 2,
+                                       2 * device->total_bytes);
+        for (Candidate& card : more) {
+            // Nothing is known about the program after a failure that it did not have.
+            card.until_failure = device->recorded.ooms == 0;
+        }
         candidates.insert(candidates.end(), more.begin(), more.end());
     }
     if (candidates.empty()) {

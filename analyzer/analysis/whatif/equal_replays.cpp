@@ -57,13 +57,14 @@ std::optional<PytorchConfig> effective_settings(const Candidate& candidate,
     return config;
 }
 
+// `until_failure` may differ too: one replay answers another only if nothing is refused.
 bool same_but_settings_and_card(const Candidate& a, const Candidate& b) {
-    return a.pool == b.pool && a.change == b.change && a.until_failure == b.until_failure;
+    return a.pool == b.pool && a.change == b.change;
 }
 
 bool same_but_settings(const Candidate& a, const Candidate& b) {
     return same_but_settings_and_card(a, b) && a.capacity_bytes == b.capacity_bytes &&
-           a.total_bytes == b.total_bytes;
+           a.total_bytes == b.total_bytes && a.until_failure == b.until_failure;
 }
 
 // True if the card matters only by refusing requests. This excludes expandable segments, which

@@ -112,15 +112,25 @@ std::uint64_t PytorchPool::merge(BlockIndex index, BlockIndex neighbour) {
 
 void PytorchPool::free_block(BlockIndex index) {
     Block& block = blocks_[index];
-    const std::size_t kind = size_class(block.pool);
     const std::uint64_t size_bytes = block.size_bytes;
-    const std::uint64_t requested_bytes = block.requested_bytes;
-    note(PytorchTraceEntry::Action::kFreeCompleted, block, requested_bytes);
+    note(PytorchTraceEntry::Action::kFreeCompleted, block, block.requested_bytes);
     block.state = State::kFree;
     const std::uint64_t before_bytes = merge(index, block.previous);
     const std::uint64_t after_bytes = merge(index, block.next);
     insert_free(index);
+    if (counts_blocks_) {
+        count_freed(block, before_bytes, after_bytes);
+    }
+    statistics_.active.subtract(size_bytes);
+}
 
+// Counts a block that became free and was merged with free neighbours of the given sizes (0 = with
+// none).
+void PytorchPool::count_freed(const Block& block,
+                              std::uint64_t before_bytes,
+                              std::uint64_t after_bytes) {
+    const std::size_t kind = size_class(block.pool);
+    const std::uint64_t size_bytes = block.size_bytes - before_bytes - after_bytes;
     if (!block.expandable) {
         // Apply the net change in one step. Intermediate steps would change the peaks.
         const int joined = (before_bytes != 0 ? 1 : 0) + (after_bytes != 0 ? 1 : 0);
@@ -138,8 +148,7 @@ void PytorchPool::free_block(BlockIndex index) {
     }
     detail_.active.decrease(kind, 1);
     detail_.active_bytes.decrease(kind, size_bytes);
-    detail_.requested_bytes.decrease(kind, requested_bytes);
-    statistics_.active.subtract(size_bytes);
+    detail_.requested_bytes.decrease(kind, block.requested_bytes);
 }
 
 // Creates a segment that consists of one block, which is in no set.

@@ -37,11 +37,10 @@ bool PytorchPool::should_split(const Search& search, BlockIndex block) const {
 }
 
 Placement PytorchPool::hand_out(const Search& search, BlockIndex found, const Request& request) {
-    const std::size_t kind = size_class(blocks_[found].pool);
     const bool was_split = is_split(blocks_[found]);
-    const bool expandable = blocks_[found].expandable;
+    BlockIndex rest = kNoBlock;
     if (should_split(search, found)) {
-        const BlockIndex rest = new_block();
+        rest = new_block();
         Block& block = blocks_[found];
         Block& remainder = blocks_[rest];
         remainder = block;
@@ -55,20 +54,29 @@ Placement PytorchPool::hand_out(const Search& search, BlockIndex found, const Re
         block.next = rest;
         block.size_bytes = search.rounded_bytes;
         insert_free(rest);
-        if (!expandable && was_split) {
-            detail_.inactive_split_bytes.decrease(kind, search.rounded_bytes);
-        } else if (!expandable) {
-            detail_.inactive_split_bytes.increase(kind, blocks_[rest].size_bytes);
-            detail_.inactive_split.increase(kind, 1);
-        }
-    } else if (was_split && !expandable) {
-        detail_.inactive_split_bytes.decrease(kind, blocks_[found].size_bytes);
-        detail_.inactive_split.decrease(kind, 1);
+    }
+    if (counts_blocks_ && !blocks_[found].expandable) {
+        count_split(blocks_[found], rest, was_split);
     }
     count_live(found, request, search.rounded_bytes);
     const Block& block = blocks_[found];
     note(PytorchTraceEntry::Action::kAlloc, block, request.requested_bytes);
     return {block.segment, block.offset, block.size_bytes};
+}
+
+// Counts the free rest of a segment after a block was taken from a free block. `rest` is kNoBlock
+// if nothing was left. `was_split`: the free block was a part of its segment.
+void PytorchPool::count_split(const Block& block, BlockIndex rest, bool was_split) {
+    const std::size_t kind = size_class(block.pool);
+    if (was_split) {
+        detail_.inactive_split_bytes.decrease(kind, block.size_bytes);
+        if (rest == kNoBlock) {
+            detail_.inactive_split.decrease(kind, 1);
+        }
+    } else if (rest != kNoBlock) {
+        detail_.inactive_split_bytes.increase(kind, blocks_[rest].size_bytes);
+        detail_.inactive_split.increase(kind, 1);
+    }
 }
 
 // Rounded size of a request in the block that serves it, at most the block size: settings may have
@@ -83,20 +91,22 @@ void PytorchPool::count_live(BlockIndex index,
                              const Request& request,
                              std::uint64_t rounded_bytes) {
     Block& block = blocks_[index];
-    const std::size_t kind = size_class(block.pool);
     block.state = State::kLive;
     block.requested_bytes = std::min(request.requested_bytes, block.size_bytes);
     block.id = request.block;
     table_.insert(request.block, index);
 
     const std::uint64_t size_bytes = block.size_bytes;
-    detail_.allocation.increase(kind, 1);
-    detail_.allocated_bytes.increase(kind, size_bytes);
-    detail_.active.increase(kind, 1);
-    detail_.active_bytes.increase(kind, size_bytes);
-    detail_.requested_bytes.increase(kind, block.requested_bytes);
-    if (size_bytes >= config_.max_split_size_bytes) {
-        detail_.oversize_allocations.increase(1);
+    if (counts_blocks_) {
+        const std::size_t kind = size_class(block.pool);
+        detail_.allocation.increase(kind, 1);
+        detail_.allocated_bytes.increase(kind, size_bytes);
+        detail_.active.increase(kind, 1);
+        detail_.active_bytes.increase(kind, size_bytes);
+        detail_.requested_bytes.increase(kind, block.requested_bytes);
+        if (size_bytes >= config_.max_split_size_bytes) {
+            detail_.oversize_allocations.increase(1);
+        }
     }
     block.rounded_bytes = rounded_bytes;
     statistics_.requested.add(block.requested_bytes);
@@ -113,12 +123,14 @@ bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {
         return false;
     }
     Block& block = blocks_[index];
-    const std::size_t kind = size_class(block.pool);
     note(PytorchTraceEntry::Action::kFreeRequested, block, block.requested_bytes);
-    detail_.allocation.decrease(kind, 1);
-    detail_.allocated_bytes.decrease(kind, block.size_bytes);
-    if (block.size_bytes >= config_.max_split_size_bytes) {
-        detail_.oversize_allocations.decrease(1);
+    if (counts_blocks_) {
+        const std::size_t kind = size_class(block.pool);
+        detail_.allocation.decrease(kind, 1);
+        detail_.allocated_bytes.decrease(kind, block.size_bytes);
+        if (block.size_bytes >= config_.max_split_size_bytes) {
+            detail_.oversize_allocations.decrease(1);
+        }
     }
     const std::uint64_t rounded = block.rounded_bytes;
     statistics_.requested.subtract(block.requested_bytes);

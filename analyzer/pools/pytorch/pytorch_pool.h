@@ -95,6 +95,11 @@ class PytorchPool final : public Pool {
     // wait, and no memory is released.
     void set_capturing(bool capturing);
 
+    // Counts everything that torch.cuda.memory_stats() counts. Call it before the first request.
+    // Without it, pytorch_statistics() lacks blocks. Replays do not need these counts, and each
+    // block would change twenty of them.
+    void count_blocks() { counts_blocks_ = true; }
+
     [[nodiscard]] const PytorchStatistics& pytorch_statistics() const { return detail_; }
 
     [[nodiscard]] PytorchStatistic reserved_by_private_pool(std::uint32_t private_pool) const;
@@ -197,6 +202,7 @@ class PytorchPool final : public Pool {
     // pytorch_hand_out.cpp
     [[nodiscard]] bool should_split(const Search& search, BlockIndex block) const;
     Placement hand_out(const Search& search, BlockIndex found, const Request& request);
+    void count_split(const Block& block, BlockIndex rest, bool was_split);
     void count_live(BlockIndex index, const Request& request, std::uint64_t rounded_bytes);
     [[nodiscard]] std::uint64_t rounded_part(const Block& block,
                                              std::uint64_t requested_bytes) const;
@@ -226,6 +232,7 @@ class PytorchPool final : public Pool {
     [[nodiscard]] std::uint64_t releasable_part(const Block& block) const;
     std::uint64_t merge(BlockIndex index, BlockIndex neighbour);
     void free_block(BlockIndex index);
+    void count_freed(const Block& block, std::uint64_t before_bytes, std::uint64_t after_bytes);
     BlockIndex new_segment(std::uint64_t size_bytes, const Search& search);
     void drop_segment(BlockIndex block);
 
@@ -350,6 +357,7 @@ class PytorchPool final : public Pool {
     bool limits_lifted_ = false;
     bool one_stream_ = false;
     bool one_pool_ = false;
+    bool counts_blocks_ = false;  // in detail_
 
     PoolStatistics statistics_;
     PytorchStatistics detail_;

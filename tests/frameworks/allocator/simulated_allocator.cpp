@@ -72,6 +72,7 @@ class Player {
             head.streams,
             rules);
         pool_->set_address_order(static_cast<AddressOrder>(head.address_order), head.seed);
+        pool_->count_blocks();
         pool_->write_history(&history_);
     }
 

@@ -39,7 +39,9 @@ struct Script {
           card_bytes((64 + random() % 512) * kMiB),
           pool(*parse_pytorch_config(configs[seed % configs.size()]),
                std::make_unique<FixedDevice>(card_bytes, card_bytes, 512),
-               {0, 77, 33}) {}
+               {0, 77, 33}) {
+        pool.count_blocks();
+    }
 
     void call() {
         const auto kind = random() % 100;

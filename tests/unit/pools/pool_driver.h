@@ -27,7 +27,9 @@ class PoolDriver {
         : pool(make_settings(config, rules),
                std::make_unique<FixedDevice>(capacity_bytes, capacity_bytes, 512),
                std::move(streams),
-               rules) {}
+               rules) {
+        pool.count_blocks();
+    }
 
     AllocateResult allocate(const std::string& name,
                             std::uint64_t size_bytes,
