@@ -128,7 +128,7 @@ bool PickleReader::need(std::size_t count) {
     return false;
 }
 
-bool PickleReader::push(const PickleValue& value) {
+bool PickleReader::push(PickleValue value) {
     if (stack_.size() >= kMostStack) {
         fail("more values in one list or dict than a snapshot has");
         return false;

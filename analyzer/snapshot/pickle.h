@@ -125,7 +125,7 @@ class PickleReader {
 
     bool step();
     bool need(std::size_t count);
-    bool push(const PickleValue& value);
+    bool push(PickleValue value);
     bool push_text(std::size_t size_bytes);
     bool push_long(std::size_t size_bytes);
     bool push_integer(std::int64_t value);
