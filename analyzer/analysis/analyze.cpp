@@ -52,7 +52,9 @@ void name_device(const Timeline& timeline, DeviceAnalysis* device) {
 
 // Takes the settings in force when the allocator started. Settings that cannot be replayed cause a
 // warning, not an error.
-void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis* device) {
+void take_settings(const Timeline& timeline,
+                   DeviceAnalysis* device,
+                   std::vector<std::string>* warnings) {
     std::string config = timeline.fact("allocator_conf");
     if (device->script.first_settings) {
         config = *device->script.first_settings;
@@ -67,7 +69,7 @@ void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis*
         device->config = config;
         return;
     }
-    analysis->warnings.push_back(
+    warnings->push_back(
         fmt::format("the recorded settings cannot be replayed; the defaults are used instead: {}",
                     parsed.error().message));
 }
@@ -84,33 +86,62 @@ void take_limit(DeviceAnalysis* device) {
     }
 }
 
-// The facts about a device that need no replay.
-DeviceAnalysis recorded_device(const AnalyzeOptions& options,
-                               DeviceId id,
-                               const DeviceMetrics& metrics,
-                               ReplayScript script,
-                               Analysis* analysis) {
-    const Timeline& timeline = analysis->timeline;
-    DeviceAnalysis device;
+// The size of the card, as the driver first stated it; kUnlimitedBytes if it never did.
+std::uint64_t stated_total_bytes(const Timeline& timeline, DeviceId device) {
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+        if (timeline.events.kind(i) == EventKind::kMemoryInfo &&
+            timeline.events.device(i) == device && timeline.events[i].extra != 0) {
+            return timeline.events[i].extra;
+        }
+    }
+    return kUnlimitedBytes;
+}
+
+// A device, replayed with the recorded settings.
+struct ReplayedDevice {
+    DeviceAnalysis device;  // without the facts of add_recorded()
+    ReplayResult result;
+    Status status = Ok{};
+    std::vector<std::string> warnings;
+};
+
+// The recorded replay repeats the driver's recorded answers. It needs no metrics, so it can run
+// while they are measured.
+ReplayedDevice replay_recorded(const AnalyzeOptions& options,
+                               const Timeline& timeline,
+                               DeviceId id) {
+    ReplayedDevice replayed;
+    DeviceAnalysis& device = replayed.device;
     device.device = id;
-    name_device(timeline, &device);
-    add_recorded(timeline, metrics, &device);
-    device.script = std::move(script);
+    device.script = make_script(timeline, id);
     const bool blocks = device.script.source == ScriptSource::kBlocks;
     device.pool = blocks ? "pytorch" : "none";
+    device.total_bytes = device.capacity_bytes = stated_total_bytes(timeline, id);
     if (!options.torch_version.empty()) {
         device.script.rules = PytorchRules::for_release(options.torch_version);
     }
     if (blocks) {
-        take_settings(timeline, analysis, &device);
-        take_limit(&device);
+        take_settings(timeline, &device, &replayed.warnings);
+    }
+    replayed.status = add_replay(timeline, &device, &replayed.result);
+    return replayed;
+}
+
+// Adds the facts about a device that need no replay.
+void add_facts(const AnalyzeOptions& options,
+               const Timeline& timeline,
+               const DeviceMetrics& metrics,
+               DeviceAnalysis* device) {
+    name_device(timeline, device);
+    add_recorded(timeline, metrics, device);
+    if (device->script.source == ScriptSource::kBlocks) {
+        take_limit(device);
     }
     if (options.capacity_bytes) {
-        device.capacity_bytes = *options.capacity_bytes;
-        device.total_bytes = *options.capacity_bytes + device.others_bytes;
-        device.capacity_known = true;
+        device->capacity_bytes = *options.capacity_bytes;
+        device->total_bytes = *options.capacity_bytes + device->others_bytes;
+        device->capacity_known = true;
     }
-    return device;
 }
 
 // ---- who holds the memory -----------------------------------------------------------------------
@@ -303,21 +334,25 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     analysis->symbols = std::make_unique<Symbolizer>(analysis->timeline);
     analysis->phases.emplace(analysis->timeline);
     const std::vector<DeviceId> devices = replayable_devices(analysis->timeline);
-    // Scripts are made in parallel to the measuring walk.
-    std::future<std::vector<ReplayScript>> scripts =
-        std::async(std::launch::async, [&read = analysis->timeline, &devices] {
-            std::vector<ReplayScript> made;
+    // The recorded settings are replayed in parallel to the measuring walk.
+    std::future<std::vector<ReplayedDevice>> replays =
+        std::async(std::launch::async, [&options, &read = analysis->timeline, &devices] {
+            std::vector<ReplayedDevice> done;
+            done.reserve(devices.size());
             for (const DeviceId id : devices) {
-                made.push_back(make_script(read, id));
+                done.push_back(replay_recorded(options, read, id));
             }
-            return made;
+            return done;
         });
     RecordedRun recorded = measure(analysis->timeline, devices);
     analysis->run = std::move(recorded.run);
-    std::vector<ReplayScript> made = scripts.get();
+    std::vector<ReplayedDevice> replayed = replays.get();
     for (std::size_t i = 0; i < devices.size(); ++i) {
-        analysis->devices.push_back(recorded_device(
-            options, devices[i], recorded.devices[i], std::move(made[i]), analysis.get()));
+        DeviceAnalysis& device = analysis->devices.emplace_back(std::move(replayed[i].device));
+        add_facts(options, analysis->timeline, recorded.devices[i], &device);
+        for (std::string& warning : replayed[i].warnings) {
+            analysis->warnings.push_back(std::move(warning));
+        }
     }
     if (options.when_recorded) {
         options.when_recorded(*analysis);
@@ -325,9 +360,9 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     CoverBudget budget;  // shared by all devices
     for (std::size_t i = 0; i < analysis->devices.size(); ++i) {
         DeviceAnalysis& device = analysis->devices[i];
-        ReplayResult result;
-        if (const Status replayed = add_replay(analysis->timeline, &device, &result); !replayed) {
-            return replayed.error();
+        const ReplayResult& result = replayed[i].result;
+        if (!replayed[i].status) {
+            return replayed[i].status.error();
         }
         if (const Status done =
                 add_diagnoses(analysis->timeline, &device, result, options, &budget);

@@ -339,17 +339,14 @@ bool asks_for_free_memory(const Event& event) {
 }
 
 std::vector<DeviceId> replayable_devices(const Timeline& timeline) {
-    bool seen[kMaxDevices + 1] = {};
-    for (const Event& event : timeline.events) {
-        seen[event.device] |= event.device < kMaxDevices && asks_for_memory(event.kind);
-    }
-    std::vector<DeviceId> devices;
+    const RecordedDevices devices(timeline);
+    std::vector<DeviceId> used;
     for (DeviceId device = 0; device < kMaxDevices; ++device) {
-        if (seen[device]) {
-            devices.push_back(device);
+        if (devices.used[device]) {
+            used.push_back(device);
         }
     }
-    return devices;
+    return used;
 }
 
 ReplayScript make_script(const Timeline& timeline, DeviceId device) {
@@ -377,6 +374,9 @@ std::uint64_t adopted_bytes(const ReplayScript& script) {
 
 double least_memory_fraction(const ReplayScript& script) {
     double least = 1;
+    if (!script.steps.may_have({Step::Kind::kMemoryFraction})) {
+        return least;
+    }
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step step = script.steps[i];
         if (step.kind == Step::Kind::kMemoryFraction) {

@@ -9,8 +9,11 @@
 #include "analyzer/model/event.h"
 #include "analyzer/pools/pool.h"
 
+#include <algorithm>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -68,6 +71,12 @@ class StepTable {
                 .value = serves ? packed.value : 0};
     }
 
+    // False if no step was ever of one of these kinds.
+    [[nodiscard]] bool may_have(std::initializer_list<Step::Kind> kinds) const {
+        return std::any_of(
+            kinds.begin(), kinds.end(), [this](Step::Kind kind) { return had_[index_of(kind)]; });
+    }
+
     [[nodiscard]] Step back() const { return (*this)[size() - 1]; }
 
     void push_back(const Step& step) {
@@ -79,6 +88,7 @@ class StepTable {
     }
 
     void set(std::size_t at, const Step& step) {
+        had_[index_of(step.kind)] = true;
         const EventIndex distance = step.event - first_events_[at / kGroupSteps];
         Packed& packed = packed_[at];
         const bool was_wide = packed.form == Form::kWide;
@@ -114,6 +124,10 @@ class StepTable {
 
     static constexpr std::size_t kGroupSteps = 256;
 
+    static constexpr std::size_t index_of(Step::Kind kind) {
+        return static_cast<std::size_t>(kind);
+    }
+
     static bool is_plain(const Step& step) {
         return step.event != kNoEvent && step.stream <= 0xff && step.private_pool == 0 &&
                !step.recorded_oom && !step.in_capture && step.placed_as == 0 &&
@@ -132,6 +146,7 @@ class StepTable {
     ChunkedVector<Packed> packed_;
     std::vector<EventIndex> first_events_;  // first event of each group
     std::vector<Step> wide_;
+    std::bitset<16> had_;  // kinds of all steps, also of those that were replaced
 };
 
 }  // namespace fragtrace::analyzer

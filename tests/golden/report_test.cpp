@@ -137,6 +137,38 @@ TEST_CASE("the reports of two small runs equal the approved files") {
     check_against(name + ".json", report_json(**analysis));
 }
 
+TEST_CASE("the replay on a smaller card ends at its first failure if the run had none") {
+    constexpr std::uint64_t kCard = 32 * kGiB;
+    TraceWriter trace;
+    describe_run(&trace, "python3 train.py");
+    for (std::uint64_t block = 0; block < 10; ++block) {
+        trace.device_alloc(kBase + block * 2 * kGiB, 2 * kGiB, true);
+        if (block == 0) {
+            EventRecord sample = {};
+            sample.kind = EventKind::kMemoryInfo;
+            sample.flags = kFlagByPool;
+            sample.size = kCard - 2 * kGiB;
+            sample.extra = kCard;
+            trace.event(sample);
+        }
+        trace.block_alloc(kBase + block * 2 * kGiB, 2 * kGiB, 2 * kGiB);
+    }
+    trace.end(EndReason::kNormal);
+    trace.footer();
+    TemporaryFolder folder;
+    const std::string path = folder.file("made-up.4711.ftrace");
+    trace.save(path);
+    const auto analysis = analyze(path, {.capacities = true});
+    REQUIRE(analysis.ok());
+    std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> rows;
+    for (const WhatIfRow& row : (*analysis)->devices.front().capacities) {
+        rows[row.candidate.name] = {row.ooms(), row.result.requests_served};
+    }
+    CHECK(rows.at("a card of 12 GiB") == std::pair<std::uint64_t, std::uint64_t>(1, 6));
+    CHECK(rows.at("a card of 16 GiB") == std::pair<std::uint64_t, std::uint64_t>(1, 8));
+    CHECK(rows.at("a card of 24 GiB") == std::pair<std::uint64_t, std::uint64_t>(0, 10));
+}
+
 TEST_CASE("a trace too long for `offline` gets a line instead of its row") {
     TemporaryFolder folder;
     const std::string path = folder.file("made-up.4711.ftrace");

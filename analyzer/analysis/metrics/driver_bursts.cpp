@@ -28,11 +28,12 @@ std::vector<DriverBurst> find_driver_bursts(const Timeline& timeline,
         open = {};
     };
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-        const Event& event = timeline.events[i];
-        if ((event.kind != EventKind::kDeviceAlloc && event.kind != EventKind::kMap) ||
-            event.device != device) {
+        const EventKind kind = timeline.events.kind(i);
+        if ((kind != EventKind::kDeviceAlloc && kind != EventKind::kMap) ||
+            timeline.events.device(i) != device) {
             continue;
         }
+        const Event event = timeline.events[i];
         if (open.requests != 0 && event.time_ns > last_ns + pause_ns) {
             close();
         }

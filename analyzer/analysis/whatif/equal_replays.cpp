@@ -6,36 +6,17 @@ namespace {
 // True if the process's memory may be limited, by a step or by changed settings. Only then does the
 // pool collect garbage (torch.cuda.memory, `set_fraction` in PyTorch's allocator).
 bool may_limit_memory(const ReplayScript& script) {
-    if (!script.settings.empty()) {
-        return true;
-    }
-    for (std::size_t i = 0; i < script.steps.size(); ++i) {
-        if (script.steps[i].kind == Step::Kind::kMemoryFraction) {
-            return true;
-        }
-    }
-    return false;
+    return !script.settings.empty() || script.steps.may_have({Step::Kind::kMemoryFraction});
 }
 
 // True if only the pool uses the card. Nothing else takes its memory or queries how much is free,
 // and no segment is older than the recording.
 bool has_only_blocks(const ReplayScript& script) {
-    if (!script.libraries.empty()) {
-        return false;
-    }
-    for (std::size_t i = 0; i < script.steps.size(); ++i) {
-        switch (script.steps[i].kind) {
-            case Step::Kind::kAdopt:
-            case Step::Kind::kPlace:
-            case Step::Kind::kMemoryInfo:
-            case Step::Kind::kPastPool:
-            case Step::Kind::kPastPoolFree:
-                return false;
-            default:
-                break;
-        }
-    }
-    return true;
+    return script.libraries.empty() && !script.steps.may_have({Step::Kind::kAdopt,
+                                                               Step::Kind::kPlace,
+                                                               Step::Kind::kMemoryInfo,
+                                                               Step::Kind::kPastPool,
+                                                               Step::Kind::kPastPoolFree});
 }
 
 // The settings that have an effect in a PyTorch pool. nullopt for other pools and for invalid

@@ -47,12 +47,11 @@ Obstacles find_obstacles(const Timeline& timeline, DeviceId device) {
     const auto first = [](EventIndex* at, EventIndex i) { *at = *at == kNoEvent ? i : *at; };
     std::size_t cursor = 0;
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-        const Event& event = timeline.events[i];
-        switch (event.kind) {
+        switch (timeline.events.kind(i)) {
             case EventKind::kExport:
                 // A pointer. Handles of virtual memory do not count, since they can be shared one
                 // by one.
-                if (event.device == device && event.address >> 32 != 0) {
+                if (timeline.events.device(i) == device && timeline.events.address(i) >> 32 != 0) {
                     first(&found.shared, i);
                 }
                 break;

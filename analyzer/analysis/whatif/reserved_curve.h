@@ -18,7 +18,7 @@ class ReservedCurve {
     explicit ReservedCurve(std::uint64_t last_event)
         : stretch_(begin_of(1, last_event)), stretch_end_(stretch_), highest_(kCurvePoints) {}
 
-    // Call it with ascending events.
+    // Call it with ascending events, at least for each change of the value.
     void note(std::uint64_t event, std::uint64_t reserved_bytes) {
         if (event >= stretch_end_) {  // a division per request would be felt in a replay
             reach(std::min<std::uint64_t>(kCurvePoints - 1, event / stretch_));
@@ -27,6 +27,8 @@ class ReservedCurve {
         highest_[point_] = std::max(highest_[point_], reserved_bytes);
         last_ = reserved_bytes;
     }
+
+    [[nodiscard]] std::uint64_t last_bytes() const { return last_; }
 
     std::vector<std::uint64_t> take() {
         reach(kCurvePoints - 1);

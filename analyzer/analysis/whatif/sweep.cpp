@@ -126,7 +126,10 @@ ReplayResult replay_candidate(const ReplayScript& recorded,
     }
     ReservedCurve curve(last_replayed_event(recorded));
     hooks.after_request = [&](std::size_t step, const AllocateResult&, Pool& served_by) {
-        curve.note(script.steps[step].event, served_by.statistics().reserved.current);
+        const std::uint64_t reserved_bytes = served_by.statistics().reserved.current;
+        if (reserved_bytes != curve.last_bytes()) {  // most requests change nothing
+            curve.note(script.steps[step].event, reserved_bytes);
+        }
     };
     ReplayResult result = replay(script, *pool, nullptr, hooks);
     *reserved_curve = curve.take();
