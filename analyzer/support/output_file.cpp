@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <functional>
 #include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,17 +77,26 @@ bool may_follow(const std::string& path, const struct stat& link) {
     return !open_to_all || link.st_uid == geteuid();
 }
 
-Status write_special(const std::string& path, std::string_view content) {
+// An output that is open. `name` is empty if it is not a regular file.
+struct OpenOutput {
+    int descriptor;
+    std::string name;
+};
+
+// Writes the content. Errors of the file itself: kOutput, from errno.
+using Fill = std::function<Status(const OpenOutput&)>;
+
+Status write_special(const std::string& path, const Fill& fill) {
     // A rename cannot replace a device or a pipe, so this writes to it directly.
-    std::FILE* file = std::fopen(path.c_str(), "we");
-    if (file == nullptr) {
+    const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_TRUNC);
+    if (file < 0) {
         return failed(path, "open");
     }
-    const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-    if (std::fclose(file) != 0 || !written) {
+    const Status filled = fill({file, ""});
+    if (close(file) != 0 && filled) {
         return failed(path, "write");
     }
-    return Ok{};
+    return filled;
 }
 
 bool write_all(int descriptor, std::string_view content) {
@@ -103,7 +113,7 @@ bool write_all(int descriptor, std::string_view content) {
 // Writes a temporary file in the same folder and renames it. `before` is the file that is replaced.
 Status write_regular(const std::string& path,
                      const std::optional<struct stat>& before,
-                     std::string_view content) {
+                     const Fill& fill) {
     const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
     if (temporary.size() < sizeof g_unfinished) {
         temporary.copy(g_unfinished, temporary.size());
@@ -131,11 +141,13 @@ Status write_regular(const std::string& path,
             return failure;
         }
     }
-    const bool written = write_all(file, content) && fsync(file) == 0;
+    const Status filled = fill({file, temporary});
+    const bool written = filled && fsync(file) == 0;
     const int code = errno;
     if (close(file) != 0 || !written) {
         errno = written ? errno : code;
-        return give_up("write");
+        const Status failure = give_up("write");
+        return filled ? failure : filled;
     }
     if (std::rename(temporary.c_str(), path.c_str()) != 0) {
         return give_up("replace");
@@ -172,14 +184,14 @@ Status write_text(std::string_view text) {
     return write_standard_output(columns ? wrapped(shown, *columns) : shown);
 }
 
-Status write_output(const std::string& path, std::string_view content) {
-    if (path == "-") {
-        return write_standard_output(content);
-    }
+namespace {
+
+// Finds out what `path` is, and writes to it.
+Status write_to(const std::string& path, const Fill& fill) {
     struct stat link = {};
     struct stat existing = {};
     if (lstat(path.c_str(), &link) != 0) {
-        return write_regular(path, std::nullopt, content);
+        return write_regular(path, std::nullopt, fill);
     }
     std::string target = path;
     if (S_ISLNK(link.st_mode)) {
@@ -194,7 +206,7 @@ Status write_output(const std::string& path, std::string_view content) {
             return refused(path, "is a symbolic link that leads nowhere. Name another file.");
         }
         if (stat(target.c_str(), &existing) != 0) {
-            return write_regular(target, std::nullopt, content);
+            return write_regular(target, std::nullopt, fill);
         }
     } else {
         existing = link;
@@ -203,7 +215,7 @@ Status write_output(const std::string& path, std::string_view content) {
         return refused(path, "cannot be written: it is a folder. Name a file in it.");
     }
     if (!S_ISREG(existing.st_mode)) {
-        return write_special(target, content);
+        return write_special(target, fill);
     }
     if (was_read(existing.st_dev, existing.st_ino)) {
         return refused(path, "is a file that this command reads. Name another file.");
@@ -213,7 +225,60 @@ Status write_output(const std::string& path, std::string_view content) {
                        "exists, and fraganalyze did not write it. Name another file, or add "
                        "--force to replace it.");
     }
-    return write_regular(target, existing, content);
+    return write_regular(target, existing, fill);
+}
+
+// Calls `write` with a stream of its own, and closes it.
+Status write_stream(const std::string& path,
+                    int descriptor,
+                    const std::function<Status(std::FILE*)>& write) {
+    const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    std::FILE* stream = own < 0 ? nullptr : fdopen(own, "w");
+    if (stream == nullptr) {
+        const Error failure = failed(path, "open");
+        if (own >= 0) {
+            close(own);
+        }
+        return failure;
+    }
+    Status written = write(stream);
+    const bool failed_before = std::ferror(stream) != 0;
+    if (std::fclose(stream) != 0 || failed_before) {
+        return written ? Status(failed(path, "write")) : written;
+    }
+    return written;
+}
+
+}  // namespace
+
+Status write_output(const std::string& path, std::string_view content) {
+    if (path == "-") {
+        return write_standard_output(content);
+    }
+    return write_to(path, [&](const OpenOutput& output) -> Status {
+        return write_all(output.descriptor, content) ? Status(Ok{}) : failed(path, "write");
+    });
+}
+
+Status write_output(const std::string& path, const std::function<Status(std::FILE*)>& write) {
+    if (path == "-") {
+        if (const Status flushed = flush_standard_output(); !flushed) {
+            return flushed;
+        }
+        return write_stream("standard output", STDOUT_FILENO, write);
+    }
+    return write_to(path, [&](const OpenOutput& output) {
+        return write_stream(path, output.descriptor, write);
+    });
+}
+
+Status write_output_by_name(const std::string& path,
+                            const std::function<Status(const std::string& name)>& write) {
+    const auto fill = [&](const OpenOutput& output) -> Status {
+        return output.name.empty() ? Status(refused(path, "must be a regular file"))
+                                   : write(output.name);
+    };
+    return path == "-" ? fill({STDOUT_FILENO, ""}) : write_to(path, fill);
 }
 
 }  // namespace fragtrace::analyzer

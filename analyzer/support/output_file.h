@@ -3,6 +3,8 @@
 
 #include "analyzer/support/result.h"
 
+#include <cstdio>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,15 @@ namespace fragtrace::analyzer {
 // - a file that fraganalyze did not write (unless allowed below)
 // - a symbolic link that another user may have put into a shared folder
 Status write_output(const std::string& path, std::string_view content);
+
+// The same for results that may be too long for memory: `write` gets a stream. Its errors need no
+// handling there; they are found when the stream is closed.
+Status write_output(const std::string& path, const std::function<Status(std::FILE*)>& write);
+
+// The same for libraries that open their file by name. The named file exists and is empty. Pipes and
+// standard output are refused.
+Status write_output_by_name(const std::string& path,
+                            const std::function<Status(const std::string& name)>& write);
 
 // Writes text for people to standard output. Of all control characters, only line ends and the
 // colours of Terminal pass, whatever the trace contains.

@@ -1,0 +1,106 @@
+// Formats of weighted stacks: folded lines and speedscope.
+#include "analyzer/export/stack_weights.h"
+#include "analyzer/support/output_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+EventIndex moment_of(const Analysis& analysis, const ExportOptions& options) {
+    return options.moment != kNoEvent ? options.moment : default_moment(analysis);
+}
+
+// Folded lines separate frames by ";".
+std::string folded_frame(std::string text) {
+    std::replace(text.begin(), text.end(), ';', ':');
+    return text;
+}
+
+constexpr std::pair<StackQuantity, const char*> kQuantities[] = {
+    {StackQuantity::kHolders, "held at"},
+    {StackQuantity::kWaste, "free memory that is blocked, near"},
+    {StackQuantity::kAllocations, "allocated in all"},
+};
+
+}  // namespace
+
+Status export_folded(const Analysis& analysis, const ExportOptions& options) {
+    const EventIndex moment = moment_of(analysis, options);
+    return write_output(options.output, [&](std::FILE* file) -> Status {
+        for (const DeviceAnalysis& device : analysis.devices) {
+            for (const StackWeight& weight :
+                 stack_weights(analysis, device, options.quantity, moment)) {
+                std::string line;
+                if (analysis.devices.size() > 1) {
+                    line = fmt::format("device {};", device.device);
+                }
+                for (const std::string& frame :
+                     flame_frames(analysis.symbols.get(), weight.origin)) {
+                    line += folded_frame(frame) + ";";
+                }
+                line.back() = ' ';
+                fmt::print(file, "{}{}\n", line, weight.bytes);
+            }
+        }
+        return Ok{};
+    });
+}
+
+Status export_speedscope(const Analysis& analysis, const ExportOptions& options) {
+    const EventIndex moment = moment_of(analysis, options);
+    Json frames = Json::array();
+    std::map<std::string, std::size_t> numbers;
+    Json profiles = Json::array();
+    for (const DeviceAnalysis& device : analysis.devices) {
+        for (const auto& [quantity, words] : kQuantities) {
+            Json samples = Json::array();
+            Json weights = Json::array();
+            std::uint64_t sum = 0;
+            for (const StackWeight& weight : stack_weights(analysis, device, quantity, moment)) {
+                Json stack = Json::array();
+                for (const std::string& frame :
+                     flame_frames(analysis.symbols.get(), weight.origin)) {
+                    const auto [found, is_new] = numbers.try_emplace(frame, frames.size());
+                    if (is_new) {
+                        frames.push_back({{"name", frame}});
+                    }
+                    stack.push_back(found->second);
+                }
+                samples.push_back(std::move(stack));
+                weights.push_back(weight.bytes);
+                sum += weight.bytes;
+            }
+            std::string name = fmt::format("device {}: {}", device.device, words);
+            if (quantity != StackQuantity::kAllocations) {
+                name += moment == kNoEvent ? std::string(" no event")
+                                           : fmt::format(" event {}", moment);
+            }
+            profiles.push_back({{"type", "sampled"},
+                                {"name", name},
+                                {"unit", "bytes"},
+                                {"startValue", 0},
+                                {"endValue", sum},
+                                {"samples", std::move(samples)},
+                                {"weights", std::move(weights)}});
+        }
+    }
+    const Json document = {{"$schema", "https://www.speedscope.app/file-format-schema.json"},
+                           {"exporter", "fragtrace " FRAGTRACE_VERSION},
+                           {"name", analysis.timeline.fact("command_line")},
+                           {"activeProfileIndex", 0},
+                           {"shared", {{"frames", std::move(frames)}}},
+                           {"profiles", std::move(profiles)}};
+    return write_output(options.output,
+                        document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace fragtrace::analyzer
