@@ -6,12 +6,38 @@
 #include "analyzer/support/units.h"
 
 #include <fmt/format.h>
+#include <fragtrace/suggestion.h>
 #include <unistd.h>
 
 namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kHelpWidth = 100;  // also in a pipe; a narrower terminal wraps further
+
+}  // namespace
+
+namespace {
+
+// The long names of all options of a command, such as "--json".
+std::vector<std::string> option_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+            names.push_back("--" + name);
+        }
+    }
+    return names;
+}
+
+// The first argument that looks like an option and that the command does not have; empty = none.
+std::string unknown_option(const CLI::App& app) {
+    for (const std::string& argument : app.remaining()) {
+        if (argument.starts_with("--") && argument.size() > 2) {
+            return argument.substr(0, argument.find('='));
+        }
+    }
+    return {};
+}
 
 }  // namespace
 
@@ -24,6 +50,13 @@ Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
             return written.error();
         }
         return false;
+    } catch (const CLI::ExtrasError& failure) {
+        const std::string unknown = unknown_option(*app);
+        return Error{ErrorCode::kUsage,
+                     fmt::format("{}{} (see '{} --help')",
+                                 unknown.empty() ? failure.what() : unknown + " is no option",
+                                 did_you_mean(unknown, option_names(*app)),
+                                 app->get_name())};
     } catch (const CLI::ParseError& failure) {
         return Error{ErrorCode::kUsage,
                      fmt::format("{} (see '{} --help')", failure.what(), app->get_name())};

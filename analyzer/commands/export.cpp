@@ -4,12 +4,13 @@
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
-#include "analyzer/support/terminal.h"
 
 #include <cmath>
 #include <fmt/format.h>
+#include <fragtrace/suggestion.h>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -118,22 +119,20 @@ Status run_export(int argc, char** argv) {
     }
     const ExportFormat* const format = find_export_format(to);
     if (format == nullptr) {
+        std::vector<std::string> names;
+        for (const ExportFormat& one : export_formats()) {
+            names.emplace_back(one.name);
+        }
         return Error{ErrorCode::kUsage,
-                     fmt::format("--to {}: there is no such format. There are:{}",
-                                 printable(to),
-                                 [] {
-                                     std::string names;
-                                     for (const ExportFormat& one : export_formats()) {
-                                         names += fmt::format(" {}", one.name);
-                                     }
-                                     return names;
-                                 }())};
+                     fmt::format("--to {}: is no format{} (see 'fraganalyze export --help')",
+                                 to,
+                                 did_you_mean(to, names))};
     }
     const auto quantity = kQuantities.find(of);
     if (quantity == kQuantities.end()) {
         return Error{
             ErrorCode::kUsage,
-            fmt::format("--of {}: must be holders, waste or allocations", printable(of))};
+            fmt::format("--of {}: must be holders, waste or allocations", of)};
     }
     options.quantity = quantity->second;
     const auto analysis = analyze(common.trace, {.torch_version = common.torch_version});
