@@ -1,12 +1,13 @@
 #include "analyzer/commands/arguments.h"
 
+#include <fragtrace/suggestion.h>
+
 #include "analyzer/analysis/option_values.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 
 #include <fmt/format.h>
-#include <fragtrace/suggestion.h>
 #include <unistd.h>
 
 namespace fragtrace::analyzer {

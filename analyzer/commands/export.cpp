@@ -1,13 +1,13 @@
 // fraganalyze export TRACE --to FORMAT -o FILE: writes a recording in the format of another tool.
-#include "analyzer/export/formats.h"
+#include <fragtrace/suggestion.h>
 
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/export/formats.h"
 
 #include <cmath>
 #include <fmt/format.h>
-#include <fragtrace/suggestion.h>
 #include <map>
 #include <string>
 #include <vector>
@@ -54,7 +54,7 @@ Result<EventIndex> moment_of(const Analysis& analysis, const std::string& at) {
     if (at == "oom" || at == "peak") {
         for (const DeviceAnalysis& device : analysis.devices) {
             const Diagnosis* const failed = first_oom(device);
-            const EventIndex event = at == "peak"       ? device.at_peak_allocated.event
+            const EventIndex event = at == "peak"        ? device.at_peak_allocated.event
                                      : failed != nullptr ? failed->trouble.event
                                                          : kNoEvent;
             if (event != kNoEvent) {
@@ -130,9 +130,8 @@ Status run_export(int argc, char** argv) {
     }
     const auto quantity = kQuantities.find(of);
     if (quantity == kQuantities.end()) {
-        return Error{
-            ErrorCode::kUsage,
-            fmt::format("--of {}: must be holders, waste or allocations", of)};
+        return Error{ErrorCode::kUsage,
+                     fmt::format("--of {}: must be holders, waste or allocations", of)};
     }
     options.quantity = quantity->second;
     const auto analysis = analyze(common.trace, {.torch_version = common.torch_version});

@@ -1,5 +1,7 @@
 #include "analyzer/commands/run.h"
 
+#include <fragtrace/suggestion.h>
+
 #include "analyzer/commands/registry.h"
 #include "analyzer/support/exit_code.h"
 #include "analyzer/support/output_file.h"
@@ -9,7 +11,6 @@
 #include <exception>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fragtrace/suggestion.h>
 #include <new>
 #include <string>
 #include <string_view>

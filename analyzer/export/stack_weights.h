@@ -18,15 +18,15 @@ struct StackWeight {
 EventIndex default_moment(const Analysis& analysis);
 
 // Most bytes first, without stacks of 0 bytes. Includes pending blocks (freed, but not reusable).
-// kWaste is known at the moments of analysis.devices[].diagnoses and at the peak of reserved memory;
-// the one nearest to `moment` is used.
+// kWaste is known at the moments of analysis.devices[].diagnoses and at the peak of reserved
+// memory; the one nearest to `moment` is used.
 std::vector<StackWeight> stack_weights(const Analysis& analysis,
                                        const DeviceAnalysis& device,
                                        StackQuantity quantity,
                                        EventIndex moment);
 
-// The frames of a stack, outermost first, each as one word of a flame graph: "function (file:line)".
-// Never empty: a block without a stack has the frame "unknown".
+// The frames of a stack, outermost first, each as one word of a flame graph: "function
+// (file:line)". Never empty: a block without a stack has the frame "unknown".
 std::vector<std::string> flame_frames(Symbolizer* symbols, OriginId origin);
 
 }  // namespace fragtrace::analyzer

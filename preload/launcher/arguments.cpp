@@ -1,5 +1,7 @@
 #include "launcher/arguments.h"
 
+#include <fragtrace/suggestion.h>
+
 #include "launcher/option_texts.h"
 #include "launcher/refusal.h"
 #include "recorder/options.h"
@@ -8,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
-#include <fragtrace/suggestion.h>
 #include <string_view>
 
 namespace fragtrace::launcher {

@@ -9,9 +9,9 @@
 
 namespace fragtrace {
 
-// The number of characters to insert, remove, replace or swap with their neighbour, to turn one word
-// into the other (Damerau-Levenshtein, optimal string alignment). Time and memory: the product of
-// both lengths.
+// The number of characters to insert, remove, replace or swap with their neighbour, to turn one
+// word into the other (Damerau-Levenshtein, optimal string alignment). Time and memory: the product
+// of both lengths.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::vector<std::size_t>> rows(a.size() + 1,
                                                std::vector<std::size_t>(b.size() + 1));

@@ -1,6 +1,7 @@
 // "Did you mean": what is near to a mistyped word, and what is not.
-#include <catch2/catch.hpp>
 #include <fragtrace/suggestion.h>
+
+#include <catch2/catch.hpp>
 
 #include <string>
 #include <vector>
@@ -8,7 +9,8 @@
 namespace fragtrace {
 namespace {
 
-const std::vector<std::string> kWords = {"report", "replay", "compare", "--json", "--html", "whatif"};
+const std::vector<std::string> kWords = {
+    "report", "replay", "compare", "--json", "--html", "whatif"};
 
 TEST_CASE("the edit distance counts insertions, removals, replacements and swaps") {
     CHECK(edit_distance("", "") == 0);
