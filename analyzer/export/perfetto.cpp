@@ -11,6 +11,7 @@
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
+#include "analyzer/trace/symbols.h"
 
 #include <algorithm>
 #include <deque>
@@ -571,12 +572,10 @@ class Exporter {
                 Track& group = groups[track.pid];
                 if (group == 0) {
                     const std::string process = name_in(profile.process_names, track.pid);
-                    const std::string labels = name_in(profile.process_labels, track.pid);
-                    group = file_.add_track(
-                        0,
-                        fmt::format("profiler: {} {}",
-                                    process.empty() ? "process " + track.pid : process,
-                                    labels));
+                    const std::string label = name_in(profile.process_labels, track.pid);
+                    group = file_.add_track(0,
+                                            "profiler: " + (process.empty() ? track.pid : process) +
+                                                (label.empty() ? "" : " " + label));
                 }
                 parent = group;
             }
