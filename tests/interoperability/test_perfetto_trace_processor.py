@@ -1,7 +1,7 @@
 """fraganalyze export --to perfetto, read with Perfetto's trace processor.
 
-The program is a download (https://get.perfetto.dev/trace_processor). FRAGTRACE_TRACE_PROCESSOR names it, or it
-is on the path as trace_processor_shell.
+The program is a download (https://get.perfetto.dev/trace_processor). FRAGTRACE_TRACE_PROCESSOR names it, or
+it is on the path as trace_processor_shell.
 """
 
 import os
