@@ -224,7 +224,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
             return "has no traceEvents";
         }
         if (trace_.slices == 0) {
-            return "has no slices (events with \"ph\": \"X\")";
+            return R"(has no slices (events with "ph": "X"))";
         }
         trace_.first_ns = base_ns_ + earliest_ns_;
         if (trace_.first_ns < kUnixTimesFrom_ns) {

@@ -567,7 +567,7 @@ class Exporter {
             if (const auto own = own_thread(track)) {
                 // Slices of two sources do not nest exactly, so they get different tracks.
                 parent = thread(*own);
-                name = "profiler: " + name;
+                name.insert(0, "profiler: ");
             } else {
                 Track& group = groups[track.pid];
                 if (group == 0) {
@@ -662,7 +662,7 @@ Status export_perfetto(const Analysis& analysis, const ExportOptions& options) {
         profile = std::move(*read);
     }
     std::uint64_t left_out = 0;
-    const Status written = write_output(options.output, [&](std::FILE* stream) -> Status {
+    Status written = write_output(options.output, [&](std::FILE* stream) -> Status {
         PerfettoFile file(stream, start_ns);
         Exporter exporter(analysis, options, &file);
         exporter.write(profile);
