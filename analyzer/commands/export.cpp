@@ -91,7 +91,9 @@ Status run_export(int argc, char** argv) {
         "Examples\n"
         "  fraganalyze export train.4711.ftrace --to speedscope -o held.speedscope.json\n"
         "  fraganalyze export train.4711.ftrace --to folded --of waste -o - | flamegraph.pl "
-        "> waste.svg\n\n" +
+        "> waste.svg\n"
+        "  fraganalyze export train.4711.ftrace --to perfetto --with profile.json.gz "
+        "-o train.perfetto-trace\n\n" +
             format_list(),
         "fraganalyze export");
     CommonOptions common;
@@ -108,6 +110,11 @@ Status run_export(int argc, char** argv) {
                    at,
                    "the moment of holders and waste: peak, oom, end, or seconds since the start. "
                    "Default: the first out-of-memory, else the peak of allocated memory");
+    app.add_flag("--blocks", options.blocks, "perfetto: add each block as a slice");
+    app.add_option("--with",
+                   options.profile,
+                   "perfetto: add the slices of this trace of PyTorch's profiler (JSON, also "
+                   "gzipped), so that memory stands beside operators and kernels");
     common.add_torch_version(&app);
     CommonOptions::add_force(&app);
     const auto parsed = parse_arguments(&app, argc, argv);

@@ -15,6 +15,10 @@ constexpr std::array kFormats = {
                  "stacks of holders, waste and allocations: speedscope.app",
                  "--at",
                  export_speedscope},
+    ExportFormat{"perfetto",
+                 "memory over time, phases, failed requests: ui.perfetto.dev, trace processor",
+                 "--blocks --with",
+                 export_perfetto},
 };
 
 }  // namespace

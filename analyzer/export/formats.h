@@ -26,6 +26,8 @@ struct ExportOptions {
     // allocated memory.
     EventIndex moment = kNoEvent;
     StackQuantity quantity = StackQuantity::kHolders;
+    bool blocks = false;  // perfetto: each block as a slice
+    std::string profile;  // perfetto: a trace of PyTorch's profiler to add; empty = none
 };
 
 struct ExportFormat {
@@ -48,5 +50,7 @@ const ExportFormat* find_export_format(std::string_view name);
 Status export_folded(const Analysis& analysis, const ExportOptions& options);
 // https://www.speedscope.app/file-format-schema.json: holders, waste and allocations in one file.
 Status export_speedscope(const Analysis& analysis, const ExportOptions& options);
+// https://perfetto.dev: memory over time, phases, failed requests; blocks and a profile on request.
+Status export_perfetto(const Analysis& analysis, const ExportOptions& options);
 
 }  // namespace fragtrace::analyzer
