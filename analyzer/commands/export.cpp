@@ -1,5 +1,6 @@
 // fraganalyze export TRACE --to FORMAT -o FILE: writes a recording in the format of another tool.
 #include "analyzer/export/formats.h"
+#include "analyzer/export/stack_weights.h"
 
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/commands/arguments.h"
@@ -51,14 +52,9 @@ Result<EventIndex> moment_of(const Analysis& analysis, const std::string& at) {
         return static_cast<EventIndex>(analysis.timeline.events.size() - 1);
     }
     if (at == "oom" || at == "peak") {
-        for (const DeviceAnalysis& device : analysis.devices) {
-            const Diagnosis* const failed = first_oom(device);
-            const EventIndex event = at == "peak"       ? device.at_peak_allocated.event
-                                     : failed != nullptr ? failed->trouble.event
-                                                         : kNoEvent;
-            if (event != kNoEvent) {
-                return event;
-            }
+        const EventIndex event = at == "oom" ? oom_moment(analysis) : peak_moment(analysis);
+        if (event != kNoEvent) {
+            return event;
         }
         return Error{ErrorCode::kUsage,
                      fmt::format("--at {}: the recording has no {}",
@@ -77,7 +73,7 @@ Result<EventIndex> moment_of(const Analysis& analysis, const std::string& at) {
         return Error{ErrorCode::kUsage,
                      fmt::format("--at {}: must be peak, oom, end or seconds since the start of "
                                  "the recording, such as 12.5s",
-                                 at)};
+                                 printable(at))};
     }
     return event_at(analysis.timeline, seconds);
 }
@@ -90,7 +86,8 @@ Status run_export(int argc, char** argv) {
         "Examples\n"
         "  fraganalyze export train.4711.ftrace --to speedscope -o held.speedscope.json\n"
         "  fraganalyze export train.4711.ftrace --to folded --of waste -o - | flamegraph.pl "
-        "> waste.svg\n\n" +
+        "> waste.svg\n"
+        "  fraganalyze export train.4711.ftrace --to csv -o tables\n\n" +
             format_list(),
         "fraganalyze export");
     CommonOptions common;
@@ -100,7 +97,7 @@ Status run_export(int argc, char** argv) {
     ExportOptions options;
     common.add_trace(&app);
     app.add_option("--to", to, "the format, see above")->required();
-    app.add_option("-o,--output", options.output, "the file to write; - is standard output")
+    app.add_option("-o,--output", options.output, "the file to write; - is standard output. csv: the folder")
         ->required();
     app.add_option("--of", of, "folded: holders, waste or allocations")->capture_default_str();
     app.add_option("--at",
@@ -136,7 +133,11 @@ Status run_export(int argc, char** argv) {
             fmt::format("--of {}: must be holders, waste or allocations", printable(of))};
     }
     options.quantity = quantity->second;
-    const auto analysis = analyze(common.trace, {.torch_version = common.torch_version});
+    AnalyzeOptions analyze_options = {.torch_version = common.torch_version};
+    if (format->shows_replays) {
+        add_report_replays(&analyze_options);
+    }
+    const auto analysis = analyze(common.trace, analyze_options);
     if (!analysis) {
         return analysis.error();
     }

@@ -15,6 +15,11 @@ constexpr std::array kFormats = {
                  "stacks of holders, waste and allocations: speedscope.app",
                  "--at",
                  export_speedscope},
+    ExportFormat{"csv",
+                 "the tables of the report in a folder: spreadsheets, pandas, SQLite",
+                 "",
+                 export_csv,
+                 true},
 };
 
 }  // namespace
