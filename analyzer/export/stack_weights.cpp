@@ -26,6 +26,16 @@ const Diagnosis* nearest_map(const DeviceAnalysis& device, EventIndex moment) {
     return nearest;
 }
 
+// The memory that a checkpoint lists is complete at its end.
+EventIndex after_checkpoint(const Timeline& timeline, EventIndex event) {
+    for (const EventSpan& checkpoint : timeline.checkpoints) {
+        if (checkpoint.begin <= event && event <= checkpoint.end) {
+            return checkpoint.end;
+        }
+    }
+    return event;
+}
+
 // The stack of a live or pending block.
 OriginId origin_of(const Timeline& timeline, const HeapBlock& block) {
     return block.allocated_by < timeline.events.size()
@@ -119,15 +129,21 @@ EventIndex oom_moment(const Analysis& analysis) {
 }
 
 EventIndex peak_moment(const Analysis& analysis) {
-    EventIndex moment = kNoEvent;
-    std::uint64_t most = 0;
-    for (const DeviceAnalysis& device : analysis.devices) {
-        if (device.at_peak_allocated.event != kNoEvent && device.recorded.peak_allocated > most) {
-            most = device.recorded.peak_allocated;
-            moment = device.at_peak_allocated.event;
+    const auto most = std::max_element(
+        analysis.devices.begin(), analysis.devices.end(), [](const auto& a, const auto& b) {
+            return a.recorded.peak_allocated < b.recorded.peak_allocated;
+        });
+    if (most == analysis.devices.end() || most->recorded.peak_allocated == 0) {
+        return kNoEvent;
+    }
+    RecordedState state(analysis.timeline);
+    while (state.position() < analysis.timeline.events.size()) {
+        state.advance();
+        if (state.totals(most->device).allocated == most->recorded.peak_allocated) {
+            return after_checkpoint(analysis.timeline, state.position() - 1);
         }
     }
-    return moment;
+    return kNoEvent;
 }
 
 RecordedState state_at_moment(const Analysis& analysis, const ExportOptions& options) {
@@ -155,7 +171,8 @@ WeightedStacks weighted_stacks(const Analysis& analysis,
             return {largest_first(held(analysis.timeline, state.snapshot(device.device))), moment};
         case StackQuantity::kWaste:
             if (const Diagnosis* map = nearest_map(device, moment)) {
-                return {largest_first(wasted(analysis.timeline, *map)), map->trouble.event};
+                return {largest_first(wasted(analysis.timeline, *map)),
+                        after_checkpoint(analysis.timeline, map->trouble.event)};
             }
             return {};
         case StackQuantity::kAllocations:
