@@ -2,8 +2,9 @@
 
 import pathlib
 import pickle
+import sys
 
-from real_process import LAUNCHER, MIB, SOURCE, TORCH_PYTHON, environment
+from real_process import LAUNCHER, MIB, SOURCE, environment
 
 HERE = pathlib.Path(__file__).resolve().parent
 TWO_DEVICES = HERE / "programs" / "two_devices.py"
@@ -15,7 +16,7 @@ def two_devices(test):
     """The trace of programs/two_devices.py."""
     test.run_well(
         [LAUNCHER, "run", "--virtual-gpu", "1GiB,count=2,context=0", "-o", test.folder / "two", "--",
-         "/usr/bin/python3", TWO_DEVICES],
+         sys.executable, TWO_DEVICES, "two\nlines"],
         env=environment(),
     )  # fmt: skip
     return test.only_trace(test.folder / "two")

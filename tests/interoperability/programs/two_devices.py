@@ -34,7 +34,7 @@ second = called(NAMES[1], 200)
 assert cuda.cudaFree(first) == 0
 assert cuda.cudaSetDevice(1) == 0
 third = called(NAMES[2], 50)
-called(NAMES[2], 2048, 2)
+called(NAMES[1], 2048, 2)
 assert cuda.cudaSetDevice(0) == 0
 fourth = called(NAMES[0], 100)
 assert cuda.cudaFree(second) == 0
