@@ -1,10 +1,9 @@
 // fraganalyze export TRACE --to FORMAT -o FILE: writes a recording in the format of another tool.
-#include "analyzer/export/formats.h"
-#include "analyzer/export/stack_weights.h"
-
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/export/formats.h"
+#include "analyzer/export/stack_weights.h"
 #include "analyzer/support/terminal.h"
 
 #include <cmath>
@@ -97,7 +96,9 @@ Status run_export(int argc, char** argv) {
     ExportOptions options;
     common.add_trace(&app);
     app.add_option("--to", to, "the format, see above")->required();
-    app.add_option("-o,--output", options.output, "the file to write; - is standard output. csv: the folder")
+    app.add_option("-o,--output",
+                   options.output,
+                   "the file to write; - is standard output. csv: the folder")
         ->required();
     app.add_option("--of", of, "folded: holders, waste or allocations")->capture_default_str();
     app.add_option("--at",
@@ -115,22 +116,20 @@ Status run_export(int argc, char** argv) {
     }
     const ExportFormat* const format = find_export_format(to);
     if (format == nullptr) {
-        return Error{ErrorCode::kUsage,
-                     fmt::format("--to {}: there is no such format. There are:{}",
-                                 printable(to),
-                                 [] {
-                                     std::string names;
-                                     for (const ExportFormat& one : export_formats()) {
-                                         names += fmt::format(" {}", one.name);
-                                     }
-                                     return names;
-                                 }())};
+        return Error{
+            ErrorCode::kUsage,
+            fmt::format("--to {}: there is no such format. There are:{}", printable(to), [] {
+                std::string names;
+                for (const ExportFormat& one : export_formats()) {
+                    names += fmt::format(" {}", one.name);
+                }
+                return names;
+            }())};
     }
     const auto quantity = kQuantities.find(of);
     if (quantity == kQuantities.end()) {
-        return Error{
-            ErrorCode::kUsage,
-            fmt::format("--of {}: must be holders, waste or allocations", printable(of))};
+        return Error{ErrorCode::kUsage,
+                     fmt::format("--of {}: must be holders, waste or allocations", printable(of))};
     }
     options.quantity = quantity->second;
     AnalyzeOptions analyze_options = {.torch_version = common.torch_version};

@@ -196,10 +196,7 @@ constexpr std::array kTables = {
              "least_fitting_request_event=least_fitting_request/event "
              "least_fitting_request_bytes=least_fitting_request/bytes looked_at requests steps "
              "step_phase"},
-    CsvTable{"largest_fitting_requests",
-             "near_misses/over_time",
-             "",
-             "device=^device event bytes"},
+    CsvTable{"largest_fitting_requests", "near_misses/over_time", "", "device=^device event bytes"},
     CsvTable{"other_processes",
              "devices/other_processes",
              "",
@@ -229,10 +226,8 @@ constexpr std::array kTables = {
              "",
              "arrays arrays_of_unknown_size stream_ordered_allocations imports graph_peak_bytes "
              "modules"},
-    CsvTable{"recording_gaps",
-             "recording/gaps",
-             "",
-             "from_ns to_ns freed freed_bytes made made_bytes"},
+    CsvTable{
+        "recording_gaps", "recording/gaps", "", "from_ns to_ns freed freed_bytes made made_bytes"},
     CsvTable{"facts", "facts/*", "", "key=# value=."},
     CsvTable{"unnamed_addresses", "symbols/unnamed_addresses/*", "", "module=# addresses=."},
     CsvTable{"symbol_notes", "symbols/notes", "", "note=."},
@@ -341,7 +336,9 @@ std::string quoted(const std::string& text) {
 }
 
 std::string cell(const Json& value) {
-    return value.is_null() ? "" : value.is_string() ? quoted(value.get<std::string>()) : value.dump();
+    return value.is_null()     ? ""
+           : value.is_string() ? quoted(value.get<std::string>())
+                               : value.dump();
 }
 
 }  // namespace

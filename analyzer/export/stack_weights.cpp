@@ -38,9 +38,8 @@ EventIndex after_checkpoint(const Timeline& timeline, EventIndex event) {
 
 // The stack of a live or pending block.
 OriginId origin_of(const Timeline& timeline, const HeapBlock& block) {
-    return block.allocated_by < timeline.events.size()
-               ? timeline.events[block.allocated_by].origin
-               : 0;
+    return block.allocated_by < timeline.events.size() ? timeline.events[block.allocated_by].origin
+                                                       : 0;
 }
 
 Sums held(const Timeline& timeline, const HeapSnapshot& heap) {
@@ -65,12 +64,11 @@ Sums wasted(const Timeline& timeline, const Diagnosis& map) {
 
 // Bytes that the event allocates in this layer; 0 = none, or not known.
 std::uint64_t allocated_bytes(const Event& event, ScriptSource layer) {
-    const bool counts = layer == ScriptSource::kBlocks
-                            ? event.kind == EventKind::kBlockAlloc
-                            : event.kind == EventKind::kDeviceAlloc ||
-                                  event.kind == EventKind::kAsyncAlloc ||
-                                  event.kind == EventKind::kPhysicalCreate ||
-                                  event.kind == EventKind::kArrayAlloc;
+    const bool counts =
+        layer == ScriptSource::kBlocks
+            ? event.kind == EventKind::kBlockAlloc
+            : event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kAsyncAlloc ||
+                  event.kind == EventKind::kPhysicalCreate || event.kind == EventKind::kArrayAlloc;
     const std::uint64_t bytes =
         event.kind == EventKind::kBlockAlloc ? event.extra : event.size_bytes;
     return counts && bytes != kUnknown64 ? bytes : 0;

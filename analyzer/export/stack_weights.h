@@ -16,7 +16,8 @@ struct StackWeight {
 
 struct WeightedStacks {
     std::vector<StackWeight> stacks;  // most bytes first, without stacks of 0 bytes
-    // The event after which the bytes are true. kNoEvent: they belong to no moment, or there is none.
+    // The event after which the bytes are true. kNoEvent: they belong to no moment, or there is
+    // none.
     EventIndex moment = kNoEvent;
 };
 
@@ -30,7 +31,8 @@ EventIndex peak_moment(const Analysis& analysis);
 RecordedState state_at_moment(const Analysis& analysis, const ExportOptions& options);
 
 // - kHolders: the blocks of `state`, also freed ones that cannot be reused yet
-// - kWaste: known for the diagnosed out-of-memories and retries, and at the peak of reserved memory.
+// - kWaste: known for the diagnosed out-of-memories and retries, and at the peak of reserved
+// memory.
 //   The one nearest to `state` is used.
 // - kAllocations: all allocations during the recording. Those that were live when it began are left
 //   out
@@ -39,8 +41,8 @@ WeightedStacks weighted_stacks(const Analysis& analysis,
                                StackQuantity quantity,
                                const RecordedState& state);
 
-// The frames of a stack, outermost first, each as one word of a flame graph: "function (file:line)".
-// Never empty: a block without a stack has the frame "unknown".
+// The frames of a stack, outermost first, each as one word of a flame graph: "function
+// (file:line)". Never empty: a block without a stack has the frame "unknown".
 std::vector<std::string> flame_frames(Symbolizer* symbols, OriginId origin);
 
 }  // namespace fragtrace::analyzer

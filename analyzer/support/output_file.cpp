@@ -295,13 +295,12 @@ namespace {
 bool has_only(const std::string& folder, const std::vector<NamedOutput>& files) {
     std::error_code error;
     const std::filesystem::directory_iterator entries(folder, error);
-    return !error &&
-           std::all_of(begin(entries), end(entries), [&](const auto& entry) {
-               return entry.symlink_status().type() == std::filesystem::file_type::regular &&
-                      std::any_of(files.begin(), files.end(), [&](const NamedOutput& file) {
-                          return entry.path().filename() == file.name;
-                      });
-           });
+    return !error && std::all_of(begin(entries), end(entries), [&](const auto& entry) {
+        return entry.symlink_status().type() == std::filesystem::file_type::regular &&
+               std::any_of(files.begin(), files.end(), [&](const NamedOutput& file) {
+                   return entry.path().filename() == file.name;
+               });
+    });
 }
 
 // While it lives, a signal or a failure removes the folder and its files.
@@ -353,7 +352,8 @@ bool write_new_file(const std::string& path, std::string_view content) {
 
 Status write_output_folder(const std::string& path, const std::vector<NamedOutput>& files) {
     if (path == "-") {
-        return Error{ErrorCode::kUsage, "several files cannot go to standard output. Name a folder."};
+        return Error{ErrorCode::kUsage,
+                     "several files cannot go to standard output. Name a folder."};
     }
     const std::string target = path.substr(0, path.find_last_not_of('/') + 1);
     struct stat existing = {};
@@ -377,11 +377,8 @@ Status write_output_folder(const std::string& path, const std::vector<NamedOutpu
         }
     }
     // After an exchange, the temporary folder has the former files.
-    if (exists && renameat2(AT_FDCWD,
-                            temporary.c_str(),
-                            AT_FDCWD,
-                            target.c_str(),
-                            RENAME_EXCHANGE) == 0) {
+    if (exists &&
+        renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
         return Ok{};
     }
     // Some file systems cannot exchange. A rename replaces only an empty folder.
