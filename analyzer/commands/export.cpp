@@ -1,13 +1,13 @@
 // fraganalyze export TRACE --to FORMAT -o FILE: writes a recording in the format of another tool.
-#include <fragtrace/suggestion.h>
-
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/export/formats.h"
+#include "analyzer/export/stack_weights.h"
 
 #include <cmath>
 #include <fmt/format.h>
+#include <fragtrace/suggestion.h>
 #include <map>
 #include <string>
 #include <vector>
@@ -52,14 +52,9 @@ Result<EventIndex> moment_of(const Analysis& analysis, const std::string& at) {
         return static_cast<EventIndex>(analysis.timeline.events.size() - 1);
     }
     if (at == "oom" || at == "peak") {
-        for (const DeviceAnalysis& device : analysis.devices) {
-            const Diagnosis* const failed = first_oom(device);
-            const EventIndex event = at == "peak"        ? device.at_peak_allocated.event
-                                     : failed != nullptr ? failed->trouble.event
-                                                         : kNoEvent;
-            if (event != kNoEvent) {
-                return event;
-            }
+        const EventIndex event = at == "oom" ? oom_moment(analysis) : peak_moment(analysis);
+        if (event != kNoEvent) {
+            return event;
         }
         return Error{ErrorCode::kUsage,
                      fmt::format("--at {}: the recording has no {}",
@@ -93,7 +88,8 @@ Status run_export(int argc, char** argv) {
         "  fraganalyze export train.4711.ftrace --to folded --of waste -o - | flamegraph.pl "
         "> waste.svg\n"
         "  fraganalyze export train.4711.ftrace --to perfetto --with profile.json.gz "
-        "-o train.perfetto-trace\n\n" +
+        "-o train.perfetto-trace\n"
+        "  fraganalyze export train.4711.ftrace --to csv -o tables\n\n" +
             format_list(),
         "fraganalyze export");
     CommonOptions common;
@@ -103,7 +99,9 @@ Status run_export(int argc, char** argv) {
     ExportOptions options;
     common.add_trace(&app);
     app.add_option("--to", to, "the format, see above")->required();
-    app.add_option("-o,--output", options.output, "the file to write; - is standard output")
+    app.add_option("-o,--output",
+                   options.output,
+                   "the file to write; - is standard output. csv: the folder")
         ->required();
     app.add_option("--of", of, "folded: holders, waste or allocations")->capture_default_str();
     app.add_option("--at",
@@ -135,13 +133,23 @@ Status run_export(int argc, char** argv) {
                                  to,
                                  did_you_mean(to, names))};
     }
+    for (const char* option : {"--of", "--at", "--blocks", "--with"}) {
+        if (app.count(option) != 0 && format->uses.find(option) == std::string_view::npos) {
+            return Error{ErrorCode::kUsage,
+                         fmt::format("{}: the format {} does not use it", option, format->name)};
+        }
+    }
     const auto quantity = kQuantities.find(of);
     if (quantity == kQuantities.end()) {
         return Error{ErrorCode::kUsage,
                      fmt::format("--of {}: must be holders, waste or allocations", of)};
     }
     options.quantity = quantity->second;
-    const auto analysis = analyze(common.trace, {.torch_version = common.torch_version});
+    AnalyzeOptions analyze_options = {.torch_version = common.torch_version};
+    if (format->shows_replays) {
+        add_report_replays(&analyze_options);
+    }
+    const auto analysis = analyze(common.trace, analyze_options);
     if (!analysis) {
         return analysis.error();
     }

@@ -15,40 +15,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-EventIndex moment_of(const Analysis& analysis, const ExportOptions& options) {
-    return options.moment != kNoEvent ? options.moment : default_moment(analysis);
-}
-
-// Folded lines separate frames by ";".
+// Folded lines separate frames by ";". flamegraph.pl takes a number after a space for a value.
 std::string folded_frame(std::string text) {
     std::replace(text.begin(), text.end(), ';', ':');
+    const std::size_t end = text.find_last_not_of("0123456789");
+    if (end != std::string::npos && end + 1 != text.size() && text[end] == ' ') {
+        text[end] = '_';
+    }
     return text;
 }
 
 constexpr std::pair<StackQuantity, const char*> kQuantities[] = {
-    {StackQuantity::kHolders, "held at"},
-    {StackQuantity::kWaste, "free memory that is blocked, near"},
+    {StackQuantity::kHolders, "held"},
+    {StackQuantity::kWaste, "free memory that cannot be released"},
     {StackQuantity::kAllocations, "allocated in all"},
 };
 
 }  // namespace
 
 Status export_folded(const Analysis& analysis, const ExportOptions& options) {
-    const EventIndex moment = moment_of(analysis, options);
+    const RecordedState state = state_at_moment(analysis, options);
     return write_output(options.output, [&](std::FILE* file) -> Status {
         for (const DeviceAnalysis& device : analysis.devices) {
-            for (const StackWeight& weight :
-                 stack_weights(analysis, device, options.quantity, moment)) {
-                std::string line;
-                if (analysis.devices.size() > 1) {
-                    line = fmt::format("device {};", device.device);
-                }
-                for (const std::string& frame :
-                     flame_frames(analysis.symbols.get(), weight.origin)) {
-                    line += folded_frame(frame) + ";";
+            const std::string first =
+                analysis.devices.size() > 1 ? fmt::format("device {};", device.device) : "";
+            for (const StackWeight& stack :
+                 weighted_stacks(analysis, device, options.quantity, state).stacks) {
+                std::string line = first;
+                for (std::string& frame : flame_frames(analysis.symbols.get(), stack.origin)) {
+                    line += folded_frame(std::move(frame)) + ";";
                 }
                 line.back() = ' ';
-                fmt::print(file, "{}{}\n", line, weight.bytes);
+                fmt::print(file, "{}{}\n", line, stack.bytes);
             }
         }
         return Ok{};
@@ -56,16 +54,17 @@ Status export_folded(const Analysis& analysis, const ExportOptions& options) {
 }
 
 Status export_speedscope(const Analysis& analysis, const ExportOptions& options) {
-    const EventIndex moment = moment_of(analysis, options);
+    const RecordedState state = state_at_moment(analysis, options);
     Json frames = Json::array();
     std::map<std::string, std::size_t> numbers;
     Json profiles = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
         for (const auto& [quantity, words] : kQuantities) {
+            const WeightedStacks weighted = weighted_stacks(analysis, device, quantity, state);
             Json samples = Json::array();
             Json weights = Json::array();
             std::uint64_t sum = 0;
-            for (const StackWeight& weight : stack_weights(analysis, device, quantity, moment)) {
+            for (const StackWeight& weight : weighted.stacks) {
                 Json stack = Json::array();
                 for (const std::string& frame :
                      flame_frames(analysis.symbols.get(), weight.origin)) {
@@ -80,9 +79,8 @@ Status export_speedscope(const Analysis& analysis, const ExportOptions& options)
                 sum += weight.bytes;
             }
             std::string name = fmt::format("device {}: {}", device.device, words);
-            if (quantity != StackQuantity::kAllocations) {
-                name += moment == kNoEvent ? std::string(" no event")
-                                           : fmt::format(" event {}", moment);
+            if (weighted.moment != kNoEvent) {
+                name += fmt::format(" at event {}", weighted.moment);
             }
             profiles.push_back({{"type", "sampled"},
                                 {"name", name},

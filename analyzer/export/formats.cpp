@@ -19,6 +19,11 @@ constexpr std::array kFormats = {
                  "memory over time, phases, failed requests: ui.perfetto.dev, trace processor",
                  "--blocks --with",
                  export_perfetto},
+    ExportFormat{"csv",
+                 "the tables of the report in a folder: spreadsheets, pandas, SQLite",
+                 "",
+                 export_csv,
+                 true},
 };
 
 }  // namespace

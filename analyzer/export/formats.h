@@ -36,6 +36,8 @@ struct ExportFormat {
     // Options beside -o that the format uses, as words of the command line, e.g. "--at --of".
     std::string_view uses;
     Status (*write)(const Analysis& analysis, const ExportOptions& options);
+    // The format shows what-if replays, so that the analysis must have those of a report.
+    bool shows_replays = false;
 };
 
 std::span<const ExportFormat> export_formats();
@@ -52,5 +54,7 @@ Status export_folded(const Analysis& analysis, const ExportOptions& options);
 Status export_speedscope(const Analysis& analysis, const ExportOptions& options);
 // https://perfetto.dev: memory over time, phases, failed requests; blocks and a profile on request.
 Status export_perfetto(const Analysis& analysis, const ExportOptions& options);
+// The tables of the report in a folder, one file each (csv_tables.h).
+Status export_csv(const Analysis& analysis, const ExportOptions& options);
 
 }  // namespace fragtrace::analyzer

@@ -9,6 +9,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
+using Sums = std::unordered_map<OriginId, std::uint64_t>;
+
 // The diagnosis (or the map at peak reserved) whose event is nearest to `moment`; nullptr = none.
 const Diagnosis* nearest_map(const DeviceAnalysis& device, EventIndex moment) {
     const Diagnosis* nearest = device.peak ? &*device.peak : nullptr;
@@ -24,6 +26,84 @@ const Diagnosis* nearest_map(const DeviceAnalysis& device, EventIndex moment) {
     return nearest;
 }
 
+// The memory that a checkpoint lists is complete at its end.
+EventIndex after_checkpoint(const Timeline& timeline, EventIndex event) {
+    for (const EventSpan& checkpoint : timeline.checkpoints) {
+        if (checkpoint.begin <= event && event <= checkpoint.end) {
+            return checkpoint.end;
+        }
+    }
+    return event;
+}
+
+// The stack of a live or pending block.
+OriginId origin_of(const Timeline& timeline, const HeapBlock& block) {
+    return block.allocated_by < timeline.events.size() ? timeline.events[block.allocated_by].origin
+                                                       : 0;
+}
+
+Sums held(const Timeline& timeline, const HeapSnapshot& heap) {
+    Sums sums;
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state != BlockState::kFree) {
+            sums[origin_of(timeline, block)] += block.size_bytes;
+        }
+    }
+    return sums;
+}
+
+Sums wasted(const Timeline& timeline, const Diagnosis& map) {
+    Sums sums;
+    for (std::size_t i = 0; i < map.heap.blocks.size(); ++i) {
+        if (map.heap.blocks[i].state != BlockState::kFree) {
+            sums[origin_of(timeline, map.heap.blocks[i])] += map.held_open[i];
+        }
+    }
+    return sums;
+}
+
+// Bytes that the event allocates in this layer; 0 = none, or not known.
+std::uint64_t allocated_bytes(const Event& event, ScriptSource layer) {
+    const bool counts =
+        layer == ScriptSource::kBlocks
+            ? event.kind == EventKind::kBlockAlloc
+            : event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kAsyncAlloc ||
+                  event.kind == EventKind::kPhysicalCreate || event.kind == EventKind::kArrayAlloc;
+    const std::uint64_t bytes =
+        event.kind == EventKind::kBlockAlloc ? event.extra : event.size_bytes;
+    return counts && bytes != kUnknown64 ? bytes : 0;
+}
+
+// Without checkpoints: they list allocations from before the recording, or list them again.
+Sums allocated(const Timeline& timeline, const DeviceAnalysis& device) {
+    Sums sums;
+    std::size_t next = 0;
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+        if (next < timeline.checkpoints.size() && i == timeline.checkpoints[next].begin) {
+            i = timeline.checkpoints[next++].end;
+            continue;
+        }
+        const Event event = timeline.events[i];
+        if (event.device == device.device) {
+            sums[event.origin] += allocated_bytes(event, device.script.source);
+        }
+    }
+    return sums;
+}
+
+std::vector<StackWeight> largest_first(const Sums& sums) {
+    std::vector<StackWeight> weights;
+    for (const auto& [origin, bytes] : sums) {
+        if (bytes != 0) {
+            weights.push_back({origin, bytes});
+        }
+    }
+    std::sort(weights.begin(), weights.end(), [](const StackWeight& a, const StackWeight& b) {
+        return a.bytes != b.bytes ? a.bytes > b.bytes : a.origin < b.origin;
+    });
+    return weights;
+}
+
 std::string frame_text(const Frame& frame) {
     std::string text = frame.function;
     if (!frame.file.empty()) {
@@ -36,70 +116,67 @@ std::string frame_text(const Frame& frame) {
 
 }  // namespace
 
-EventIndex default_moment(const Analysis& analysis) {
+EventIndex oom_moment(const Analysis& analysis) {
     EventIndex moment = kNoEvent;
     for (const DeviceAnalysis& device : analysis.devices) {
         if (const Diagnosis* failed = first_oom(device)) {
             moment = std::min(moment, failed->trouble.event);
         }
     }
-    if (moment != kNoEvent) {
-        return moment;
-    }
-    std::uint64_t most = 0;
-    for (const DeviceAnalysis& device : analysis.devices) {
-        if (device.at_peak_allocated.event != kNoEvent && device.recorded.peak_allocated > most) {
-            most = device.recorded.peak_allocated;
-            moment = device.at_peak_allocated.event;
-        }
-    }
     return moment;
 }
 
-std::vector<StackWeight> stack_weights(const Analysis& analysis,
-                                       const DeviceAnalysis& device,
-                                       StackQuantity quantity,
-                                       EventIndex moment) {
-    std::unordered_map<OriginId, std::uint64_t> sums;
-    if (quantity == StackQuantity::kWaste) {
-        if (const Diagnosis* map = nearest_map(device, moment)) {
-            for (const CulpritGroup& group : group_culprits(analysis, *map, false)) {
-                sums[group.held.origin] += group.held_open_bytes;
-            }
+EventIndex peak_moment(const Analysis& analysis) {
+    const auto most = std::max_element(
+        analysis.devices.begin(), analysis.devices.end(), [](const auto& a, const auto& b) {
+            return a.recorded.peak_allocated < b.recorded.peak_allocated;
+        });
+    if (most == analysis.devices.end() || most->recorded.peak_allocated == 0) {
+        return kNoEvent;
+    }
+    RecordedState state(analysis.timeline);
+    while (state.position() < analysis.timeline.events.size()) {
+        state.advance();
+        if (state.totals(most->device).allocated == most->recorded.peak_allocated) {
+            return after_checkpoint(analysis.timeline, state.position() - 1);
         }
-    } else if (quantity == StackQuantity::kAllocations) {
-        const EventTable& events = analysis.timeline.events;
-        const bool blocks = device.script.source == ScriptSource::kBlocks;
-        for (EventIndex i = 0; i < events.size(); ++i) {
-            const EventKind kind = events.kind(i);
-            if (events.device(i) == device.device &&
-                (blocks ? kind == EventKind::kBlockAlloc : kind == EventKind::kDeviceAlloc)) {
-                const Event event = events[i];
-                // PyTorch's blocks: the size that was taken from the pool is in `extra`.
-                sums[event.origin] += blocks ? event.extra : event.size_bytes;
-            }
-        }
-    } else if (moment != kNoEvent) {
-        RecordedState state(analysis.timeline);
+    }
+    return kNoEvent;
+}
+
+RecordedState state_at_moment(const Analysis& analysis, const ExportOptions& options) {
+    EventIndex moment = options.moment;
+    if (moment == kNoEvent) {
+        moment = oom_moment(analysis);
+    }
+    if (moment == kNoEvent) {
+        moment = peak_moment(analysis);
+    }
+    RecordedState state(analysis.timeline);
+    if (moment != kNoEvent) {
         state.advance_to(moment + 1);
-        const HeapSnapshot heap = state.snapshot(device.device);
-        for (const HeapBlock& block : heap.blocks) {
-            if (block.state != BlockState::kFree) {
-                const EventIndex by = block.allocated_by;
-                sums[by == kNoEvent ? 0 : analysis.timeline.events[by].origin] += block.size_bytes;
+    }
+    return state;
+}
+
+WeightedStacks weighted_stacks(const Analysis& analysis,
+                               const DeviceAnalysis& device,
+                               StackQuantity quantity,
+                               const RecordedState& state) {
+    const EventIndex moment = state.position() == 0 ? kNoEvent : state.position() - 1;
+    switch (quantity) {
+        case StackQuantity::kHolders:
+            return {largest_first(held(analysis.timeline, state.snapshot(device.device))), moment};
+        case StackQuantity::kWaste:
+            if (const Diagnosis* map = nearest_map(device, moment)) {
+                return {largest_first(wasted(analysis.timeline, *map)),
+                        after_checkpoint(analysis.timeline, map->trouble.event)};
             }
-        }
+            return {};
+        case StackQuantity::kAllocations:
+            return {largest_first(allocated(analysis.timeline, device)), kNoEvent};
     }
-    std::vector<StackWeight> weights;
-    for (const auto& [origin, bytes] : sums) {
-        if (bytes != 0) {
-            weights.push_back({origin, bytes});
-        }
-    }
-    std::sort(weights.begin(), weights.end(), [](const StackWeight& a, const StackWeight& b) {
-        return a.bytes != b.bytes ? a.bytes > b.bytes : a.origin < b.origin;
-    });
-    return weights;
+    return {};
 }
 
 std::vector<std::string> flame_frames(Symbolizer* symbols, OriginId origin) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analyzer/export/formats.h"
+#include "analyzer/model/recorded_state.h"
 
 #include <cstdint>
 #include <vector>
@@ -13,17 +14,32 @@ struct StackWeight {
     std::uint64_t bytes = 0;
 };
 
-// The moment that is shown if the user names none: the first out-of-memory of any device, else the
-// peak of allocated memory of the device that allocated most. kNoEvent: no event at all.
-EventIndex default_moment(const Analysis& analysis);
+struct WeightedStacks {
+    std::vector<StackWeight> stacks;  // most bytes first, without stacks of 0 bytes
+    // The event after which the bytes are true. kNoEvent: they belong to no moment, or there is
+    // none.
+    EventIndex moment = kNoEvent;
+};
 
-// Most bytes first, without stacks of 0 bytes. Includes pending blocks (freed, but not reusable).
-// kWaste is known at the moments of analysis.devices[].diagnoses and at the peak of reserved
-// memory; the one nearest to `moment` is used.
-std::vector<StackWeight> stack_weights(const Analysis& analysis,
-                                       const DeviceAnalysis& device,
-                                       StackQuantity quantity,
-                                       EventIndex moment);
+// The first out-of-memory of any device; kNoEvent = none.
+EventIndex oom_moment(const Analysis& analysis);
+// The peak of allocated memory of the device that allocated most; kNoEvent = no allocation.
+EventIndex peak_moment(const Analysis& analysis);
+
+// The recorded memory after the event that the options name, else after the first out-of-memory,
+// else at the peak of allocated memory.
+RecordedState state_at_moment(const Analysis& analysis, const ExportOptions& options);
+
+// - kHolders: the blocks of `state`, also freed ones that cannot be reused yet
+// - kWaste: known for the diagnosed out-of-memories and retries, and at the peak of reserved
+// memory.
+//   The one nearest to `state` is used.
+// - kAllocations: all allocations during the recording. Those that were live when it began are left
+//   out
+WeightedStacks weighted_stacks(const Analysis& analysis,
+                               const DeviceAnalysis& device,
+                               StackQuantity quantity,
+                               const RecordedState& state);
 
 // The frames of a stack, outermost first, each as one word of a flame graph: "function
 // (file:line)". Never empty: a block without a stack has the frame "unknown".

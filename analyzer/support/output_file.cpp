@@ -25,6 +25,8 @@ bool g_replaces_any = false;
 // The temporary file's name, for signal handlers. It is complete before the flag is set.
 char g_unfinished[PATH_MAX + 64];
 std::atomic<bool> g_is_unfinished = false;
+// The files in an unfinished folder. The folder's name is in g_unfinished.
+std::atomic<const std::vector<std::string>*> g_unfinished_files = nullptr;
 
 Error failed(const std::string& path, const char* what) {
     return {ErrorCode::kOutput, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno))};
@@ -163,7 +165,12 @@ void replace_any_file() {
 }
 
 void remove_unfinished_output() {
-    if (g_is_unfinished) {
+    if (const std::vector<std::string>* files = g_unfinished_files) {
+        for (const std::string& file : *files) {
+            unlink(file.c_str());
+        }
+        rmdir(g_unfinished);
+    } else if (g_is_unfinished) {
         unlink(g_unfinished);
     }
 }
@@ -279,6 +286,111 @@ Status write_output_by_name(const std::string& path,
                                    : write(output.name);
     };
     return path == "-" ? fill({STDOUT_FILENO, ""}) : write_to(path, fill);
+}
+
+namespace {
+
+// Whether the folder has only regular files with these names. Errors are in errno: it cannot be
+// read.
+bool has_only(const std::string& folder, const std::vector<NamedOutput>& files) {
+    std::error_code error;
+    const std::filesystem::directory_iterator entries(folder, error);
+    return !error && std::all_of(begin(entries), end(entries), [&](const auto& entry) {
+        return entry.symlink_status().type() == std::filesystem::file_type::regular &&
+               std::any_of(files.begin(), files.end(), [&](const NamedOutput& file) {
+                   return entry.path().filename() == file.name;
+               });
+    });
+}
+
+// While it lives, a signal or a failure removes the folder and its files.
+class UnfinishedFolder {
+  public:
+    UnfinishedFolder(const std::string& folder, const std::vector<NamedOutput>& files)
+        : folder_(folder) {
+        for (const NamedOutput& file : files) {
+            paths_.push_back(folder + "/" + file.name);
+        }
+        if (folder.size() < sizeof g_unfinished) {
+            folder.copy(g_unfinished, folder.size());
+            g_unfinished[folder.size()] = '\0';
+            g_unfinished_files = &paths_;
+        }
+    }
+
+    ~UnfinishedFolder() {
+        g_unfinished_files = nullptr;
+        for (const std::string& path : paths_) {
+            unlink(path.c_str());
+        }
+        rmdir(folder_.c_str());
+    }
+
+    UnfinishedFolder(const UnfinishedFolder&) = delete;
+    UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
+
+    [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
+
+  private:
+    std::string folder_;
+    std::vector<std::string> paths_;
+};
+
+bool write_new_file(const std::string& path, std::string_view content) {
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file < 0) {
+        return false;
+    }
+    const bool written = write_all(file, content) && fsync(file) == 0;
+    const int code = errno;
+    const bool closed = close(file) == 0;
+    errno = written ? errno : code;
+    return written && closed;
+}
+
+}  // namespace
+
+Status write_output_folder(const std::string& path, const std::vector<NamedOutput>& files) {
+    if (path == "-") {
+        return Error{ErrorCode::kUsage,
+                     "several files cannot go to standard output. Name a folder."};
+    }
+    const std::string target = path.substr(0, path.find_last_not_of('/') + 1);
+    struct stat existing = {};
+    const bool exists = lstat(target.c_str(), &existing) == 0;
+    if (exists && !S_ISDIR(existing.st_mode)) {
+        return refused(path, "exists and is not a folder. Name another folder.");
+    }
+    if (exists && !has_only(target, files)) {
+        return refused(path,
+                       "is a folder with files that fraganalyze did not write. Name another "
+                       "folder.");
+    }
+    const std::string temporary = fmt::format("{}.{}.tmp", target, getpid());
+    if (mkdir(temporary.c_str(), 0777) != 0) {
+        return failed(path, "create");
+    }
+    const UnfinishedFolder unfinished(temporary, files);
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        if (!write_new_file(unfinished.paths()[i], files[i].content)) {
+            return failed(unfinished.paths()[i], "write");
+        }
+    }
+    // After an exchange, the temporary folder has the former files.
+    if (exists &&
+        renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+        return Ok{};
+    }
+    // Some file systems cannot exchange. A rename replaces only an empty folder.
+    if (exists) {
+        for (const NamedOutput& file : files) {
+            unlink((target + "/" + file.name).c_str());
+        }
+    }
+    if (std::rename(temporary.c_str(), target.c_str()) != 0) {
+        return failed(path, "replace");
+    }
+    return Ok{};
 }
 
 }  // namespace fragtrace::analyzer

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -27,6 +28,16 @@ Status write_output(const std::string& path, const std::function<Status(std::FIL
 Status write_output_by_name(const std::string& path,
                             const std::function<Status(const std::string& name)>& write);
 
+struct NamedOutput {
+    std::string name;  // without a folder
+    std::string content;
+};
+
+// Writes these files into a new folder that appears when it is complete. An empty folder is
+// replaced, and so is one that has no other files than these. Files that fraganalyze did not write
+// are never removed.
+Status write_output_folder(const std::string& path, const std::vector<NamedOutput>& files);
+
 // Writes text for people to standard output. Of all control characters, only line ends and the
 // colours of Terminal pass, whatever the trace contains.
 Status write_text(std::string_view text);
@@ -37,7 +48,7 @@ void replace_any_file();
 // Makes sure that the output of fmt::print() was written. Errors are kOutput.
 Status flush_standard_output();
 
-// Removes the temporary file that is currently being written, if there is one. For signal handlers.
+// Removes the temporary file or folder that is currently being written, if there is one. For signal handlers.
 void remove_unfinished_output();
 
 }  // namespace fragtrace::analyzer
