@@ -15,6 +15,10 @@ constexpr std::array kFormats = {
                  "stacks of holders, waste and allocations: speedscope.app",
                  "--at",
                  export_speedscope},
+    ExportFormat{"sqlite",
+                 "a database of events, blocks, stacks and failures: sqlite3, Python, pandas",
+                 "--at",
+                 export_sqlite},
 };
 
 }  // namespace

@@ -48,5 +48,7 @@ const ExportFormat* find_export_format(std::string_view name);
 Status export_folded(const Analysis& analysis, const ExportOptions& options);
 // https://www.speedscope.app/file-format-schema.json: holders, waste and allocations in one file.
 Status export_speedscope(const Analysis& analysis, const ExportOptions& options);
+// An SQLite database; docs/sqlite.md has its tables.
+Status export_sqlite(const Analysis& analysis, const ExportOptions& options);
 
 }  // namespace fragtrace::analyzer
