@@ -15,10 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-EventIndex moment_of(const Analysis& analysis, const ExportOptions& options) {
-    return options.moment != kNoEvent ? options.moment : default_moment(analysis);
-}
-
 // Folded lines separate frames by ";".
 std::string folded_frame(std::string text) {
     std::replace(text.begin(), text.end(), ';', ':');
@@ -34,7 +30,7 @@ constexpr std::pair<StackQuantity, const char*> kQuantities[] = {
 }  // namespace
 
 Status export_folded(const Analysis& analysis, const ExportOptions& options) {
-    const EventIndex moment = moment_of(analysis, options);
+    const EventIndex moment = shown_moment(analysis, options);
     return write_output(options.output, [&](std::FILE* file) -> Status {
         for (const DeviceAnalysis& device : analysis.devices) {
             for (const StackWeight& weight :
@@ -56,7 +52,7 @@ Status export_folded(const Analysis& analysis, const ExportOptions& options) {
 }
 
 Status export_speedscope(const Analysis& analysis, const ExportOptions& options) {
-    const EventIndex moment = moment_of(analysis, options);
+    const EventIndex moment = shown_moment(analysis, options);
     Json frames = Json::array();
     std::map<std::string, std::size_t> numbers;
     Json profiles = Json::array();

@@ -109,7 +109,12 @@ Json detail(const Timeline& timeline, ColumnFormat format, std::uint64_t value) 
 EventValues values_of(const Timeline& timeline, const Event& event) {
     EventValues values;
     const EventKindInfo& info = info_of(event.kind);
-    const auto take = [&](EventColumn column, std::uint64_t value) {
+    if (info.name == nullptr) {  // a kind of a later version, or an event that was left out
+        values.details = {{"address", fmt::format("{:#x}", event.address)},
+                          {"size", event.size_bytes},
+                          {"extra", event.extra}};
+    }
+    const auto take = [&](const EventColumn& column, std::uint64_t value) {
         const std::string_view key = column.key;
         if (column.format == ColumnFormat::kNothing) {
             return;
@@ -575,8 +580,7 @@ class Database {
 }  // namespace
 
 Status export_sqlite(const Analysis& analysis, const ExportOptions& options) {
-    const EventIndex moment =
-        options.moment != kNoEvent ? options.moment : default_moment(analysis);
+    const EventIndex moment = shown_moment(analysis, options);
     return write_output_by_name(options.output, [&](const std::string& name) -> Status {
         SqliteFile file(name);
         Database(analysis, &file).write(moment);

@@ -56,6 +56,18 @@ EventIndex default_moment(const Analysis& analysis) {
     return moment;
 }
 
+EventIndex shown_moment(const Analysis& analysis, const ExportOptions& options) {
+    const EventIndex moment =
+        options.moment != kNoEvent ? options.moment : default_moment(analysis);
+    for (const EventSpan& checkpoint : analysis.timeline.checkpoints) {
+        if (checkpoint.begin <= moment && moment < checkpoint.end) {
+            const std::size_t last = analysis.timeline.events.size() - 1;
+            return static_cast<EventIndex>(std::min<std::size_t>(checkpoint.end, last));
+        }
+    }
+    return moment;
+}
+
 std::vector<StackWeight> stack_weights(const Analysis& analysis,
                                        const DeviceAnalysis& device,
                                        StackQuantity quantity,
