@@ -24,6 +24,10 @@ constexpr std::array kFormats = {
                  "",
                  export_csv,
                  true},
+    ExportFormat{"sqlite",
+                 "a database of events, blocks, stacks and failures: sqlite3, Python, pandas",
+                 "--at",
+                 export_sqlite},
 };
 
 }  // namespace

@@ -56,5 +56,7 @@ Status export_speedscope(const Analysis& analysis, const ExportOptions& options)
 Status export_perfetto(const Analysis& analysis, const ExportOptions& options);
 // The tables of the report in a folder, one file each (csv_tables.h).
 Status export_csv(const Analysis& analysis, const ExportOptions& options);
+// An SQLite database; docs/sqlite.md has its tables.
+Status export_sqlite(const Analysis& analysis, const ExportOptions& options);
 
 }  // namespace fragtrace::analyzer

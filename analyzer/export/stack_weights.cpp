@@ -30,7 +30,8 @@ const Diagnosis* nearest_map(const DeviceAnalysis& device, EventIndex moment) {
 EventIndex after_checkpoint(const Timeline& timeline, EventIndex event) {
     for (const EventSpan& checkpoint : timeline.checkpoints) {
         if (checkpoint.begin <= event && event <= checkpoint.end) {
-            return checkpoint.end;
+            // A checkpoint that the end of the trace cut off has no last event.
+            return std::min(checkpoint.end, static_cast<EventIndex>(timeline.events.size() - 1));
         }
     }
     return event;
@@ -144,7 +145,7 @@ EventIndex peak_moment(const Analysis& analysis) {
     return kNoEvent;
 }
 
-RecordedState state_at_moment(const Analysis& analysis, const ExportOptions& options) {
+EventIndex shown_moment(const Analysis& analysis, const ExportOptions& options) {
     EventIndex moment = options.moment;
     if (moment == kNoEvent) {
         moment = oom_moment(analysis);
@@ -152,6 +153,11 @@ RecordedState state_at_moment(const Analysis& analysis, const ExportOptions& opt
     if (moment == kNoEvent) {
         moment = peak_moment(analysis);
     }
+    return moment == kNoEvent ? kNoEvent : after_checkpoint(analysis.timeline, moment);
+}
+
+RecordedState state_at_moment(const Analysis& analysis, const ExportOptions& options) {
+    const EventIndex moment = shown_moment(analysis, options);
     RecordedState state(analysis.timeline);
     if (moment != kNoEvent) {
         state.advance_to(moment + 1);
