@@ -463,11 +463,14 @@ class Database {
                 add_diagnosis(device, diagnosis, &rows, &culprits);
             }
             for (const RecordedTrouble& trouble : device.recorded_troubles) {
+                // Failed calls follow below. They request no memory.
+                const bool is_call =
+                    timeline_.events.kind(trouble.event) == EventKind::kCallOutOfMemory;
                 const bool diagnosed = std::any_of(
                     device.diagnoses.begin(), device.diagnoses.end(), [&](const Diagnosis& one) {
                         return one.trouble.event == trouble.event;
                     });
-                if (!diagnosed) {
+                if (!diagnosed && !is_call) {
                     add_undiagnosed(device, trouble, &rows);
                 }
             }

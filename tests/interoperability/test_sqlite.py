@@ -212,7 +212,7 @@ class Sqlite(real_process.RealProcessTest):
             for row in rows:
                 self.check_failure(database, row)
         self.assertEqual(
-            self.one(database, "SELECT count(*) FROM failures WHERE kind <> 'call_out_of_memory'")[0],
+            self.one(database, "SELECT count(*) FROM failures")[0],
             sum(device["ooms"] + device["retries"] for device in report["devices"]),
         )
 
@@ -313,8 +313,20 @@ class Sqlite(real_process.RealProcessTest):
         # The client requests no more than these sizes: 512 KiB and 1 MiB, 2 MiB and 3 MiB, 64 MiB.
         sizes = {row[0]: row[1] for row in self.answer(database, "by size")}
         self.assertEqual((sizes["1: up to 1 MiB"], sizes["2: 1 to 10 MiB"]), (4 + 12, 24))
-        calls = self.one(database, "SELECT count(*) FROM failures WHERE kind = 'call_out_of_memory'")
-        self.assertEqual(calls, (1,))
+        (call,) = [failure for failure in report["ooms"] if failure["verdict"] == "not_judged"]
+        self.assertEqual(
+            self.one(
+                database,
+                "SELECT requester, event, allocated_bytes, reserved_bytes FROM failures"
+                " WHERE kind = 'call_out_of_memory'",
+            ),
+            tuple(call[key] for key in ("requester", "event", "allocated_bytes", "reserved_bytes")),
+        )
+        growth = report["devices"][0]["iterations"]["growth"]
+        self.assertEqual((growth["first"], growth["last"]), (3, 12))
+        self.assertEqual(
+            sum(row[1] for row in self.answer(database, "Which lines hold more memory")), growth["bytes"]
+        )
 
     def test_the_moment_can_be_set_by_event_and_by_time(self):
         database = self.export(self.record_steps())
