@@ -27,7 +27,7 @@ struct ExportOptions {
     EventIndex moment = kNoEvent;
     StackQuantity quantity = StackQuantity::kHolders;
     bool blocks = false;  // perfetto: each block as a slice
-    std::string profile;  // perfetto: a trace of PyTorch's profiler to add; empty = none
+    std::string profile = {};  // perfetto: a trace of PyTorch's profiler to add; empty = none
 };
 
 struct ExportFormat {
