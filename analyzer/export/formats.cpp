@@ -15,6 +15,10 @@ constexpr std::array kFormats = {
                  "stacks of holders, waste and allocations: speedscope.app",
                  "--at",
                  export_speedscope},
+    ExportFormat{"snapshot",
+                 "PyTorch memory snapshot: torch.cuda._memory_viz, pytorch.org/memory_viz, Mosaic",
+                 "",
+                 export_snapshot},
 };
 
 }  // namespace

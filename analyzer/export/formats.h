@@ -48,5 +48,8 @@ const ExportFormat* find_export_format(std::string_view name);
 Status export_folded(const Analysis& analysis, const ExportOptions& options);
 // https://www.speedscope.app/file-format-schema.json: holders, waste and allocations in one file.
 Status export_speedscope(const Analysis& analysis, const ExportOptions& options);
+// A pickle like that of torch.cuda.memory._dump_snapshot(): the state at the end of the recording,
+// and the history before it.
+Status export_snapshot(const Analysis& analysis, const ExportOptions& options);
 
 }  // namespace fragtrace::analyzer

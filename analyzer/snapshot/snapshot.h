@@ -94,11 +94,17 @@ struct Snapshot {
     std::string settings;  // as in PYTORCH_CUDA_ALLOC_CONF; derived if not known
     bool settings_known = false;
     std::string oldest_release;  // oldest release with these keys, such as "2.6"
+    std::string release;         // as `fraganalyze export` writes it; empty = not named
     bool times_known = true;
     std::uint64_t internal_entries = 0;  // requests by the allocator itself
     // Entries and dict keys that no known release writes, counted by name. They are left out.
     std::map<std::string, std::uint64_t> unknown_actions;
     std::map<std::string, std::uint64_t> unknown_keys;
 };
+
+// Whether the rules of this release are taken only because it is the oldest with the snapshot's keys.
+inline bool is_oldest_release(const Snapshot& snapshot, const std::string& release) {
+    return snapshot.release.empty() && release == snapshot.oldest_release;
+}
 
 }  // namespace fragtrace::analyzer

@@ -42,7 +42,7 @@ std::vector<std::string> left_out_lines(const Snapshot& snapshot) {
 
 std::vector<std::string> snapshot_assumptions(const SnapshotReading& reading) {
     std::vector<std::string> lines;
-    if (reading.release == reading.snapshot.oldest_release) {
+    if (is_oldest_release(reading.snapshot, reading.release)) {
         lines.push_back(
             fmt::format("the snapshot does not name its release: the rules of PyTorch {} are "
                         "taken, the oldest that writes its keys; --torch-version names "

@@ -80,6 +80,7 @@ void SnapshotHistory::tell_next(std::uint64_t time_ns) {
         case SnapshotAction::kAlloc: {
             EventRecord event = event_of(entry, EventKind::kBlockAlloc);
             event.extra = std::uint64_t{start_.block_units[next_]} * kBlockUnitBytes;
+            event.extra = event.extra == 0 ? event.size : event.extra;
             emit(event, entry.label);
             break;
         }

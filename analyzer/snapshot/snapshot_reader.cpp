@@ -323,6 +323,9 @@ class SnapshotRows final : public PickleSink {
         }
         found_ = true;
         dict_.note_keys();
+        if (dict_.has(kTorchVersion, Kind::kText)) {
+            release_ = reader().texts().view(dict_[kTorchVersion].index);
+        }
         if (has(kSegments) && !take_segments(kSegments, &snapshot_.segments)) {
             return {};
         }
@@ -404,6 +407,11 @@ class SnapshotRows final : public PickleSink {
             snapshot_.settings = settings_text(concluded);
         }
         snapshot_.oldest_release = dict_.oldest_release();
+        if (const std::string_view end = " or later"; release_.ends_with(end)) {
+            snapshot_.oldest_release = release_.substr(0, release_.size() - end.size());
+        } else {
+            snapshot_.release = release_;
+        }
         snapshot_.unknown_actions = by_name(unknown_actions_);
         snapshot_.unknown_keys = by_name(dict_.unknown_keys());
     }
@@ -424,6 +432,7 @@ class SnapshotRows final : public PickleSink {
     std::vector<FormerUse> former_uses_;
     std::vector<SnapshotDivisions> divisions_;
     std::optional<SnapshotSettings> settings_;
+    std::string release_;
     std::vector<std::uint32_t> frames_;
     std::map<std::uint32_t, std::uint32_t> labels_;  // key: text number
     std::map<std::uint32_t, std::uint64_t> unknown_actions_;

@@ -201,7 +201,8 @@ class Undo {
                                             std::uint64_t room) const {
         const std::uint64_t wanted = rounded(entry.size_bytes);
         if (wanted > room) {
-            return 0;
+            // Exports of programs without PyTorch have segments of any size, with one block.
+            return entry.size_bytes <= room ? room : 0;
         }
         const bool keeps_remainder =
             !segment.small && !segment.expandable &&
@@ -294,6 +295,9 @@ class Undo {
     }
 
     static std::uint32_t units(std::uint64_t size_bytes) {
+        if (size_bytes % kBlockUnitBytes != 0) {
+            return 0;
+        }
         return static_cast<std::uint32_t>(
             std::min<std::uint64_t>(size_bytes / kBlockUnitBytes, 0xffffffffu));
     }

@@ -33,7 +33,9 @@ class Maker {
     Maker(Snapshot snapshot, const std::string& path, const std::string& torch_version)
         : snapshot_(std::move(snapshot)),
           path_(path),
-          release_(torch_version.empty() ? snapshot_.oldest_release : torch_version),
+          release_(!torch_version.empty()       ? torch_version
+                   : snapshot_.release.empty() ? snapshot_.oldest_release
+                                               : snapshot_.release),
           rules_(PytorchRules::for_release(release_)),
           builder_(0) {
         const auto parsed = parse_pytorch_config(snapshot_.settings, rules_);
@@ -205,8 +207,8 @@ class Maker {
                         "options.stack_depth\t{}\n"
                         "snapshot.entries\t{}\n"
                         "snapshot.ends_in_oom\t{}\n",
-                        release_,
-                        release_ == snapshot_.oldest_release ? " or later" : "",
+                        escaped(release_),
+                        is_oldest_release(snapshot_, release_) ? " or later" : "",
                         escaped(snapshot_.settings),
                         kUnknown32,  // no limit
                         entries_,
