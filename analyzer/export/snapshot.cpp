@@ -29,6 +29,7 @@ class SnapshotFile {
             write_segments(end);
         }
         pickle_.end_list();
+        write_devices_without_pool(ends);
         write_settings();
         write_annotations(ends.empty() ? DeviceId{0} : ends.front().device);
         write_host();
@@ -100,6 +101,21 @@ class SnapshotFile {
         }
         pickle_.end_list();
         return ends;
+    }
+
+    // PyTorch writes no such key. fraganalyze reads a device without a pool as what it is.
+    void write_devices_without_pool(const std::vector<DeviceEnd>& ends) {
+        if (std::all_of(ends.begin(), ends.end(), [](const auto& end) { return end.has_pool; })) {
+            return;
+        }
+        begin_list(kWithoutPool);
+        for (const DeviceEnd& end : ends) {
+            if (!end.has_pool) {
+                pickle_.item();
+                pickle_.number(end.device);
+            }
+        }
+        pickle_.end_list();
     }
 
     void write_segments(const DeviceEnd& end) {

@@ -134,7 +134,10 @@ DeviceEnd SnapshotEntries::write() {
         end_checkpoint();
     }
     write_range();
-    return {device_, state_.snapshot(device_), std::move(owners_)};
+    return {device_,
+            state_.has_block_layer(device_),
+            state_.snapshot(device_),
+            std::move(owners_)};
 }
 
 void SnapshotEntries::step(EventIndex index) {

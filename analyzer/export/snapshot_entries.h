@@ -40,6 +40,7 @@ struct SegmentOwner {
 
 struct DeviceEnd {
     DeviceId device = 0;
+    bool has_pool = false;
     HeapSnapshot heap;
     std::map<DeviceAddress, SegmentOwner> owners;  // may divide an expandable segment
 };

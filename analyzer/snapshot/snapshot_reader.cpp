@@ -326,6 +326,13 @@ class SnapshotRows final : public PickleSink {
         if (dict_.has(kTorchVersion, Kind::kText)) {
             release_ = reader().texts().view(dict_[kTorchVersion].index);
         }
+        if (dict_.has(kWithoutPool, Kind::kList)) {
+            for (const PickleValue& device : reader().list(dict_[kWithoutPool])) {
+                if (device.is_count() && device.number < kDevicesKept) {
+                    snapshot_.without_pool.insert(static_cast<std::uint32_t>(device.number));
+                }
+            }
+        }
         if (has(kSegments) && !take_segments(kSegments, &snapshot_.segments)) {
             return {};
         }

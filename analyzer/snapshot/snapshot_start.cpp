@@ -19,7 +19,11 @@ class Undo {
          std::uint32_t device,
          const PytorchConfig& config,
          const PytorchRules& rules)
-        : snapshot_(*snapshot), device_(device), config_(config), rules_(rules) {
+        : snapshot_(*snapshot),
+          device_(device),
+          has_pool_(!snapshot->without_pool.contains(device)),
+          config_(config),
+          rules_(rules) {
         if (device < snapshot_.histories.size()) {
             const auto [first, count] = snapshot_.histories[device];
             entries_ = std::span(snapshot_.entries).subspan(first, count);
@@ -55,7 +59,7 @@ class Undo {
                                                 .small = segment.small,
                                                 .expandable = segment.expandable};
             std::uint64_t address = segment.address;
-            for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+            for (std::uint32_t i = 0; has_pool_ && i < segment.block_count; ++i) {
                 const SnapshotBlock& block = snapshot_.blocks[segment.first_block + i];
                 address = block.address != 0 ? block.address : address;
                 if (block.live && block.size_bytes != 0) {
@@ -71,6 +75,9 @@ class Undo {
     }
 
     void undo(SnapshotEntry& entry) {
+        if (!has_pool_ && entry.action < SnapshotAction::kSegmentAlloc) {
+            return;  // the segments say the same
+        }
         switch (entry.action) {
             case SnapshotAction::kAlloc:
                 return undo_alloc(entry);
@@ -201,8 +208,7 @@ class Undo {
                                             std::uint64_t room) const {
         const std::uint64_t wanted = rounded(entry.size_bytes);
         if (wanted > room) {
-            // Exports of programs without PyTorch have segments of any size, with one block.
-            return entry.size_bytes <= room ? room : 0;
+            return 0;
         }
         const bool keeps_remainder =
             !segment.small && !segment.expandable &&
@@ -295,9 +301,6 @@ class Undo {
     }
 
     static std::uint32_t units(std::uint64_t size_bytes) {
-        if (size_bytes % kBlockUnitBytes != 0) {
-            return 0;
-        }
         return static_cast<std::uint32_t>(
             std::min<std::uint64_t>(size_bytes / kBlockUnitBytes, 0xffffffffu));
     }
@@ -312,6 +315,7 @@ class Undo {
 
     Snapshot& snapshot_;
     std::uint32_t device_;
+    bool has_pool_;
     const PytorchConfig& config_;
     const PytorchRules& rules_;
     std::span<SnapshotEntry> entries_;

@@ -47,8 +47,7 @@ constexpr bool maps_small_pages(std::uint64_t size_bytes, std::uint64_t large_pa
 struct SnapshotStart {
     HeldSegments segments;
     HeldBlocks blocks;
-    // Per entry of the device's history: the block size of an alloc, in units of 512 bytes. 0 = it
-    // is no multiple, and equals the request: the export of a program without PyTorch.
+    // Per entry of the device's history: the block size of an alloc, in units of 512 bytes.
     std::vector<std::uint32_t> block_units;
     // The number of entries that contradict the state at the end, and a description of the last
     // one.
