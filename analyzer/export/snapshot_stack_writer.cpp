@@ -1,6 +1,21 @@
 #include "analyzer/export/snapshot_stack_writer.h"
 
+#include "analyzer/trace/code_files.h"
+
+#include <utility>
+
 namespace fragtrace::analyzer {
+namespace {
+
+// A native frame without a source file has its library, as in PyTorch's own snapshots.
+std::string file_of(const Frame& frame) {
+    if (!frame.file.empty() || frame.kind == Frame::Kind::kPython) {
+        return frame.file;
+    }
+    return frame.module.empty() ? "??" : frame.module;
+}
+
+}  // namespace
 
 SnapshotStackWriter::SnapshotStackWriter(PickleWriter* pickle,
                                          const Timeline& timeline,
@@ -29,40 +44,61 @@ void SnapshotStackWriter::text(const std::string& text) {
     }
 }
 
+// Different addresses may have the same names, so that different stacks have the same frames.
 void SnapshotStackWriter::frames(OriginId id) {
     const Origin origin = id < timeline_.origins.size() ? timeline_.origins[id] : Origin{};
-    const PickleWriter::Memo memo = stacks_.find(origin.native_stack, origin.python_stack);
-    if (memo != PairMap::kAbsent) {
-        return pickle_.recall(memo);
+    const PickleWriter::Memo known = stacks_.find(origin.native_stack, origin.python_stack);
+    if (known != PairMap::kAbsent) {
+        return pickle_.recall(known);
     }
-    pickle_.begin_list();
-    stacks_.set(origin.native_stack, origin.python_stack, pickle_.memoize());
-    for (const Frame& one : symbols_.frames(id)) {
-        pickle_.item();
-        frame(one);
+    std::vector<Written*> found;
+    std::vector<std::uint32_t> numbers;
+    const std::vector<Frame>& frames = symbols_.frames(id);
+    for (const Frame& one : frames) {
+        const auto [entry, is_new] = frames_.try_emplace(
+            one.function + '\n' + file_of(one) + '\n' + std::to_string(one.line));
+        if (is_new) {
+            entry->second.number = static_cast<std::uint32_t>(frames_.size());
+        }
+        found.push_back(&entry->second);
+        numbers.push_back(entry->second.number);
     }
-    pickle_.end_list();
+    const auto [list, is_new] = lists_.try_emplace(std::move(numbers));
+    if (is_new) {
+        pickle_.begin_list();
+        list->second = pickle_.memoize();
+        for (std::size_t i = 0; i < frames.size(); ++i) {
+            pickle_.item();
+            frame(frames[i], found[i]);
+        }
+        pickle_.end_list();
+    } else {
+        pickle_.recall(list->second);
+    }
+    stacks_.set(origin.native_stack, origin.python_stack, list->second);
 }
 
-void SnapshotStackWriter::frame(const Frame& frame) {
-    // A native frame without a source file has its library there, as in PyTorch's own snapshots.
-    const std::string& file = frame.file.empty() ? frame.module : frame.file;
-    const std::string key = frame.function + '\n' + file + '\n' + std::to_string(frame.line);
-    const auto [found, is_new] = frames_.try_emplace(key);
-    if (!is_new) {
-        return pickle_.recall(found->second);
+void SnapshotStackWriter::frame(const Frame& frame, Written* written) {
+    if (written->memo != PairMap::kAbsent) {
+        return pickle_.recall(written->memo);
     }
     pickle_.begin_dict();
-    found->second = pickle_.memoize();
+    written->memo = pickle_.memoize();
     pickle_.item();
     word(kName);
     text(frame.function);
     pickle_.item();
     word(kFilename);
-    text(file);
+    text(file_of(frame));
     pickle_.item();
     word(kLine);
     pickle_.number(frame.line);
+    // PyTorch writes no such key. It shows that the file is a program, not a Python script.
+    if (frame.kind == Frame::Kind::kNative && !is_native_frame(frame.function, file_of(frame))) {
+        pickle_.item();
+        word(kNative);
+        pickle_.truth(true);
+    }
     pickle_.end_dict();
 }
 

@@ -9,8 +9,11 @@
 #include "analyzer/trace/symbols.h"
 
 #include <array>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -25,15 +28,22 @@ class SnapshotStackWriter {
     void frames(OriginId origin);
 
   private:
-    void frame(const Frame& frame);
+    // A frame, or a list of frames.
+    struct Written {
+        std::uint32_t number = 0;
+        PickleWriter::Memo memo = PairMap::kAbsent;
+    };
+
+    void frame(const Frame& frame, Written* written);
 
     PickleWriter& pickle_;
     const Timeline& timeline_;
     Symbolizer& symbols_;
     std::array<PickleWriter::Memo, kWordCount> words_;
     std::unordered_map<std::string, PickleWriter::Memo> texts_;
-    std::unordered_map<std::string, PickleWriter::Memo> frames_;  // key: function, file and line
-    PairMap stacks_;  // key: native stack, Python stack
+    std::unordered_map<std::string, Written> frames_;  // key: function, file and line
+    std::map<std::vector<std::uint32_t>, PickleWriter::Memo> lists_;  // key: numbers of frames
+    PairMap stacks_;                                                  // key: native and Python stack
 };
 
 }  // namespace fragtrace::analyzer

@@ -60,7 +60,8 @@ namespace fragtrace::analyzer {
     WORD(kPinnedThreads, "pinned_num_register_threads")           \
     WORD(kPinnedRegister, "pinned_use_cuda_host_register")        \
     WORD(kTorchVersion, "torch_version")                          \
-    WORD(kWithoutPool, "devices_without_pool")
+    WORD(kWithoutPool, "devices_without_pool")                    \
+    WORD(kNative, "native")
 
 // Values. The actions come first, in the order of SnapshotAction.
 #define FRAGTRACE_SNAPSHOT_VALUES(WORD)            \

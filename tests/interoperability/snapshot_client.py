@@ -37,9 +37,10 @@ def use_a_private_pool():
 
 
 def retry():
-    cached = [block(30 * MIB) for _ in range(12)]
-    del cached
-    return block(500 * MIB)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        cached = [block(30 * MIB) for _ in range(12)]
+    del cached  # its memory serves only that stream
+    return block(600 * MIB)
 
 
 with fragtrace.phase("load"):

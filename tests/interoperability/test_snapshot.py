@@ -26,8 +26,9 @@ TORCH_CLIENT = pathlib.Path(__file__).with_name("snapshot_client.py")
 CUDA_CLIENT = SOURCE / "tests" / "integration" / "json_schema" / "client.py"
 NO_POOL_CLIENT = BUILD / "tests" / "integration" / "no_pool" / "no_pool_client"
 PLAIN = (dict, list, tuple, str, int, float, bool)
-# Figures of a device that a snapshot holds.
-FIGURES = ("peak", "waste_at_peak", "segments_allocated", "segments_freed", "retries", "ooms")
+# Figures that a snapshot holds: of a device, and of a request that failed or was refused at first.
+FIGURES = ("peak", "waste_at_peak", "segments_allocated", "segments_freed", "retries")
+REQUEST_FIGURES = ("requested_bytes", "allocated_bytes", "reserved_bytes", "largest_free_bytes", "requester")
 
 
 def visualizers():
@@ -40,6 +41,11 @@ def visualizers():
             found[folder.name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(found[folder.name])
     return found
+
+
+def requests_of(report, moments):
+    """Without failed calls that allocate nothing, which a snapshot does not hold."""
+    return [one for one in report[moments] if one["verdict"] != "not_judged"]
 
 
 class PlainUnpickler(pickle.Unpickler):
@@ -111,9 +117,7 @@ class Snapshot(real_process.RealProcessTest):
                 text = viz.trace(snapshot)
                 entries = sum(map(len, snapshot["device_traces"]))
                 self.assertEqual(sum(map(int, re.findall(r"(?m)^(\d+) entries$", text))), entries)
-                self.assertEqual(
-                    text.count("raise OutOfMemoryError"), sum(one["ooms"] for one in report["devices"])
-                )
+                self.assertEqual(text.count("raise OutOfMemoryError"), len(requests_of(report, "ooms")))
                 for page in (
                     viz.trace_plot(snapshot),
                     viz.trace_plot(snapshot, plot_segments=True),
@@ -124,25 +128,27 @@ class Snapshot(real_process.RealProcessTest):
                 self.assertEqual(held, sum(segment["total_size"] for segment in snapshot["segments"]))
         return snapshot
 
-    def assert_reads_back(self, path, report, left_out=()):
+    def assert_reads_back(self, path, report):
         back = self.report(path)
         self.assertEqual(len(back["devices"]), len(report["devices"]))
         for then, now in zip(report["devices"], back["devices"], strict=True):
-            for figure in set(FIGURES) - set(left_out):
+            for figure in FIGURES:
                 self.assertEqual(now[figure], then[figure], figure)
             self.assertEqual(now["violations"], 0)
-            self.assertEqual(
-                [(line["label"], line["bytes"]) for line in now["holders_at_peak"]],
-                [(line["label"], line["bytes"]) for line in then["holders_at_peak"]],
-            )
+            self.assertEqual(*(self.lines(one["holders_at_peak"]) for one in (now, then)))
         for moments in ("ooms", "retries"):
-            self.assertEqual(len(back[moments]), len(report[moments]))
-            for then, now in zip(report[moments], back[moments], strict=True):
-                for figure in ("requested_bytes", "allocated_bytes", "reserved_bytes", "largest_free_bytes"):
+            before, after = requests_of(report, moments), requests_of(back, moments)
+            self.assertEqual(len(after), len(before))
+            for then, now in zip(before, after, strict=True):
+                for figure in REQUEST_FIGURES:
                     self.assertEqual(now[figure], then[figure], figure)
-                self.assertEqual(now["holders"]["places"], then["holders"]["places"])
+                self.assertEqual(*(self.lines(one["holders"]["places"]) for one in (now, then)))
         self.assertEqual(back["memory"]["pinned"], report["memory"]["pinned"])
         return back
+
+    @staticmethod
+    def lines(rows):
+        return [(row["label"], row["bytes"], row["blocks"]) for row in rows]
 
     def pt_snap(self, path, device=0):
         """The rows of pt-snap's table of entries: (action, allocated, reserved)."""
@@ -245,7 +251,7 @@ class Snapshot(real_process.RealProcessTest):
         snapshot = self.check_torch("expandable_segments:True")
         self.assertIs(snapshot["allocator_settings"]["expandable_segments"], True)
         maps = [entry for entry in snapshot["device_traces"][0] if entry["action"] == "segment_map"]
-        self.assertIn(500 * real_process.MIB, [entry["size"] for entry in maps])  # 25 pages, one entry
+        self.assertGreaterEqual(max(entry["size"] for entry in maps), 400 * real_process.MIB)  # many pages
 
     def test_pt_snap_reads_a_pytorch_program(self):
         for conf in ("", "expandable_segments:True"):
@@ -271,18 +277,29 @@ class Snapshot(real_process.RealProcessTest):
                 self.assertEqual(back["whatif"], report["whatif"])
                 with gzip.open(original) as file:
                     first = PlainUnpickler(file).load()
-                self.assertEqual(
-                    [list(map(self.essence, device)) for device in snapshot["device_traces"] if device],
-                    [list(map(self.essence, device)) for device in first["device_traces"] if device],
-                )
-                self.assertEqual(
-                    sorted(map(self.place, snapshot["segments"])), sorted(map(self.place, first["segments"]))
+                self.assert_same_items(*(self.history(one) for one in (snapshot, first)))
+                self.assert_same_items(
+                    *(sorted(map(self.place, one["segments"])) for one in (snapshot, first))
                 )
 
+    def assert_same_items(self, now, then):
+        """Shows the first difference. The difference of long lists takes minutes."""
+        for one, other in zip(now, then):
+            self.assertEqual(one, other)
+        self.assertEqual(len(now), len(then))
+
     @staticmethod
-    def essence(entry):
-        frames = [(frame["name"], frame["filename"], frame["line"]) for frame in entry.get("frames", [])]
-        return *(entry.get(key) for key in ("action", "addr", "size", "stream", "time_us")), frames
+    def history(snapshot):
+        """All entries but those of dumps. The completion of a free has the time of its request if it follows it."""
+        entries = []
+        for entry in (entry for device in snapshot["device_traces"] for entry in device):
+            keys = ("action", "addr", "size", "stream", "time_us")
+            if entry["action"] == "free_completed":
+                keys = keys[:-1]
+            frames = [(frame["name"], frame["filename"], frame["line"]) for frame in entry.get("frames", [])]
+            if entry["action"] != "snapshot":
+                entries.append((*(entry.get(key) for key in keys), frames))
+        return entries
 
     @staticmethod
     def place(segment):
