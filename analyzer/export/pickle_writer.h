@@ -22,9 +22,13 @@ class PickleWriter {
     explicit PickleWriter(std::FILE* stream);
 
     void begin_dict();
+
     void end_dict() { end('u'); }
+
     void begin_list();
+
     void end_list() { end('e'); }
+
     // Also before each value of a dict; the key follows, then the value.
     void item();
 
@@ -33,7 +37,9 @@ class PickleWriter {
     void number(std::uint64_t value);
     void minus_one();
     void real(double value);
+
     void truth(bool value) { put(value ? '\x88' : '\x89'); }
+
     void pair(std::uint64_t first, std::uint64_t second);
 
     // Gives a number to the text that was just written, or to the list or dict that was just begun.
@@ -46,6 +52,7 @@ class PickleWriter {
 
   private:
     void put(char byte) { buffer_ += byte; }
+
     void little(std::uint64_t value, unsigned bytes);
     void end(char opcode);
     void flush();

@@ -93,8 +93,7 @@ class SnapshotFile {
                 pickle_.item();
                 pickle_.begin_list();
                 if (next == device) {
-                    ends.push_back(
-                        SnapshotEntries(&pickle_, &stacks_, timeline_, device).write());
+                    ends.push_back(SnapshotEntries(&pickle_, &stacks_, timeline_, device).write());
                 }
                 pickle_.end_list();
             }
@@ -132,11 +131,10 @@ class SnapshotFile {
                 }
             }
             const auto found = end.owners.find(segment.address);
-            const SegmentOwner owner =
-                found != end.owners.end() ? found->second : SegmentOwner{};
+            const SegmentOwner owner = found != end.owners.end() ? found->second : SegmentOwner{};
             const StreamId stream = segment.stream != kNoStream ? segment.stream : owner.stream;
-            const auto pool = pool_id(
-                timeline_, segment.private_pool != 0 ? segment.private_pool : owner.pool);
+            const auto pool =
+                pool_id(timeline_, segment.private_pool != 0 ? segment.private_pool : owner.pool);
             pickle_.item();
             pickle_.begin_dict();
             number(kDevice, end.device);
@@ -146,8 +144,7 @@ class SnapshotFile {
             number(kActiveSize, active);
             number(kRequestedSize, requested);
             number(kStream, raw_stream(timeline_, stream));
-            word(kSegmentType,
-                 segment.size_class == SizeClass::kSmall ? kSmallWord : kLargeWord);
+            word(kSegmentType, segment.size_class == SizeClass::kSmall ? kSmallWord : kLargeWord);
             key(kSegmentPoolId);
             pickle_.pair(pool.first, pool.second);
             truth(kIsExpandable, segment.expandable);
@@ -169,7 +166,7 @@ class SnapshotFile {
         number(kSize, block.size_bytes);
         number(kRequestedSize, free ? 0 : known_request(block));
         word(kState,
-             free                                   ? kInactiveWord
+             free                                  ? kInactiveWord
              : block.state == BlockState::kPending ? kPendingWord
                                                    : kActiveAllocatedWord);
         frames(free || block.allocated_by >= timeline_.events.size()
@@ -186,9 +183,8 @@ class SnapshotFile {
         const auto config =
             text == timeline_.facts.end()
                 ? Result<PytorchConfig>(Error{ErrorCode::kInput, ""})
-                : parse_pytorch_config(
-                      text->second,
-                      PytorchRules::for_release(timeline_.fact("torch_version")));
+                : parse_pytorch_config(text->second,
+                                       PytorchRules::for_release(timeline_.fact("torch_version")));
         if (text != timeline_.facts.end()) {
             key(kConf);
             stacks_.text(text->second);
@@ -217,6 +213,7 @@ class SnapshotFile {
             std::uint32_t phase;
             bool begin;
         };
+
         std::vector<Edge> edges;
         const auto events = static_cast<EventIndex>(timeline_.events.size());
         for (std::uint32_t i = 0; i < timeline_.phases.size(); ++i) {

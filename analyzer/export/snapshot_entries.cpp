@@ -48,8 +48,7 @@ bool has_segment(const std::map<DeviceAddress, SegmentOwner>& owners,
 
 DeviceAddress shown_address(DeviceAddress address) {
     constexpr DeviceAddress kFirstShown = DeviceAddress{1} << 56;
-    return address < kFirstStandInAddress ? address
-                                          : address - kFirstStandInAddress + kFirstShown;
+    return address < kFirstStandInAddress ? address : address - kFirstStandInAddress + kFirstShown;
 }
 
 std::uint64_t raw_stream(const Timeline& timeline, StreamId stream) {
@@ -105,8 +104,7 @@ EventIndex DriverCallRequests::of(EventIndex call) {
     while (!requests_.empty() && requests_.back().first < call) {
         requests_.pop_back();
     }
-    return requests_.empty() || requests_.back().first != call ? kNoEvent
-                                                               : requests_.back().second;
+    return requests_.empty() || requests_.back().first != call ? kNoEvent : requests_.back().second;
 }
 
 // ---- the walk -----------------------------------------------------------------------------------
@@ -134,10 +132,7 @@ DeviceEnd SnapshotEntries::write() {
         end_checkpoint();
     }
     write_range();
-    return {device_,
-            state_.has_block_layer(device_),
-            state_.snapshot(device_),
-            std::move(owners_)};
+    return {device_, state_.has_block_layer(device_), state_.snapshot(device_), std::move(owners_)};
 }
 
 void SnapshotEntries::step(EventIndex index) {
@@ -261,11 +256,9 @@ void SnapshotEntries::range_ends(const RecordedSegment* segment,
                                  DeviceAddress end) {
     // The pool releases segments to serve a request that the driver refused. Otherwise the program
     // asked for it.
-    const OriginId origin =
-        refused_ && request_ != kNoEvent ? origin_of(request_) : event_.origin;
+    const OriginId origin = refused_ && request_ != kNoEvent ? origin_of(request_) : event_.origin;
     auto at = owners_.upper_bound(begin);
-    if (at != owners_.begin() &&
-        std::prev(at)->first + std::prev(at)->second.size_bytes > begin) {
+    if (at != owners_.begin() && std::prev(at)->first + std::prev(at)->second.size_bytes > begin) {
         --at;
     }
     while (at != owners_.end() && at->first < end) {
@@ -300,9 +293,7 @@ void SnapshotEntries::range_ends(const RecordedSegment* segment,
     }
 }
 
-void SnapshotEntries::tell_segment(Word action,
-                                   DeviceAddress address,
-                                   const SegmentOwner& owner) {
+void SnapshotEntries::tell_segment(Word action, DeviceAddress address, const SegmentOwner& owner) {
     tell({.action = action,
           .address = address,
           .size_bytes = owner.size_bytes,
@@ -377,8 +368,7 @@ void SnapshotEntries::end_checkpoint() {
         if (!same || (before->state == BlockState::kPending && block.state == BlockState::kLive)) {
             tell_block(kAllocWord, block);
         }
-        if (block.state == BlockState::kPending &&
-            (!same || before->state == BlockState::kLive)) {
+        if (block.state == BlockState::kPending && (!same || before->state == BlockState::kLive)) {
             tell_block(kFreeRequestedWord, block);
         }
     }

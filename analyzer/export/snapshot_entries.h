@@ -64,6 +64,7 @@ class SnapshotEntries : public RecordedWatch {
                     DeviceAddress begin,
                     DeviceAddress end) override;
     void all_ends() override;
+
     void pool_changes(std::uint32_t, bool) override {}
 
   private:
@@ -108,13 +109,13 @@ class SnapshotEntries : public RecordedWatch {
     RequestOutcomes outcomes_;
     DriverCallRequests requests_;
     EventIndex now_ = 0;
-    Event event_ = {};                 // the current one
-    EventIndex request_ = kNoEvent;    // for which the current event calls the driver
-    bool refused_ = false;             // the driver refused the pool's request in progress
-    bool any_memory_ = false;          // an event before the current one concerns memory
-    std::optional<Former> former_;     // in a checkpoint
-    bool silent_ = false;              // in a checkpoint
-    std::optional<Entry> range_;       // mapped or unmapped; the next entry may continue it
+    Event event_ = {};               // the current one
+    EventIndex request_ = kNoEvent;  // for which the current event calls the driver
+    bool refused_ = false;           // the driver refused the pool's request in progress
+    bool any_memory_ = false;        // an event before the current one concerns memory
+    std::optional<Former> former_;   // in a checkpoint
+    bool silent_ = false;            // in a checkpoint
+    std::optional<Entry> range_;     // mapped or unmapped; the next entry may continue it
     std::map<DeviceAddress, SegmentOwner> owners_;  // of all segments
 };
 

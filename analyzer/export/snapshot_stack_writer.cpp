@@ -55,8 +55,8 @@ void SnapshotStackWriter::frames(OriginId id) {
     std::vector<std::uint32_t> numbers;
     const std::vector<Frame>& frames = symbols_.frames(id);
     for (const Frame& one : frames) {
-        const auto [entry, is_new] = frames_.try_emplace(
-            one.function + '\n' + file_of(one) + '\n' + std::to_string(one.line));
+        const auto [entry, is_new] = frames_.try_emplace(one.function + '\n' + file_of(one) + '\n' +
+                                                         std::to_string(one.line));
         if (is_new) {
             entry->second.number = static_cast<std::uint32_t>(frames_.size());
         }

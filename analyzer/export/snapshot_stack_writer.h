@@ -43,7 +43,7 @@ class SnapshotStackWriter {
     std::unordered_map<std::string, PickleWriter::Memo> texts_;
     std::unordered_map<std::string, Written> frames_;  // key: function, file and line
     std::map<std::vector<std::uint32_t>, PickleWriter::Memo> lists_;  // key: numbers of frames
-    PairMap stacks_;                                                  // key: native and Python stack
+    PairMap stacks_;  // key: native and Python stack
 };
 
 }  // namespace fragtrace::analyzer

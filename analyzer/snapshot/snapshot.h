@@ -106,7 +106,8 @@ struct Snapshot {
     std::map<std::string, std::uint64_t> unknown_keys;
 };
 
-// Whether the rules of this release are taken only because it is the oldest with the snapshot's keys.
+// Whether the rules of this release are taken only because it is the oldest with the snapshot's
+// keys.
 inline bool is_oldest_release(const Snapshot& snapshot, const std::string& release) {
     return snapshot.release.empty() && release == snapshot.oldest_release;
 }

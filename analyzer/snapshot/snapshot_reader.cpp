@@ -221,10 +221,9 @@ class SnapshotRows final : public PickleSink {
             has(kLine) && dict_[kLine].is_count()
                 ? static_cast<std::uint32_t>(std::min<std::uint64_t>(dict_[kLine].number, ~0u))
                 : 0;
-        const std::uint32_t number = stacks_.frame(
-            {function, file, line, dict_.is_true(kNative)},
-            reader().texts().view(function),
-            reader().texts().view(file));
+        const std::uint32_t number = stacks_.frame({function, file, line, dict_.is_true(kNative)},
+                                                   reader().texts().view(function),
+                                                   reader().texts().view(file));
         if (number == SnapshotStacks::kFull) {
             return fail("more different lines than a snapshot has");
         }

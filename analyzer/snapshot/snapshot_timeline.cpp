@@ -33,7 +33,7 @@ class Maker {
     Maker(Snapshot snapshot, const std::string& path, const std::string& torch_version)
         : snapshot_(std::move(snapshot)),
           path_(path),
-          release_(!torch_version.empty()       ? torch_version
+          release_(!torch_version.empty()      ? torch_version
                    : snapshot_.release.empty() ? snapshot_.oldest_release
                                                : snapshot_.release),
           rules_(PytorchRules::for_release(release_)),

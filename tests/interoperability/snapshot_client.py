@@ -1,11 +1,12 @@
-"""A PyTorch program for test_snapshot.py: a retry, frees that wait for another stream, a private pool, phases, and
-an out-of-memory at the end. Made for a card of 1 GiB."""
+"""A PyTorch program for test_snapshot.py, made for a card of 1 GiB.
+
+It has a retry, frees that wait for another stream, a private pool, phases, and an out-of-memory at the end.
+"""
 
 import sys
 
-import torch
-
 import fragtrace
+import torch
 
 MIB = 2**20
 

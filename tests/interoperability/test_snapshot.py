@@ -156,7 +156,8 @@ class Snapshot(real_process.RealProcessTest):
             self.skipTest("pt-snap-cli is not installed (scripts/setup --tests)")
         env = environment(HOME=str(self.folder))
         done = self.run_well(
-            [PT_SNAP, "import", path, "-o", self.folder / "database", "--no-focus", "--force", "--json"], env=env
+            [PT_SNAP, "import", path, "-o", self.folder / "database", "--no-focus", "--force", "--json"],
+            env=env,
         )
         self.assertNotIn("Failed to", done.stdout + done.stderr)
         database = json.loads(done.stdout)["db_path"]
@@ -222,7 +223,9 @@ class Snapshot(real_process.RealProcessTest):
         if not TORCH_PYTHON:
             self.skipTest("no PyTorch (FRAGTRACE_PYTHON)")
         return self.record(
-            [TORCH_PYTHON, TORCH_CLIENT], "1GiB,context=0", PYTORCH_CUDA_ALLOC_CONF=conf or "max_split_size_mb:512"
+            [TORCH_PYTHON, TORCH_CLIENT],
+            "1GiB,context=0",
+            PYTORCH_CUDA_ALLOC_CONF=conf or "max_split_size_mb:512",
         )
 
     def check_torch(self, conf):
@@ -290,13 +293,16 @@ class Snapshot(real_process.RealProcessTest):
 
     @staticmethod
     def history(snapshot):
-        """All entries but those of dumps. The completion of a free has the time of its request if it follows it."""
+        """All entries but those of dumps, and without the times at which frees completed."""
         entries = []
         for entry in (entry for device in snapshot["device_traces"] for entry in device):
             keys = ("action", "addr", "size", "stream", "time_us")
             if entry["action"] == "free_completed":
                 keys = keys[:-1]
-            frames = [(frame["name"], frame["filename"], frame["line"]) for frame in entry.get("frames", [])]
+            # PyTorch writes an unknown file as "" or "??".
+            frames = [
+                (frame["name"], frame["filename"] or "??", frame["line"]) for frame in entry.get("frames", [])
+            ]
             if entry["action"] != "snapshot":
                 entries.append((*(entry.get(key) for key in keys), frames))
         return entries
