@@ -28,6 +28,10 @@ constexpr std::array kFormats = {
                  "a database of events, blocks, stacks and failures: sqlite3, Python, pandas",
                  "--at",
                  export_sqlite},
+    ExportFormat{"snapshot",
+                 "PyTorch memory snapshot: torch.cuda._memory_viz, pytorch.org/memory_viz, Mosaic",
+                 "",
+                 export_snapshot},
 };
 
 }  // namespace

@@ -58,5 +58,8 @@ Status export_perfetto(const Analysis& analysis, const ExportOptions& options);
 Status export_csv(const Analysis& analysis, const ExportOptions& options);
 // An SQLite database; docs/sqlite.md has its tables.
 Status export_sqlite(const Analysis& analysis, const ExportOptions& options);
+// A pickle like that of torch.cuda.memory._dump_snapshot(): the state at the end of the recording,
+// and the history before it.
+Status export_snapshot(const Analysis& analysis, const ExportOptions& options);
 
 }  // namespace fragtrace::analyzer
