@@ -14,7 +14,7 @@ _fraganalyze() {
         compare) options="--batch --capacity --color --force --help --json --predict" ;;
         dump) options="--facts --help --no-stacks" ;;
         explain) options="--force --help --json" ;;
-        export) options="--at --force --help --of --output --to --torch-version" ;;
+        export) options="--at --blocks --force --help --of --output --to --torch-version --with" ;;
         list) options="--absorb --force --help --job --json --limit" ;;
         plan) options="--force --help --output" ;;
         replay) options="--capacity --color --conf --context --device --driver-page --force --help --json --pending --pool --request --torch-version" ;;

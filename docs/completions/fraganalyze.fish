@@ -51,6 +51,8 @@ complete -c fraganalyze -n '__fish_seen_subcommand_from export' -l to -d 'the fo
 complete -c fraganalyze -n '__fish_seen_subcommand_from export' -l output -s o -r -F -d 'the file to write'
 complete -c fraganalyze -n '__fish_seen_subcommand_from export' -l of -x -a 'holders waste allocations' -d 'folded'
 complete -c fraganalyze -n '__fish_seen_subcommand_from export' -l at -x -a 'peak oom end' -d 'the moment of holders and waste'
+complete -c fraganalyze -n '__fish_seen_subcommand_from export' -l blocks -d 'perfetto'
+complete -c fraganalyze -n '__fish_seen_subcommand_from export' -l with -r -F -d 'perfetto'
 complete -c fraganalyze -n '__fish_seen_subcommand_from export' -l torch-version -d 'release of PyTorch whose allocator rules are replayed'
 complete -c fraganalyze -n '__fish_seen_subcommand_from export' -l force -d 'replace a file that fraganalyze did not write'
 complete -c fraganalyze -n __fish_use_subcommand -a list -d 'list traces, one line each'
