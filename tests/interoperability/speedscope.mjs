@@ -1,4 +1,4 @@
-// node speedscope.mjs FILE [PICTURE.png]: opens a file in speedscope, as its command does, and prints
+// node speedscope.mjs FILE [PICTURE.png]: opens a file in speedscope, as its command does. Prints
 // what speedscope itself writes when the user saves the profiles that it has read.
 //
 // Exit status 77, with the reason, if Chromium or speedscope is missing.
