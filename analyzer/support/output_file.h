@@ -23,8 +23,8 @@ Status write_output(const std::string& path, std::string_view content);
 // handling there; they are found when the stream is closed.
 Status write_output(const std::string& path, const std::function<Status(std::FILE*)>& write);
 
-// The same for libraries that open their file by name. The named file exists and is empty. Pipes and
-// standard output are refused.
+// The same for libraries that open their file by name. The named file exists and is empty. Pipes
+// and standard output are refused.
 Status write_output_by_name(const std::string& path,
                             const std::function<Status(const std::string& name)>& write);
 
@@ -48,7 +48,8 @@ void replace_any_file();
 // Makes sure that the output of fmt::print() was written. Errors are kOutput.
 Status flush_standard_output();
 
-// Removes the temporary file or folder that is currently being written, if there is one. For signal handlers.
+// Removes the temporary file or folder that is currently being written, if there is one. For signal
+// handlers.
 void remove_unfinished_output();
 
 }  // namespace fragtrace::analyzer
