@@ -48,7 +48,8 @@ void replace_any_file();
 // Makes sure that the output of fmt::print() was written. Errors are kOutput.
 Status flush_standard_output();
 
-// Removes the temporary file or folder that is currently being written, if there is one. For signal handlers.
+// Removes the temporary file or folder that is currently being written, if there is one. For signal
+// handlers.
 void remove_unfinished_output();
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,5 @@
-// node speedscope.mjs FILE [PICTURE.png]: opens a file in speedscope, as the command `speedscope FILE`
-// does, and prints what speedscope itself writes when the user saves the profiles it has read.
+// node speedscope.mjs FILE [PICTURE.png]: opens a file in speedscope, as its command does. Prints
+// what speedscope itself writes when the user saves the profiles that it has read.
 //
 // Exit status 77, with the reason, if Chromium or speedscope is missing.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -43,9 +43,7 @@ def in_speedscope(test, file):
         test.skipTest(done.stdout.strip())
     test.assert_status("speedscope", done, 0)
     saved = json.loads(done.stdout)
-    return {
-        profile["name"]: stack_sums(profile, saved["shared"]["frames"]) for profile in saved["profiles"]
-    }
+    return {profile["name"]: stack_sums(profile, saved["shared"]["frames"]) for profile in saved["profiles"]}
 
 
 class Stacks(real_process.RealProcessTest):
