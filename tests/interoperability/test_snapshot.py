@@ -24,6 +24,7 @@ SNAPSHOTS = sorted((SHARED / "pytorch").glob("*.pickle.gz"))
 PT_SNAP = next(iter(sorted(CACHE.glob("pt-snap-cli-*/bin/pt-snap"))), None)
 TORCH_CLIENT = pathlib.Path(__file__).with_name("snapshot_client.py")
 CUDA_CLIENT = SOURCE / "tests" / "integration" / "json_schema" / "client.py"
+CONTROL_CLIENT = SOURCE / "tests" / "integration" / "control" / "client.py"
 NO_POOL_CLIENT = BUILD / "tests" / "integration" / "no_pool" / "no_pool_client"
 PLAIN = (dict, list, tuple, str, int, float, bool)
 # Figures that a snapshot holds: of a device, and of a request that failed or was refused at first.
@@ -216,6 +217,25 @@ class Snapshot(real_process.RealProcessTest):
             text = json.dumps(entry["frames"])
             self.assertEqual(stacks.setdefault(text, id(entry["frames"])), id(entry["frames"]))
         self.assertGreater(len(entries), 3 * len(stacks))
+
+    def test_a_pause_becomes_the_differences_that_it_made(self):
+        steps = ("alloc=4194304", "alloc=1000", "stop", "free", "alloc=8192", "start", "alloc=100")
+        path = self.export(self.record([sys.executable, CONTROL_CLIENT, *steps], "4GiB"))
+        snapshot = load(path)
+        (entries,) = snapshot["device_traces"]
+        self.assertEqual(
+            [(entry["action"], entry["size"]) for entry in entries if entry["action"].startswith("segment")],
+            [
+                ("segment_alloc", 4194304),
+                ("segment_alloc", 1000),
+                ("segment_free", 1000),
+                ("segment_alloc", 8192),
+                ("segment_alloc", 100),
+            ],
+        )
+        play(entries)
+        self.assertEqual([one["total_size"] for one in snapshot["segments"]], [4194304, 8192, 100])
+        self.assertEqual(self.report(path)["devices"][0]["violations"], 0)
 
     # ---- PyTorch ----
 
