@@ -1,4 +1,6 @@
 // fraganalyze export TRACE --to FORMAT -o FILE: writes a recording in the format of another tool.
+#include <fragtrace/suggestion.h>
+
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
@@ -7,7 +9,6 @@
 
 #include <cmath>
 #include <fmt/format.h>
-#include <fragtrace/suggestion.h>
 #include <map>
 #include <string>
 #include <vector>

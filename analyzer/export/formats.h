@@ -26,7 +26,7 @@ struct ExportOptions {
     // allocated memory.
     EventIndex moment = kNoEvent;
     StackQuantity quantity = StackQuantity::kHolders;
-    bool blocks = false;  // perfetto: each block as a slice
+    bool blocks = false;       // perfetto: each block as a slice
     std::string profile = {};  // perfetto: a trace of PyTorch's profiler to add; empty = none
 };
 

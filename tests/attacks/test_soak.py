@@ -61,7 +61,7 @@ def watch(process, traces, every_s):
 
 
 def check(seen, lost):
-    """`lost` events: the table of live allocations keeps one whose free was lost until its address comes again."""
+    """`lost` events: the live table keeps one whose free was lost until its address comes again."""
     assert len(seen) >= 8, f"only {len(seen)} looks: the run was too short"
     first, rest = seen[: len(seen) // 4], seen[len(seen) // 4 :]
     for what, slack in (("memory", MIB + 64 * lost), ("ring", MIB), ("threads", 0), ("descriptors", 1)):

@@ -168,7 +168,7 @@ class Stacks(real_process.RealProcessTest):
     def test_wrong_options_are_refused(self):
         snapshot = recordings.snapshot(self)
         for arguments, words in (
-            (["--to", "no"], "there is no such format"),
+            (["--to", "no"], "--to no: is no format"),
             (["--to", "folded", "--of", "x"], "must be holders, waste or allocations"),
             (["--to", "folded", "--at", "soon"], "must be peak, oom, end or seconds"),
             (["--to", "folded", "--at", "oom"], "has no out-of-memory"),
