@@ -112,6 +112,20 @@ bool write_all(int descriptor, std::string_view content) {
     return true;
 }
 
+// Creates a file that does not exist yet, also not as a symbolic link.
+int create_file(const std::string& path) {
+    return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+}
+
+// Closes a file, after its content has reached the disk. Errors are in errno.
+bool finish_file(int file, bool written) {
+    const bool kept = written && fsync(file) == 0;
+    const int code = errno;
+    const bool closed = close(file) == 0;
+    errno = kept ? errno : code;
+    return kept && closed;
+}
+
 // Writes a temporary file in the same folder and renames it. `before` is the file that is replaced.
 Status write_regular(const std::string& path,
                      const std::optional<struct stat>& before,
@@ -121,8 +135,7 @@ Status write_regular(const std::string& path,
         temporary.copy(g_unfinished, temporary.size());
         g_unfinished[temporary.size()] = '\0';
     }
-    const int file =
-        open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    const int file = create_file(temporary);
     if (file < 0) {
         return failed(path, "create");
     }
@@ -144,10 +157,7 @@ Status write_regular(const std::string& path,
         }
     }
     const Status filled = fill({file, temporary});
-    const bool written = filled && fsync(file) == 0;
-    const int code = errno;
-    if (close(file) != 0 || !written) {
-        errno = written ? errno : code;
+    if (!finish_file(file, filled.ok())) {
         const Status failure = give_up("write");
         return filled ? failure : filled;
     }
@@ -337,15 +347,8 @@ class UnfinishedFolder {
 };
 
 bool write_new_file(const std::string& path, std::string_view content) {
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (file < 0) {
-        return false;
-    }
-    const bool written = write_all(file, content) && fsync(file) == 0;
-    const int code = errno;
-    const bool closed = close(file) == 0;
-    errno = written ? errno : code;
-    return written && closed;
+    const int file = create_file(path);
+    return file >= 0 && finish_file(file, write_all(file, content));
 }
 
 }  // namespace
