@@ -33,4 +33,15 @@ struct AnalyzeOptions {
     std::function<void(const Analysis&)> when_recorded = {};
 };
 
+// Adds the replays of a report. `whatif` has all replays, also of long traces.
+inline void add_report_replays(AnalyzeOptions* options) {
+    // In requests and frees. The plan of the bound `offline` needs 200 bytes per block.
+    constexpr std::size_t kLongestWithRemedies = 2'000'000;
+    options->settings = true;
+    options->pools = true;
+    options->capacities = true;
+    options->remedies = true;
+    options->remedies_and_plans_up_to = kLongestWithRemedies;
+}
+
 }  // namespace fragtrace::analyzer

@@ -17,15 +17,20 @@ class MemoryBuilder : public RecordedWatch {
   public:
     MemoryBuilder(const Timeline& timeline,
                   DeviceId device,
-                  const std::function<std::uint32_t(OriginId)>& stack_of)
-        : timeline_(timeline), device_(device), stack_of_(stack_of), state_(timeline) {}
+                  const std::function<std::uint32_t(OriginId)>& stack_of,
+                  LifeClock clock)
+        : timeline_(timeline),
+          device_(device),
+          stack_of_(stack_of),
+          clock_(clock),
+          state_(timeline) {}
 
     MemoryLives build() {
         lives_.pools.emplace_back();
         state_.watch(device_, this);
         for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
             const Event& event = timeline_.events[i];
-            now_ns_ = event.time_ns;
+            now_ns_ = clock_ == LifeClock::kEvents ? i : event.time_ns;
             if (event.kind == EventKind::kEmptyCache) {  // on any device
                 lives_.emptied_ns.push_back(now_ns_);
             }
@@ -54,7 +59,7 @@ class MemoryBuilder : public RecordedWatch {
         blocks.size_bytes.push_back(block.size_bytes);
         blocks.requested_bytes.push_back(block.requested_bytes);
         blocks.stack.push_back(stack_of_(born.origin));
-        blocks.stream.push_back(block.stream == kNoStream ? std::uint16_t{0} : block.stream);
+        blocks.stream.push_back(block.stream);
     }
 
     // A freed block cannot be reused until its CUDA events have completed.
@@ -159,8 +164,7 @@ class MemoryBuilder : public RecordedWatch {
     // A segment's stream and pool are known at the latest once its first block is allocated.
     void tell_owner(std::uint32_t segment, const RecordedSegment* owner) {
         if (owner != nullptr) {
-            lives_.segments[segment].stream =
-                owner->stream == kNoStream ? std::uint16_t{0} : owner->stream;
+            lives_.segments[segment].stream = owner->stream;
             lives_.segments[segment].pool = pool_of(owner->private_pool);
         }
     }
@@ -197,6 +201,7 @@ class MemoryBuilder : public RecordedWatch {
     const Timeline& timeline_;
     DeviceId device_;
     const std::function<std::uint32_t(OriginId)>& stack_of_;
+    LifeClock clock_;
     RecordedState state_;
     MemoryLives lives_;
     std::uint64_t now_ns_ = 0;
@@ -211,8 +216,9 @@ class MemoryBuilder : public RecordedWatch {
 
 MemoryLives memory_lives(const Timeline& timeline,
                          DeviceId device,
-                         const std::function<std::uint32_t(OriginId)>& stack_of) {
-    return MemoryBuilder(timeline, device, stack_of).build();
+                         const std::function<std::uint32_t(OriginId)>& stack_of,
+                         LifeClock clock) {
+    return MemoryBuilder(timeline, device, stack_of, clock).build();
 }
 
 }  // namespace fragtrace::analyzer

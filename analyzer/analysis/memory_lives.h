@@ -1,7 +1,7 @@
 // Blocks and segments of one device, each with its lifetime. A memory map of any moment of the run
 // can be drawn from them.
 //
-// Times are nanoseconds since the start of the trace.
+// Times are nanoseconds since the start of the trace, or numbers of events (LifeClock).
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -19,6 +19,9 @@ namespace fragtrace::analyzer {
 // The end did not happen within the trace.
 inline constexpr std::uint64_t kNeverNs = 0xffffffffffffffffu;
 
+// The unit of all times of the lives. Several events can have the same time; their numbers differ.
+enum class LifeClock : std::uint8_t { kNanoseconds, kEvents };
+
 // Columns of equal length, with ascending start_ns. Entries with equal times keep the order in
 // which they happened.
 struct BlockLives {
@@ -30,7 +33,7 @@ struct BlockLives {
     std::vector<std::uint64_t> size_bytes;
     std::vector<std::uint64_t> requested_bytes;  // kUnknown64 = not known
     std::vector<std::uint32_t> stack;            // a number that the caller's `stack_of` chose
-    std::vector<std::uint16_t> stream;           // Timeline::streams has the handles
+    std::vector<std::uint16_t> stream;  // Timeline::streams has the handles; kNoStream = not known
 
     [[nodiscard]] std::size_t size() const { return start_ns.size(); }
 };
@@ -44,7 +47,7 @@ struct SegmentLife {
     // Expandable: smallest part that can be returned; 0 = only the whole segment can be returned.
     std::uint64_t page_bytes = 0;
     std::uint32_t pool = 0;  // index into MemoryLives::pools
-    std::uint16_t stream = 0;
+    std::uint16_t stream = kNoStream;
     bool small = false;  // belongs to the pool's class for small blocks
 };
 
@@ -105,6 +108,7 @@ struct MemoryLives {
 // BlockLives::stack.
 MemoryLives memory_lives(const Timeline& timeline,
                          DeviceId device,
-                         const std::function<std::uint32_t(OriginId)>& stack_of);
+                         const std::function<std::uint32_t(OriginId)>& stack_of,
+                         LifeClock clock = LifeClock::kNanoseconds);
 
 }  // namespace fragtrace::analyzer

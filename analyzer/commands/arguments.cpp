@@ -1,5 +1,7 @@
 #include "analyzer/commands/arguments.h"
 
+#include <fragtrace/suggestion.h>
+
 #include "analyzer/analysis/option_values.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
@@ -15,6 +17,31 @@ constexpr std::size_t kHelpWidth = 100;  // also in a pipe; a narrower terminal 
 
 }  // namespace
 
+namespace {
+
+// The long names of all options of a command, such as "--json".
+std::vector<std::string> option_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+            names.push_back("--" + name);
+        }
+    }
+    return names;
+}
+
+// The first argument that looks like an option and that the command does not have; empty = none.
+std::string unknown_option(const CLI::App& app) {
+    for (const std::string& argument : app.remaining()) {
+        if (argument.starts_with("--") && argument.size() > 2) {
+            return argument.substr(0, argument.find('='));
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
 Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
     try {
         app->parse(argc, argv);
@@ -24,6 +51,13 @@ Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
             return written.error();
         }
         return false;
+    } catch (const CLI::ExtrasError& failure) {
+        const std::string unknown = unknown_option(*app);
+        return Error{ErrorCode::kUsage,
+                     fmt::format("{}{} (see '{} --help')",
+                                 unknown.empty() ? failure.what() : unknown + " is no option",
+                                 did_you_mean(unknown, option_names(*app)),
+                                 app->get_name())};
     } catch (const CLI::ParseError& failure) {
         return Error{ErrorCode::kUsage,
                      fmt::format("{} (see '{} --help')", failure.what(), app->get_name())};

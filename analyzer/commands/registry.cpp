@@ -13,6 +13,7 @@ constexpr std::array kCommands = {
     Command{"compare", "compare two runs: peaks, waste, lines, phases", run_compare},
     Command{"dump", "print the events, one per line", run_dump},
     Command{"explain", "explain an out-of-memory message, without a trace", run_explain},
+    Command{"export", "write a recording in the format of another tool", run_export},
     Command{"list", "list traces, one line each", run_list},
     Command{"plan", "place buffers with known lifetimes, from CSV to CSV", run_plan},
     Command{"replay", "replay once under other settings or on another card", run_replay},

@@ -28,6 +28,7 @@ Status run_check(int argc, char** argv);
 Status run_compare(int argc, char** argv);
 Status run_dump(int argc, char** argv);
 Status run_explain(int argc, char** argv);
+Status run_export(int argc, char** argv);
 Status run_list(int argc, char** argv);
 Status run_plan(int argc, char** argv);
 Status run_replay(int argc, char** argv);

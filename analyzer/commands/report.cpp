@@ -38,10 +38,6 @@ Status note_signals(const std::vector<std::string>& traces, const std::string& k
     return Ok{};
 }
 
-// In requests and frees. For longer traces, only `fraganalyze whatif` replays remedies and the plan
-// of `offline`, which needs 200 bytes per block.
-constexpr std::size_t kLongestWithRemedies = 2'000'000;
-
 }  // namespace
 
 Status run_report(int argc, char** argv) {
@@ -110,18 +106,16 @@ Status run_report(int argc, char** argv) {
             return noted;
         }
     }
-    // The text report has no room for other pools. The whatif table, the JSON and the page show
-    // them.
-    const bool shows_pools = !html.empty() || !common.json.empty();
     AnalyzeOptions options = {.capacity_bytes = *capacity,
                               .torch_version = common.torch_version,
                               .assumptions = *assumed,
-                              .settings = !without_whatif,
-                              .pools = !without_whatif && !summary && shows_pools,
-                              .capacities = !without_whatif,
-                              .remedies = !without_whatif,
-                              .remedies_and_plans_up_to = kLongestWithRemedies,
                               .absorb_ring = true};
+    if (!without_whatif) {
+        add_report_replays(&options);
+        // The text report has no room for other pools. The whatif table, the JSON and the page show
+        // them.
+        options.pools = !summary && !(html.empty() && common.json.empty());
+    }
     common.trace = traces.front();
     const bool folder = traces.size() == 1 && std::filesystem::is_directory(common.trace);
     if (folder || traces.size() > 1) {

@@ -1,5 +1,7 @@
 #include "analyzer/commands/run.h"
 
+#include <fragtrace/suggestion.h>
+
 #include "analyzer/commands/registry.h"
 #include "analyzer/support/exit_code.h"
 #include "analyzer/support/output_file.h"
@@ -14,6 +16,7 @@
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
+#include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -59,6 +62,14 @@ bool exists(std::string_view path) {
     return std::filesystem::exists(path, error);
 }
 
+std::vector<std::string> command_names() {
+    std::vector<std::string> names;
+    for (const Command& command : commands()) {
+        names.emplace_back(command.name);
+    }
+    return names;
+}
+
 // The name that the user called: "fragtrace top" is a command of this program.
 std::string_view program_name(int argc, char** argv) {
     const std::string_view path = argc > 0 ? argv[0] : "";
@@ -82,9 +93,10 @@ int dispatch(std::string_view program, int argc, char** argv) {
         if (argc > 2 && !first.starts_with('-') && argv[2][0] != '-' && !exists(first)) {
             return report_error(program,
                                 {ErrorCode::kUsage,
-                                 fmt::format("{} is neither a command nor a trace (see "
+                                 fmt::format("{} is neither a command nor a trace{} (see "
                                              "'fraganalyze --help')",
-                                             quoted(first))});
+                                             quoted(first),
+                                             did_you_mean(first, command_names()))});
         }
         command = find_command("report");
     }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,13 +93,29 @@ struct Snapshot {
     std::vector<PythonCode> codes;
 
     std::string settings;  // as in PYTORCH_CUDA_ALLOC_CONF; derived if not known
+    // Devices on which the program used no pool, by number. Only `fraganalyze export` writes them:
+    // each segment is an allocation of the program, and blocks say nothing more.
+    std::set<std::uint32_t> without_pool;
     bool settings_known = false;
     std::string oldest_release;  // oldest release with these keys, such as "2.6"
+    std::string release;         // as `fraganalyze export` writes it; empty = not named
     bool times_known = true;
     std::uint64_t internal_entries = 0;  // requests by the allocator itself
     // Entries and dict keys that no known release writes, counted by name. They are left out.
     std::map<std::string, std::uint64_t> unknown_actions;
     std::map<std::string, std::uint64_t> unknown_keys;
 };
+
+// Whether the rules of this release are taken only because it is the oldest with the snapshot's
+// keys.
+inline bool is_oldest_release(const Snapshot& snapshot, const std::string& release) {
+    return snapshot.release.empty() && release == snapshot.oldest_release;
+}
+
+// Whether the snapshot shows PyTorch's pool on any device.
+inline bool has_pool(const Snapshot& snapshot) {
+    return snapshot.without_pool.empty() ||
+           snapshot.without_pool.size() < snapshot.histories.size();
+}
 
 }  // namespace fragtrace::analyzer

@@ -15,7 +15,8 @@ SnapshotHistory::SnapshotHistory(const Snapshot* snapshot,
       start_(*start),
       config_(*config),
       emit_(emit),
-      device_(static_cast<std::uint16_t>(device)) {
+      device_(static_cast<std::uint16_t>(device)),
+      has_pool_(!snapshot->without_pool.contains(device)) {
     if (device < snapshot_.histories.size()) {
         const auto [first, count] = snapshot_.histories[device];
         entries_ = std::span(snapshot_.entries).subspan(first, count);
@@ -38,7 +39,7 @@ void SnapshotHistory::tell_start() {
         event.python_stack = segment.stack;
         event.pool = segment.pool;
         event.device = device_;
-        event.flags = kFlagFromAllocator;
+        event.flags = has_pool_ ? kFlagFromAllocator : 0;
         if (segment.expandable) {
             tell_range(event, segment.small);
         } else {
@@ -75,6 +76,11 @@ void SnapshotHistory::tell_start() {
 void SnapshotHistory::tell_next(std::uint64_t time_ns) {
     time_ns_ = time_ns;
     const SnapshotEntry& entry = entries_[next_];
+    if (!has_pool_) {
+        tell_without_pool(entry);
+        ++next_;
+        return;
+    }
     begin_release();
     switch (entry.action) {
         case SnapshotAction::kAlloc: {
@@ -127,6 +133,21 @@ void SnapshotHistory::tell_next(std::uint64_t time_ns) {
             break;
     }
     ++next_;
+}
+
+void SnapshotHistory::tell_without_pool(const SnapshotEntry& entry) {
+    if (entry.action == SnapshotAction::kSegmentAlloc) {
+        emit(event_of(entry, EventKind::kDeviceAlloc), entry.label);
+        reserved_bytes_ += entry.size_bytes;
+    } else if (entry.action == SnapshotAction::kSegmentFree) {
+        emit(event_of(entry, EventKind::kDeviceFree));
+        reserved_bytes_ -= std::min(reserved_bytes_, entry.size_bytes);
+    } else if (entry.action == SnapshotAction::kOutOfMemory) {
+        tell_free_memory(entry);
+        EventRecord event = event_of(entry, EventKind::kAllocRefused);
+        event.address = 0;
+        emit(event);
+    }
 }
 
 EventRecord SnapshotHistory::event_of(const SnapshotEntry& entry, EventKind kind) const {

@@ -49,6 +49,7 @@ class SnapshotHistory {
     void emit(const EventRecord& event, std::uint32_t label = 0) const { emit_(event, label); }
 
     EventRecord event_of(const SnapshotEntry& entry, EventKind kind) const;
+    void tell_without_pool(const SnapshotEntry& entry);
     void free_requested(const SnapshotEntry& entry);
     void free_completed(const SnapshotEntry& entry);
     void tell_pending(EventRecord event);
@@ -66,6 +67,7 @@ class SnapshotHistory {
     const PytorchConfig& config_;
     const Emit& emit_;
     std::uint16_t device_;
+    bool has_pool_;
     std::span<const SnapshotEntry> entries_;
     std::size_t next_ = 0;
     std::uint64_t time_ns_ = 0;

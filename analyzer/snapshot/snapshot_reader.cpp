@@ -221,8 +221,9 @@ class SnapshotRows final : public PickleSink {
             has(kLine) && dict_[kLine].is_count()
                 ? static_cast<std::uint32_t>(std::min<std::uint64_t>(dict_[kLine].number, ~0u))
                 : 0;
-        const std::uint32_t number = stacks_.frame(
-            function, file, line, reader().texts().view(function), reader().texts().view(file));
+        const std::uint32_t number = stacks_.frame({function, file, line, dict_.is_true(kNative)},
+                                                   reader().texts().view(function),
+                                                   reader().texts().view(file));
         if (number == SnapshotStacks::kFull) {
             return fail("more different lines than a snapshot has");
         }
@@ -323,6 +324,16 @@ class SnapshotRows final : public PickleSink {
         }
         found_ = true;
         dict_.note_keys();
+        if (dict_.has(kTorchVersion, Kind::kText)) {
+            release_ = reader().texts().view(dict_[kTorchVersion].index);
+        }
+        if (dict_.has(kWithoutPool, Kind::kList)) {
+            for (const PickleValue& device : reader().list(dict_[kWithoutPool])) {
+                if (device.is_count() && device.number < kDevicesKept) {
+                    snapshot_.without_pool.insert(static_cast<std::uint32_t>(device.number));
+                }
+            }
+        }
         if (has(kSegments) && !take_segments(kSegments, &snapshot_.segments)) {
             return {};
         }
@@ -404,6 +415,11 @@ class SnapshotRows final : public PickleSink {
             snapshot_.settings = settings_text(concluded);
         }
         snapshot_.oldest_release = dict_.oldest_release();
+        if (const std::string_view end = " or later"; release_.ends_with(end)) {
+            snapshot_.oldest_release = release_.substr(0, release_.size() - end.size());
+        } else {
+            snapshot_.release = release_;
+        }
         snapshot_.unknown_actions = by_name(unknown_actions_);
         snapshot_.unknown_keys = by_name(dict_.unknown_keys());
     }
@@ -424,6 +440,7 @@ class SnapshotRows final : public PickleSink {
     std::vector<FormerUse> former_uses_;
     std::vector<SnapshotDivisions> divisions_;
     std::optional<SnapshotSettings> settings_;
+    std::string release_;
     std::vector<std::uint32_t> frames_;
     std::map<std::uint32_t, std::uint32_t> labels_;  // key: text number
     std::map<std::uint32_t, std::uint64_t> unknown_actions_;

@@ -21,28 +21,26 @@ std::vector<PythonCode> SnapshotStacks::take_codes() {
     return std::move(codes_);
 }
 
-std::uint32_t SnapshotStacks::frame(std::uint32_t function,
-                                    std::uint32_t file,
-                                    std::uint32_t line,
+std::uint32_t SnapshotStacks::frame(const FrameKey& key,
                                     std::string_view function_text,
                                     std::string_view file_text) {
-    std::uint32_t code = code_ids_.find(function, file);
+    std::uint32_t code = code_ids_.find(key.function, key.file);
     if (code == PairMap::kAbsent) {
         code = static_cast<std::uint32_t>(codes_.size());
         codes_.push_back({.function = std::string(function_text),
                           .file = std::string(file_text),
                           .first_line = 0,
-                          .native = is_native_frame(function_text, file_text)});
-        code_ids_.set(function, file, code);
+                          .native = key.native || is_native_frame(function_text, file_text)});
+        code_ids_.set(key.function, key.file, code);
     }
-    std::uint32_t number = frame_ids_.find(code, line);
+    std::uint32_t number = frame_ids_.find(code, key.line);
     if (number == PairMap::kAbsent) {
         if (frames_.size() >= kMostFrames) {
             return kFull;
         }
         number = static_cast<std::uint32_t>(frames_.size());
-        frames_.push_back({code, line});
-        frame_ids_.set(code, line, number);
+        frames_.push_back({code, key.line});
+        frame_ids_.set(code, key.line, number);
     }
     return number;
 }

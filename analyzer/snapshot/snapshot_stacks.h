@@ -22,10 +22,15 @@ class SnapshotStacks {
 
     SnapshotStacks() { nodes_.push_back({}); }
 
-    // Returns the number of a frame, given the numbers of its texts; kFull if the table is full.
-    std::uint32_t frame(std::uint32_t function,
-                        std::uint32_t file,
-                        std::uint32_t line,
+    struct FrameKey {
+        std::uint32_t function;  // the number of its text
+        std::uint32_t file;      // the number of its text
+        std::uint32_t line;
+        bool native;  // false: not known
+    };
+
+    // Returns the number of a frame; kFull if the table is full.
+    std::uint32_t frame(const FrameKey& key,
                         std::string_view function_text,
                         std::string_view file_text);
 

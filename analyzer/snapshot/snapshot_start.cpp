@@ -19,7 +19,11 @@ class Undo {
          std::uint32_t device,
          const PytorchConfig& config,
          const PytorchRules& rules)
-        : snapshot_(*snapshot), device_(device), config_(config), rules_(rules) {
+        : snapshot_(*snapshot),
+          device_(device),
+          has_pool_(!snapshot->without_pool.contains(device)),
+          config_(config),
+          rules_(rules) {
         if (device < snapshot_.histories.size()) {
             const auto [first, count] = snapshot_.histories[device];
             entries_ = std::span(snapshot_.entries).subspan(first, count);
@@ -55,7 +59,7 @@ class Undo {
                                                 .small = segment.small,
                                                 .expandable = segment.expandable};
             std::uint64_t address = segment.address;
-            for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+            for (std::uint32_t i = 0; has_pool_ && i < segment.block_count; ++i) {
                 const SnapshotBlock& block = snapshot_.blocks[segment.first_block + i];
                 address = block.address != 0 ? block.address : address;
                 if (block.live && block.size_bytes != 0) {
@@ -71,6 +75,9 @@ class Undo {
     }
 
     void undo(SnapshotEntry& entry) {
+        if (!has_pool_ && entry.action < SnapshotAction::kSegmentAlloc) {
+            return;  // the segments say the same
+        }
         switch (entry.action) {
             case SnapshotAction::kAlloc:
                 return undo_alloc(entry);
@@ -308,6 +315,7 @@ class Undo {
 
     Snapshot& snapshot_;
     std::uint32_t device_;
+    bool has_pool_;
     const PytorchConfig& config_;
     const PytorchRules& rules_;
     std::span<SnapshotEntry> entries_;

@@ -33,7 +33,9 @@ class Maker {
     Maker(Snapshot snapshot, const std::string& path, const std::string& torch_version)
         : snapshot_(std::move(snapshot)),
           path_(path),
-          release_(torch_version.empty() ? snapshot_.oldest_release : torch_version),
+          release_(!torch_version.empty()      ? torch_version
+                   : snapshot_.release.empty() ? snapshot_.oldest_release
+                                               : snapshot_.release),
           rules_(PytorchRules::for_release(release_)),
           builder_(0) {
         const auto parsed = parse_pytorch_config(snapshot_.settings, rules_);
@@ -199,18 +201,22 @@ class Maker {
     void add_facts() {
         builder_.add_facts(
             fmt::format("source\tpytorch snapshot\n"
-                        "torch_version\t{}{}\n"
-                        "allocator_backend\tnative\n"
-                        "allocator_conf\t{}\n"
                         "options.stack_depth\t{}\n"
                         "snapshot.entries\t{}\n"
                         "snapshot.ends_in_oom\t{}\n",
-                        release_,
-                        release_ == snapshot_.oldest_release ? " or later" : "",
-                        escaped(snapshot_.settings),
                         kUnknown32,  // no limit
                         entries_,
                         ends_in_oom() ? 1 : 0));
+        if (has_pool(snapshot_)) {
+            builder_.add_facts(
+                fmt::format("torch_version\t{}{}\n"
+                            "allocator_backend\tnative\n",
+                            escaped(release_),
+                            is_oldest_release(snapshot_, release_) ? " or later" : ""));
+        }
+        if (snapshot_.settings_known || !snapshot_.settings.empty()) {
+            builder_.add_facts(fmt::format("allocator_conf\t{}\n", escaped(snapshot_.settings)));
+        }
         for (std::size_t pool = 1; pool < snapshot_.pools.size(); ++pool) {
             builder_.add_facts(fmt::format("pool.{}\tpytorch {},{}\n",
                                            pool,

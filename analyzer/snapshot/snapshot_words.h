@@ -58,7 +58,10 @@ namespace fragtrace::analyzer {
     WORD(kMaxRound, "max_round_threshold")                        \
     WORD(kReleaseLock, "release_lock_on_cudamalloc")              \
     WORD(kPinnedThreads, "pinned_num_register_threads")           \
-    WORD(kPinnedRegister, "pinned_use_cuda_host_register")
+    WORD(kPinnedRegister, "pinned_use_cuda_host_register")        \
+    WORD(kTorchVersion, "torch_version")                          \
+    WORD(kWithoutPool, "devices_without_pool")                    \
+    WORD(kNative, "native")
 
 // Values. The actions come first, in the order of SnapshotAction.
 #define FRAGTRACE_SNAPSHOT_VALUES(WORD)            \
@@ -75,7 +78,10 @@ namespace fragtrace::analyzer {
     WORD(kSmallWord, "small")                      \
     WORD(kInactiveWord, "inactive")                \
     WORD(kActiveAllocatedWord, "active_allocated") \
-    WORD(kStartWord, "START")
+    WORD(kStartWord, "START")                      \
+    WORD(kEndWord, "END")                          \
+    WORD(kPendingWord, "active_pending_free")      \
+    WORD(kLargeWord, "large")
 
 enum Word : std::uint32_t {
 

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <functional>
 #include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@ bool g_replaces_any = false;
 // The temporary file's name, for signal handlers. It is complete before the flag is set.
 char g_unfinished[PATH_MAX + 64];
 std::atomic<bool> g_is_unfinished = false;
+// The files in an unfinished folder. The folder's name is in g_unfinished.
+std::atomic<const std::vector<std::string>*> g_unfinished_files = nullptr;
 
 Error failed(const std::string& path, const char* what) {
     return {ErrorCode::kOutput, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno))};
@@ -76,17 +79,26 @@ bool may_follow(const std::string& path, const struct stat& link) {
     return !open_to_all || link.st_uid == geteuid();
 }
 
-Status write_special(const std::string& path, std::string_view content) {
+// An output that is open. `name` is empty if it is not a regular file.
+struct OpenOutput {
+    int descriptor;
+    std::string name;
+};
+
+// Writes the content. Errors of the file itself: kOutput, from errno.
+using Fill = std::function<Status(const OpenOutput&)>;
+
+Status write_special(const std::string& path, const Fill& fill) {
     // A rename cannot replace a device or a pipe, so this writes to it directly.
-    std::FILE* file = std::fopen(path.c_str(), "we");
-    if (file == nullptr) {
+    const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_TRUNC);
+    if (file < 0) {
         return failed(path, "open");
     }
-    const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-    if (std::fclose(file) != 0 || !written) {
+    const Status filled = fill({file, ""});
+    if (close(file) != 0 && filled) {
         return failed(path, "write");
     }
-    return Ok{};
+    return filled;
 }
 
 bool write_all(int descriptor, std::string_view content) {
@@ -100,17 +112,30 @@ bool write_all(int descriptor, std::string_view content) {
     return true;
 }
 
+// Creates a file that does not exist yet, also not as a symbolic link.
+int create_file(const std::string& path) {
+    return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+}
+
+// Closes a file, after its content has reached the disk. Errors are in errno.
+bool finish_file(int file, bool written) {
+    const bool kept = written && fsync(file) == 0;
+    const int code = errno;
+    const bool closed = close(file) == 0;
+    errno = kept ? errno : code;
+    return kept && closed;
+}
+
 // Writes a temporary file in the same folder and renames it. `before` is the file that is replaced.
 Status write_regular(const std::string& path,
                      const std::optional<struct stat>& before,
-                     std::string_view content) {
+                     const Fill& fill) {
     const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
     if (temporary.size() < sizeof g_unfinished) {
         temporary.copy(g_unfinished, temporary.size());
         g_unfinished[temporary.size()] = '\0';
     }
-    const int file =
-        open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    const int file = create_file(temporary);
     if (file < 0) {
         return failed(path, "create");
     }
@@ -131,11 +156,10 @@ Status write_regular(const std::string& path,
             return failure;
         }
     }
-    const bool written = write_all(file, content) && fsync(file) == 0;
-    const int code = errno;
-    if (close(file) != 0 || !written) {
-        errno = written ? errno : code;
-        return give_up("write");
+    const Status filled = fill({file, temporary});
+    if (!finish_file(file, filled.ok())) {
+        const Status failure = give_up("write");
+        return filled ? failure : filled;
     }
     if (std::rename(temporary.c_str(), path.c_str()) != 0) {
         return give_up("replace");
@@ -151,7 +175,12 @@ void replace_any_file() {
 }
 
 void remove_unfinished_output() {
-    if (g_is_unfinished) {
+    if (const std::vector<std::string>* files = g_unfinished_files) {
+        for (const std::string& file : *files) {
+            unlink(file.c_str());
+        }
+        rmdir(g_unfinished);
+    } else if (g_is_unfinished) {
         unlink(g_unfinished);
     }
 }
@@ -172,14 +201,14 @@ Status write_text(std::string_view text) {
     return write_standard_output(columns ? wrapped(shown, *columns) : shown);
 }
 
-Status write_output(const std::string& path, std::string_view content) {
-    if (path == "-") {
-        return write_standard_output(content);
-    }
+namespace {
+
+// Finds out what `path` is, and writes to it.
+Status write_to(const std::string& path, const Fill& fill) {
     struct stat link = {};
     struct stat existing = {};
     if (lstat(path.c_str(), &link) != 0) {
-        return write_regular(path, std::nullopt, content);
+        return write_regular(path, std::nullopt, fill);
     }
     std::string target = path;
     if (S_ISLNK(link.st_mode)) {
@@ -194,7 +223,7 @@ Status write_output(const std::string& path, std::string_view content) {
             return refused(path, "is a symbolic link that leads nowhere. Name another file.");
         }
         if (stat(target.c_str(), &existing) != 0) {
-            return write_regular(target, std::nullopt, content);
+            return write_regular(target, std::nullopt, fill);
         }
     } else {
         existing = link;
@@ -203,7 +232,7 @@ Status write_output(const std::string& path, std::string_view content) {
         return refused(path, "cannot be written: it is a folder. Name a file in it.");
     }
     if (!S_ISREG(existing.st_mode)) {
-        return write_special(target, content);
+        return write_special(target, fill);
     }
     if (was_read(existing.st_dev, existing.st_ino)) {
         return refused(path, "is a file that this command reads. Name another file.");
@@ -213,7 +242,158 @@ Status write_output(const std::string& path, std::string_view content) {
                        "exists, and fraganalyze did not write it. Name another file, or add "
                        "--force to replace it.");
     }
-    return write_regular(target, existing, content);
+    return write_regular(target, existing, fill);
+}
+
+// Calls `write` with a stream of its own, and closes it.
+Status write_stream(const std::string& path,
+                    int descriptor,
+                    const std::function<Status(std::FILE*)>& write) {
+    const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    std::FILE* stream = own < 0 ? nullptr : fdopen(own, "w");
+    if (stream == nullptr) {
+        const Error failure = failed(path, "open");
+        if (own >= 0) {
+            close(own);
+        }
+        return failure;
+    }
+    Status written = write(stream);
+    const bool failed_before = std::ferror(stream) != 0;
+    if (std::fclose(stream) != 0 || failed_before) {
+        return written ? Status(failed(path, "write")) : written;
+    }
+    return written;
+}
+
+}  // namespace
+
+Status write_output(const std::string& path, std::string_view content) {
+    if (path == "-") {
+        return write_standard_output(content);
+    }
+    return write_to(path, [&](const OpenOutput& output) -> Status {
+        return write_all(output.descriptor, content) ? Status(Ok{}) : failed(path, "write");
+    });
+}
+
+Status write_output(const std::string& path, const std::function<Status(std::FILE*)>& write) {
+    if (path == "-") {
+        if (const Status flushed = flush_standard_output(); !flushed) {
+            return flushed;
+        }
+        return write_stream("standard output", STDOUT_FILENO, write);
+    }
+    return write_to(path, [&](const OpenOutput& output) {
+        return write_stream(path, output.descriptor, write);
+    });
+}
+
+Status write_output_by_name(const std::string& path,
+                            const std::function<Status(const std::string& name)>& write) {
+    const auto fill = [&](const OpenOutput& output) -> Status {
+        return output.name.empty() ? Status(refused(path, "must be a regular file"))
+                                   : write(output.name);
+    };
+    return path == "-" ? fill({STDOUT_FILENO, ""}) : write_to(path, fill);
+}
+
+namespace {
+
+// Whether the folder has only regular files with these names. Errors are in errno: it cannot be
+// read.
+bool has_only(const std::string& folder, const std::vector<NamedOutput>& files) {
+    std::error_code error;
+    const std::filesystem::directory_iterator entries(folder, error);
+    return !error && std::all_of(begin(entries), end(entries), [&](const auto& entry) {
+        return entry.symlink_status().type() == std::filesystem::file_type::regular &&
+               std::any_of(files.begin(), files.end(), [&](const NamedOutput& file) {
+                   return entry.path().filename() == file.name;
+               });
+    });
+}
+
+// While it lives, a signal or a failure removes the folder and its files.
+class UnfinishedFolder {
+  public:
+    UnfinishedFolder(const std::string& folder, const std::vector<NamedOutput>& files)
+        : folder_(folder) {
+        for (const NamedOutput& file : files) {
+            paths_.push_back(folder + "/" + file.name);
+        }
+        if (folder.size() < sizeof g_unfinished) {
+            folder.copy(g_unfinished, folder.size());
+            g_unfinished[folder.size()] = '\0';
+            g_unfinished_files = &paths_;
+        }
+    }
+
+    ~UnfinishedFolder() {
+        g_unfinished_files = nullptr;
+        for (const std::string& path : paths_) {
+            unlink(path.c_str());
+        }
+        rmdir(folder_.c_str());
+    }
+
+    UnfinishedFolder(const UnfinishedFolder&) = delete;
+    UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
+
+    [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
+
+  private:
+    std::string folder_;
+    std::vector<std::string> paths_;
+};
+
+bool write_new_file(const std::string& path, std::string_view content) {
+    const int file = create_file(path);
+    return file >= 0 && finish_file(file, write_all(file, content));
+}
+
+}  // namespace
+
+Status write_output_folder(const std::string& path, const std::vector<NamedOutput>& files) {
+    if (path == "-") {
+        return Error{ErrorCode::kUsage,
+                     "several files cannot go to standard output. Name a folder."};
+    }
+    const std::string target = path.substr(0, path.find_last_not_of('/') + 1);
+    struct stat existing = {};
+    const bool exists = lstat(target.c_str(), &existing) == 0;
+    if (exists && !S_ISDIR(existing.st_mode)) {
+        return refused(path, "exists and is not a folder. Name another folder.");
+    }
+    if (exists && !has_only(target, files)) {
+        return refused(path,
+                       "is a folder with files that fraganalyze did not write. Name another "
+                       "folder.");
+    }
+    const std::string temporary = fmt::format("{}.{}.tmp", target, getpid());
+    if (mkdir(temporary.c_str(), 0777) != 0) {
+        return failed(path, "create");
+    }
+    const UnfinishedFolder unfinished(temporary, files);
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        if (!write_new_file(unfinished.paths()[i], files[i].content)) {
+            return failed(unfinished.paths()[i], "write");
+        }
+    }
+    // After an exchange, the temporary folder has the former files.
+    if (exists &&
+        renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+        return Ok{};
+    }
+    // Some file systems cannot exchange. A rename replaces only an empty folder.
+    if (exists) {
+        for (const NamedOutput& file : files) {
+            unlink((target + "/" + file.name).c_str());
+        }
+    }
+    if (std::rename(temporary.c_str(), target.c_str()) != 0) {
+        return failed(path, "replace");
+    }
+    return Ok{};
 }
 
 }  // namespace fragtrace::analyzer

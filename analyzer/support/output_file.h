@@ -3,8 +3,11 @@
 
 #include "analyzer/support/result.h"
 
+#include <cstdio>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -16,6 +19,25 @@ namespace fragtrace::analyzer {
 // - a symbolic link that another user may have put into a shared folder
 Status write_output(const std::string& path, std::string_view content);
 
+// The same for results that may be too long for memory: `write` gets a stream. Its errors need no
+// handling there; they are found when the stream is closed.
+Status write_output(const std::string& path, const std::function<Status(std::FILE*)>& write);
+
+// The same for libraries that open their file by name. The named file exists and is empty. Pipes
+// and standard output are refused.
+Status write_output_by_name(const std::string& path,
+                            const std::function<Status(const std::string& name)>& write);
+
+struct NamedOutput {
+    std::string name;  // without a folder
+    std::string content;
+};
+
+// Writes these files into a new folder that appears when it is complete. An empty folder is
+// replaced, and so is one that has no other files than these. Files that fraganalyze did not write
+// are never removed.
+Status write_output_folder(const std::string& path, const std::vector<NamedOutput>& files);
+
 // Writes text for people to standard output. Of all control characters, only line ends and the
 // colours of Terminal pass, whatever the trace contains.
 Status write_text(std::string_view text);
@@ -26,7 +48,8 @@ void replace_any_file();
 // Makes sure that the output of fmt::print() was written. Errors are kOutput.
 Status flush_standard_output();
 
-// Removes the temporary file that is currently being written, if there is one. For signal handlers.
+// Removes the temporary file or folder that is currently being written, if there is one. For signal
+// handlers.
 void remove_unfinished_output();
 
 }  // namespace fragtrace::analyzer

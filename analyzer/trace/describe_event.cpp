@@ -91,17 +91,6 @@ constexpr FlagWord kFlagWords[] = {
     {kFlagRejected, EventKind::kBlockOutOfMemory, "rejected"},
 };
 
-void add_flags(Out out, const Event& event) {
-    if ((event.flags & kFlagFromAllocator) != 0) {
-        fmt::format_to(out, " from_allocator");
-    }
-    for (const FlagWord& word : kFlagWords) {
-        if (event.kind == word.kind && (event.flags & word.flag) != 0) {
-            fmt::format_to(out, " {}", word.word);
-        }
-    }
-}
-
 }  // namespace
 
 std::string_view range_kind_name(RangeKind kind) {
@@ -119,6 +108,20 @@ std::string_view range_kind_name(RangeKind kind) {
 std::string kind_name(EventKind kind) {
     const char* name = info_of(kind).name;
     return name != nullptr ? name : fmt::format("kind_{}", static_cast<unsigned>(kind));
+}
+
+std::string flag_words(const Event& event) {
+    if (event.flags == 0) {
+        return "";
+    }
+    std::string words = (event.flags & kFlagFromAllocator) != 0 ? "from_allocator" : "";
+    for (const FlagWord& word : kFlagWords) {
+        if (event.kind == word.kind && (event.flags & word.flag) != 0) {
+            words += words.empty() ? "" : " ";
+            words += word.word;
+        }
+    }
+    return words;
 }
 
 std::string describe_event(const Timeline& timeline, EventIndex index, Symbolizer* symbols) {
@@ -142,7 +145,9 @@ std::string describe_event(const Timeline& timeline, EventIndex index, Symbolize
             fmt::format_to(out, "({})", known->second.text);
         }
     }
-    add_flags(out, event);
+    if (const std::string words = flag_words(event); !words.empty()) {
+        line += " " + words;
+    }
     if (event.origin < timeline.origins.size() && event.origin != 0) {
         fmt::format_to(out, " thread={}", timeline.origins[event.origin].thread);
     }

@@ -14,6 +14,9 @@ std::string kind_name(EventKind kind);
 // "api", "nvtx", "cell"; "other" for kinds that this version does not know.
 std::string_view range_kind_name(RangeKind kind);
 
+// The event's flags, separated by spaces: "from_allocator", "pending", ...; empty if it has none.
+std::string flag_words(const Event& event);
+
 // INDEX TIME_S DEVICE KIND key=value ... | line of the user's program. The symbolizer may be null;
 // the last part is then left out.
 std::string describe_event(const Timeline& timeline, EventIndex index, Symbolizer* symbols);

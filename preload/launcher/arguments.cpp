@@ -1,5 +1,7 @@
 #include "launcher/arguments.h"
 
+#include <fragtrace/suggestion.h>
+
 #include "launcher/option_texts.h"
 #include "launcher/refusal.h"
 #include "recorder/options.h"
@@ -72,12 +74,14 @@ void check_environment(const Request& request) {
 }
 
 // `rest` is what CLI11 did not parse: unknown options, then the command.
-std::vector<std::string> command_of(std::vector<std::string> rest) {
+std::vector<std::string> command_of(std::vector<std::string> rest,
+                                    const std::vector<std::string>& known) {
     const bool marked = !rest.empty() && rest.front() == "--";
     if (marked) {
         rest.erase(rest.begin());
     } else if (!rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
-        refuse_usage("unknown option " + one_line(rest.front()));
+        refuse_usage("unknown option " + one_line(rest.front()) +
+                     did_you_mean(rest.front(), known));
     }
     if (rest.empty() || rest.front().empty()) {
         refuse_usage("no command given: fragtrace run [OPTIONS] -- COMMAND [ARGUMENT...]");
@@ -134,7 +138,11 @@ Request parse_run(int argc, const char* const* argv) {
         check_virtual_gpu(request.virtual_gpu.c_str());
     }
     check_environment(request);
-    request.command = command_of(app.remaining());
+    std::vector<std::string> known = {"--virtual-gpu", "--no-record", "--quiet", "--help"};
+    for (const auto& [row, option] : settings) {
+        known.emplace_back(long_name(row->option));
+    }
+    request.command = command_of(app.remaining(), known);
     return request;
 }
 

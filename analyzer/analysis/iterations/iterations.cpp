@@ -165,6 +165,18 @@ std::size_t Iterations::of(EventIndex event) const {
                                     begins.begin());
 }
 
+const char* source_name(Iterations::Source source) {
+    switch (source) {
+        case Iterations::Source::kNone:
+            return "none";
+        case Iterations::Source::kPhases:
+            return "phases";
+        case Iterations::Source::kRecurrence:
+            return "recurrence";
+    }
+    return "none";
+}
+
 Iterations find_iterations(const Timeline& timeline, const Requests& requests) {
     const std::vector<ThreadPhases> threads = phases_by_thread(timeline, requests);
     // Sources in order: phases that the program calls a step; phases marked by fragtrace's own

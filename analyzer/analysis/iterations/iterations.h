@@ -29,6 +29,9 @@ struct Iterations {
     [[nodiscard]] std::size_t of(EventIndex event) const;
 };
 
+// "none", "phases" or "recurrence".
+const char* source_name(Iterations::Source source);
+
 Iterations find_iterations(const Timeline& timeline, const Requests& requests);
 
 }  // namespace fragtrace::analyzer

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -129,14 +130,15 @@ Json whatif_rows(const Analysis& analysis) {
     Json rows = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
         const std::vector<const WhatIfRow*> ranked = ranked_rows(device);
-        for (const auto* list : {&device.settings,
-                                 &device.remedies,
-                                 &device.pools,
-                                 &device.bounds,
-                                 &device.capacities}) {
+        for (const auto& [list, table] : {std::pair(&device.settings, "settings"),
+                                          std::pair(&device.remedies, "remedies"),
+                                          std::pair(&device.pools, "pools"),
+                                          std::pair(&device.bounds, "bounds"),
+                                          std::pair(&device.capacities, "cards")}) {
             for (const WhatIfRow& row : *list) {
                 rows.push_back(row_json(row));
                 add_row_details(row, device, &rows.back());
+                rows.back()["table"] = table;
                 const auto at = std::find(ranked.begin(), ranked.end(), &row);
                 rows.back()["rank"] = at == ranked.end() ? Json() : Json(at - ranked.begin() + 1);
             }

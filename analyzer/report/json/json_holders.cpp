@@ -44,18 +44,6 @@ Json difference_json(const IterationDifference& difference) {
             {"places", places_json(difference.places)}};
 }
 
-const char* source_name(Iterations::Source source) {
-    switch (source) {
-        case Iterations::Source::kNone:
-            return "none";
-        case Iterations::Source::kPhases:
-            return "phases";
-        case Iterations::Source::kRecurrence:
-            return "recurrence";
-    }
-    return "none";
-}
-
 const char* survived_name(Survivors::Of of) {
     switch (of) {
         case Survivors::Of::kOutOfMemory:

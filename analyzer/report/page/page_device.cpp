@@ -23,6 +23,11 @@ using nlohmann::json;
 constexpr std::size_t kBlocksPerChunk = 256 * 1024;
 constexpr std::uint32_t kNeverTick = 0xffffffffu;
 
+// The page counts memory without a known stream to the default stream.
+StreamId shown_stream(StreamId stream) {
+    return stream == kNoStream ? StreamId{0} : stream;
+}
+
 std::uint64_t last_time(const PageDevice& device) {
     std::uint64_t end = std::max<std::uint64_t>(1, device.end_ns);
     const auto reach = [&end](std::uint64_t time_ns) {
@@ -227,7 +232,8 @@ class DeviceWriter {
             "offset", 6, true, [&](std::size_t i) { return axis_.offset_of(units[i].address); });
         pack.add("size", 6, true, [&](std::size_t i) { return units[i].size_bytes; });
         pack.add("pool", 4, false, [&](std::size_t i) { return segment(i).pool; });
-        pack.add("stream", 2, false, [&](std::size_t i) { return segment(i).stream; });
+        pack.add(
+            "stream", 2, false, [&](std::size_t i) { return shown_stream(segment(i).stream); });
         pack.add("small", 1, false, [&](std::size_t i) { return segment(i).small ? 1u : 0u; });
         return pack;
     }
@@ -326,7 +332,8 @@ class DeviceWriter {
             return requested > size_bytes ? kPageUnknown : size_bytes - requested;
         });
         pack.add("stack", 4, false, [&](std::size_t r) { return blocks.stack[at(r)]; });
-        pack.add("stream", 2, false, [&](std::size_t r) { return blocks.stream[at(r)]; });
+        pack.add(
+            "stream", 2, false, [&](std::size_t r) { return shown_stream(blocks.stream[at(r)]); });
         return pack;
     }
 

@@ -848,6 +848,7 @@ class Outputs(Attacks):
             with open("/dev/full", "wb") as full:
                 self.refused(*command, stdout=full, saying=b"standard output")
         self.refused("summarize", self.trace, "--json", "/dev/full", saying=b"/dev/full")
+        self.refused("export", self.trace, "--to", "folded", "-o", "/dev/full", saying=b"/dev/full")
 
     def test_a_command_that_is_killed_leaves_no_temporary_file(self):
         trace = self.card()

@@ -71,6 +71,15 @@ class Analyzer(real_process.RealProcessTest):
         self.assertEqual(options(self.text), known)
 
 
+class Version(real_process.RealProcessTest):
+    def test_pages_and_packages_have_the_version_of_the_programs(self):
+        (version,) = re.findall(r"\d+\.\d+\.\d+", self.run_well([ANALYZER, "--version"]).stdout)
+        for name in ("fragtrace.1", "fraganalyze.1"):
+            self.assertIn(f'"fragtrace {version}"', page(name).splitlines()[0])
+        project = (SOURCE / "preload" / "python" / "pyproject.toml").read_text()
+        self.assertEqual(re.findall(r'^version = "(.*)"$', project, re.MULTILINE), [version])
+
+
 class Launcher(real_process.RealProcessTest):
     def test_options_and_variables_equal_those_of_help(self):
         told = page("fragtrace.1")

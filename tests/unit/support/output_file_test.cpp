@@ -186,3 +186,42 @@ TEST_CASE("writing to a pipe whose reader ends early is an error") {
     signal(SIGPIPE, handler);
     CHECK(has(error_of(written), "cannot write"));
 }
+
+TEST_CASE("a folder of results appears complete, and replaces only such a folder") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("tables");
+    REQUIRE(write_output_folder(path + "/", {{"a.csv", "1"}, {"b.csv", "2"}}));
+    CHECK(read_file(path + "/b.csv") == "2");
+    REQUIRE(write_output_folder(path, {{"a.csv", "3"}, {"b.csv", "4"}, {"c.csv", "5"}}));
+    CHECK(read_file(path + "/a.csv") == "3");
+    CHECK(has(error_of(write_output_folder(path, {{"a.csv", "6"}})), "did not write"));
+    CHECK(read_file(path + "/a.csv") == "3");
+    std::filesystem::create_directory(path + "/d.csv");
+    CHECK_FALSE(
+        write_output_folder(path, {{"a.csv", ""}, {"b.csv", ""}, {"c.csv", ""}, {"d.csv", ""}}));
+    CHECK(has(error_of(write_output_folder(path + "/a.csv", {})), "not a folder"));
+    CHECK_FALSE(write_output_folder("-", {}));
+    CHECK_FALSE(write_output_folder("/", {}));
+    CHECK(entries(folder) == 1);
+}
+
+TEST_CASE("a folder that cannot be completed leaves nothing behind") {
+    const TemporaryFolder folder;
+    const FileLimit limit(4096);
+    const std::vector<NamedOutput> files = {{"a.csv", "1"}, {"b.csv", std::string(10'000, 'x')}};
+    CHECK(has(error_of(write_output_folder(folder.file("tables"), files)), "File too large"));
+    CHECK(entries(folder) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGXFSZ, [](int) {
+            remove_unfinished_output();
+            _exit(7);
+        });
+        (void)write_output_folder(folder.file("tables"), files);
+        _exit(1);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WEXITSTATUS(status) == 7);
+    CHECK(entries(folder) == 0);
+}

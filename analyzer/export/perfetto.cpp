@@ -1,0 +1,690 @@
+// The format of Perfetto: memory over time as counters; phases, steps, blocks and a profile as
+// slices; failed requests as instants.
+#include "analyzer/analysis/conclusion.h"
+#include "analyzer/analysis/verdict/verdict_text.h"
+#include "analyzer/export/chrome_trace.h"
+#include "analyzer/export/formats.h"
+#include "analyzer/export/perfetto_file.h"
+#include "analyzer/export/stack_weights.h"
+#include "analyzer/model/recorded_state.h"
+#include "analyzer/model/request_outcomes.h"
+#include "analyzer/support/output_file.h"
+#include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/symbols.h"
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <fmt/format.h>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Track = PerfettoFile::Track;
+using Text = PerfettoFile::Text;
+using Arguments = std::vector<PerfettoFile::Argument>;
+
+// Perfetto's times are signed, and the sum of two times must fit.
+constexpr std::uint64_t kMostTime_ns = (std::uint64_t{1} << 62) - 1;
+// Tracks beside each other, for slices of one thread that do not nest.
+constexpr std::size_t kMostLanes = 64;
+// The largest free block is searched so many times in a run, because each search visits all blocks.
+constexpr std::size_t kLargestFreeSamples = 1024;
+
+// ---- slices that may overlap --------------------------------------------------------------------
+
+// `begin` and `end` are times, or numbers of events.
+struct Slice {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    Text name;
+    Text category;
+};
+
+struct Lane {
+    Track track = 0;
+    std::vector<std::uint64_t> open;  // ends of the open slices, the innermost last
+    std::uint64_t now_ns = 0;
+};
+
+// Writes slices, which come in order of their begins. The slices of one track must nest, so others
+// go to further tracks. `time_of` turns `begin` and `end` into a time; nullopt: the slice did not
+// end. `add_lane` makes the track with a number. Returns how many slices found no place.
+template <typename TimeOf, typename AddLane>
+std::uint64_t write_slices(PerfettoFile* file,
+                           const std::vector<Slice>& slices,
+                           TimeOf time_of,
+                           AddLane add_lane) {
+    std::vector<Lane> lanes;
+    std::uint64_t left_out = 0;
+    const auto close_until = [&](Lane* lane, std::uint64_t until) {
+        while (!lane->open.empty() && lane->open.back() <= until) {
+            if (const std::optional<std::uint64_t> time = time_of(lane->open.back())) {
+                lane->now_ns = std::max(lane->now_ns, *time);
+                file->end(lane->track, lane->now_ns);
+            }
+            lane->open.pop_back();
+        }
+    };
+    for (const Slice& slice : slices) {
+        auto lane = std::find_if(lanes.begin(), lanes.end(), [&](Lane& one) {
+            close_until(&one, slice.begin);
+            return one.open.empty() || slice.end <= one.open.back();
+        });
+        if (lane == lanes.end()) {
+            if (lanes.size() == kMostLanes) {
+                ++left_out;
+                continue;
+            }
+            lane = lanes.insert(lanes.end(), Lane{add_lane(lanes.size()), {}, 0});
+        }
+        lane->now_ns = std::max(lane->now_ns, time_of(slice.begin).value_or(0));
+        file->begin(lane->track, lane->now_ns, slice.name, slice.category);
+        lane->open.push_back(slice.end);
+    }
+    for (Lane& lane : lanes) {
+        close_until(&lane, ~std::uint64_t{0});
+    }
+    return left_out;
+}
+
+// ---- failed requests ----------------------------------------------------------------------------
+
+// The line of the program that the culprit names; empty = none.
+std::string line_of(const Culprit& culprit) {
+    struct Line {
+        std::string operator()(const std::monostate& /*none*/) const { return {}; }
+
+        std::string operator()(const BlocksFreeMemory& one) const { return one.group.held.label; }
+
+        std::string operator()(const HoldsMost& one) const { return one.place.held.label; }
+
+        std::string operator()(const HeldOutside& one) const {
+            return one.inside ? one.inside->place.held.label : std::string();
+        }
+
+        std::string operator()(const GrowsEachIteration& one) const { return one.place.held.label; }
+
+        std::string operator()(const MadePoolGrow& one) const { return one.line; }
+
+        std::string operator()(const FreeElsewhere& one) const {
+            return one.keeper ? one.keeper->held.label : std::string();
+        }
+
+        std::string operator()(const CachedByPool& /*cache*/) const { return {}; }
+
+        std::string operator()(const EarlierModel& one) const { return one.place.held.label; }
+    };
+
+    return std::visit(Line(), culprit);
+}
+
+std::string outcome_text(RequestOutcome outcome) {
+    switch (outcome) {
+        case RequestOutcome::kRetry:
+            return "retry";
+        case RequestOutcome::kLibraryRefused:
+            return "out of memory outside the pool";
+        case RequestOutcome::kCallOutOfMemory:
+            return "call failed for lack of memory";
+        case RequestOutcome::kOutOfMemory:
+        case RequestOutcome::kNone:
+            break;
+    }
+    return "out of memory";
+}
+
+void add_diagnosis(const Analysis& analysis,
+                   const DeviceAnalysis& device,
+                   const Diagnosis& diagnosis,
+                   Arguments* arguments) {
+    const Verdict& verdict = diagnosis.verdict;
+    const bool retry = diagnosis.trouble.outcome == Outcome::kRetryOk;
+    arguments->push_back({"verdict", std::string(verdict.id)});
+    arguments->push_back({"in words", verdict_sentence(verdict, diagnosis.trouble.outcome)});
+    const std::string line = line_of(retry ? culprit_of_retry(analysis, device, diagnosis)
+                                           : culprit_of_failure(analysis, device, diagnosis));
+    if (!line.empty()) {
+        arguments->push_back({"line to look at", printable(line)});
+    }
+    arguments->push_back({"free_bytes", verdict.free_bytes});
+    arguments->push_back({"largest_free_bytes", verdict.largest_hole_bytes});
+    if (verdict.device_free_known()) {
+        arguments->push_back({"device_free_bytes", verdict.device_free_bytes});
+    }
+}
+
+// ---- blocks -------------------------------------------------------------------------------------
+
+// The numbers of an origin's texts in the file; 0 = not written yet.
+struct OriginTexts {
+    Text line;
+    Text stack;
+};
+
+// Writes each block of a device as a slice, from its allocation until it can be reused. Blocks
+// overlap in any way, so each gets a track that no other live block uses.
+class BlockSlices : public RecordedWatch {
+  public:
+    BlockSlices(const Analysis& analysis,
+                DeviceId device,
+                Track parent,
+                std::vector<OriginTexts>* texts,
+                const std::uint64_t* now,
+                PerfettoFile* file)
+        : analysis_(analysis),
+          name_(fmt::format("GPU {} blocks", device)),
+          parent_(parent),
+          texts_(*texts),
+          now_(now),
+          file_(file) {}
+
+    void block_begins(const RecordedBlock& block) override {
+        block_ends(block);  // a made-up trace may begin a block twice
+        const std::size_t lane = free_lane();
+        live_[block.address] = {lane, 0};
+        const Timeline& timeline = analysis_.timeline;
+        const Event born = block.allocated_by < timeline.events.size()
+                               ? timeline.events[block.allocated_by]
+                               : Event{};
+        const OriginTexts& texts = texts_of(born.origin);
+        Arguments arguments = {{"bytes", block.size_bytes}};
+        if (block.requested_bytes != kUnknown64) {
+            arguments.push_back({"requested_bytes", block.requested_bytes});
+        }
+        arguments.push_back({"address", PerfettoFile::Address{block.address}});
+        if (block.stream < timeline.streams.size()) {
+            arguments.push_back({"stream", PerfettoFile::Address{timeline.streams[block.stream]}});
+        }
+        if (block.private_pool != 0) {
+            const std::string number = std::to_string(block.private_pool);
+            arguments.push_back({"pool", printable(timeline.fact("pool." + number, number))});
+        }
+        arguments.push_back({"stack", texts.stack});
+        file_->begin(lanes_[lane], *now_, texts.line, {}, arguments);
+    }
+
+    void block_waits(const RecordedBlock& block) override {
+        if (const auto found = live_.find(block.address); found != live_.end()) {
+            found->second.freed = *now_;
+        }
+    }
+
+    void block_ends(const RecordedBlock& block) override {
+        if (const auto found = live_.find(block.address); found != live_.end()) {
+            end(found->second);
+            live_.erase(found);
+        }
+    }
+
+    void all_ends() override {
+        for (const auto& [address, life] : live_) {
+            end(life);
+        }
+        live_.clear();
+    }
+
+    void segment_begins(const RecordedSegment& /*segment*/) override {}
+
+    void range_ends(const RecordedSegment* /*segment*/,
+                    DeviceAddress /*begin*/,
+                    DeviceAddress /*end*/) override {}
+
+    void pool_changes(std::uint32_t /*private_pool*/, bool /*released*/) override {}
+
+  private:
+    struct Life {
+        std::size_t lane = 0;
+        std::uint64_t freed = 0;  // when the program freed it, if it waits since; 0 = not yet
+    };
+
+    std::size_t free_lane() {
+        if (free_.empty()) {
+            lanes_.push_back(file_->add_track(parent_, name_));
+            return lanes_.size() - 1;
+        }
+        const std::size_t lane = free_.top();
+        free_.pop();
+        return lane;
+    }
+
+    void end(const Life& life) {
+        Arguments arguments;
+        if (life.freed != 0) {
+            arguments.push_back({"waited_for_streams_ns", *now_ - life.freed});
+        }
+        file_->end(lanes_[life.lane], *now_, arguments);
+        free_.push(life.lane);
+    }
+
+    const OriginTexts& texts_of(OriginId origin) {
+        OriginTexts& texts = texts_[origin < texts_.size() ? origin : 0];
+        if (texts.line.number == 0) {
+            Symbolizer* const symbols = analysis_.symbols.get();
+            texts.line = file_->name(printable(symbols->describe(origin)));
+            std::vector<std::string> frames = flame_frames(symbols, origin);
+            std::reverse(frames.begin(), frames.end());
+            texts.stack = file_->add_argument_text(fmt::format("{}", fmt::join(frames, "\n")));
+        }
+        return texts;
+    }
+
+    const Analysis& analysis_;
+    std::string name_;
+    Track parent_;
+    std::vector<OriginTexts>& texts_;  // per OriginId
+    const std::uint64_t* now_;         // the time in the file
+    PerfettoFile* file_;
+    std::vector<Track> lanes_;
+    // The lanes that no live block uses. The first one is used next, so that there are few.
+    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> free_;
+    std::unordered_map<DeviceAddress, Life> live_;
+};
+
+// ---- the whole recording ------------------------------------------------------------------------
+
+struct Counter {
+    Track track = 0;
+    std::optional<std::uint64_t> last;
+};
+
+struct DeviceTracks {
+    const DeviceAnalysis* device = nullptr;
+    Track track = 0;
+    Track failures = 0;  // made when the first request fails
+    Counter allocated;
+    Counter requested;
+    Counter active;
+    Counter reserved;
+    Counter outside;
+    Counter others;
+    Counter largest_free;
+    std::map<EventIndex, const Diagnosis*> diagnoses;
+};
+
+class Exporter {
+  public:
+    Exporter(const Analysis& analysis, const ExportOptions& options, PerfettoFile* file)
+        : analysis_(analysis), timeline_(analysis.timeline), options_(options), file_(*file) {}
+
+    void write(const std::optional<ChromeTrace>& profile) {
+        add_process();
+        for (const DeviceAnalysis& device : analysis_.devices) {
+            add_device(device);
+        }
+        write_phases();
+        write_events();
+        if (profile) {
+            write_profile(*profile);
+        }
+    }
+
+    // Slices that overlap in more ways than there are tracks.
+    [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
+
+  private:
+    [[nodiscard]] std::uint64_t at(std::uint64_t time_ns) const {
+        return std::min(timeline_.start_unix_ns, kMostTime_ns) + std::min(time_ns, kMostTime_ns);
+    }
+
+    [[nodiscard]] std::uint64_t time_of(EventIndex event) const {
+        return at(timeline_.events[event].time_ns);
+    }
+
+    void add_process() {
+        const std::string file_name =
+            printable(std::filesystem::path(timeline_.path).filename().string());
+        if (timeline_.pid == 0) {  // a snapshot does not name its process
+            process_ = file_.add_track(0, file_name);
+            return;
+        }
+        const std::string program =
+            std::filesystem::path(timeline_.fact("executable")).filename().string();
+        PerfettoFile::Process process;
+        process.pid = timeline_.pid;
+        process.name = program.empty() ? file_name : printable(program);
+        process.command_line = printable(timeline_.fact("command_line"));
+        if (timeline_.rank >= 0) {
+            process.labels.push_back(fmt::format("rank {}", timeline_.rank));
+        }
+        if (const std::string host = timeline_.fact("host"); !host.empty()) {
+            process.labels.push_back(printable("host " + host));
+        }
+        process_ = file_.add_process(process);
+    }
+
+    Track thread(std::uint32_t tid) {
+        Track& track = threads_[tid];
+        if (track == 0) {
+            track = tid == 0             ? file_.add_track(process_, "thread not known")
+                    : timeline_.pid == 0 ? file_.add_track(process_, fmt::format("thread {}", tid))
+                                         : file_.add_thread(timeline_.pid, tid);
+        }
+        return track;
+    }
+
+    void add_device(const DeviceAnalysis& device) {
+        DeviceTracks& tracks = devices_.emplace_back();
+        const std::string gpu = fmt::format("GPU {}", device.device);
+        tracks.device = &device;
+        tracks.track = file_.add_track(process_, printable(gpu + ": " + device.name));
+        const auto counter = [&](const char* what) {
+            return Counter{file_.add_counter(tracks.track, gpu + " " + what), {}};
+        };
+        tracks.allocated = counter("allocated");
+        tracks.reserved = counter("reserved");
+        tracks.requested = counter("requested");
+        tracks.active = counter("active");
+        tracks.outside = counter("outside the pool, of this process");
+        tracks.others = counter("context, libraries and other processes");
+        tracks.largest_free = counter("largest free block (sampled)");
+        for (const Diagnosis& diagnosis : device.diagnoses) {
+            tracks.diagnoses[diagnosis.trouble.event] = &diagnosis;
+        }
+        write_steps(device, tracks.track, gpu);
+    }
+
+    // ---- phases and steps ----
+
+    void write_phases() {
+        std::map<std::uint32_t, std::vector<Slice>> by_thread;
+        const Text categories[] = {
+            file_.category("mark"), file_.category("NVTX"), file_.category("cell")};
+        for (const Phase& phase : timeline_.phases) {
+            const auto kind = static_cast<std::size_t>(phase.kind);
+            by_thread[phase.thread].push_back(
+                {phase.begin,
+                 std::max(phase.begin, phase.end),
+                 file_.name(printable(text_of(timeline_, phase.name))),
+                 kind < std::size(categories) ? categories[kind] : Text{}});
+        }
+        for (const auto& [tid, slices] : by_thread) {
+            const Track track = thread(tid);
+            write_event_slices(slices, [&](std::size_t lane) {
+                return lane == 0 ? track : file_.add_track(track, "ranges that do not nest");
+            });
+        }
+    }
+
+    void write_steps(const DeviceAnalysis& device, Track parent, const std::string& gpu) {
+        const Iterations& iterations = device.held.iterations;
+        if (!iterations.found() || timeline_.events.empty()) {
+            return;
+        }
+        std::vector<Slice> slices;
+        const Text category = file_.category("step");
+        for (std::size_t i = 0; i < iterations.begins.size(); ++i) {
+            const EventIndex begin = iterations.begins[i];
+            const std::uint64_t end = i + 1 < iterations.begins.size()
+                                          ? iterations.begins[i + 1]
+                                          : timeline_.events.size() - 1;
+            slices.push_back({begin, end, file_.name(fmt::format("step {}", i + 1)), category});
+        }
+        write_event_slices(slices, [&](std::size_t) {
+            return file_.add_track(parent,
+                                   gpu + (iterations.source == Iterations::Source::kPhases
+                                              ? " steps, from phases"
+                                              : " steps, from recurring requests"));
+        });
+    }
+
+    // `begin` and `end` of these slices are events.
+    template <typename AddLane>
+    void write_event_slices(const std::vector<Slice>& slices, AddLane add_lane) {
+        left_out_ += write_slices(
+            &file_,
+            slices,
+            [this](std::uint64_t event) -> std::optional<std::uint64_t> {
+                if (event >= timeline_.events.size()) {
+                    return std::nullopt;  // open at the end of the trace
+                }
+                return time_of(static_cast<EventIndex>(event));
+            },
+            add_lane);
+    }
+
+    // ---- counters, failed requests and blocks: one walk over all events ----
+
+    void write_events() {
+        RecordedState state(timeline_);
+        RequestOutcomes outcomes([&state](DeviceId id) { return state.has_block_layer(id); });
+        std::vector<OriginTexts> texts(options_.blocks ? timeline_.origins.size() + 1 : 0);
+        std::deque<BlockSlices> blocks;
+        if (options_.blocks) {
+            for (const DeviceTracks& tracks : devices_) {
+                const DeviceId device = tracks.device->device;
+                state.watch(
+                    device,
+                    &blocks.emplace_back(analysis_, device, tracks.track, &texts, &now_, &file_));
+            }
+        }
+        const std::size_t count = timeline_.events.size();
+        const std::size_t stride = std::max<std::size_t>(count / kLargestFreeSamples, 1);
+        bool in_checkpoint = false;
+        for (EventIndex i = 0; i < count; ++i) {
+            const Event event = timeline_.events[i];
+            // A checkpoint lists live memory with the times of its allocations. The list is
+            // complete at its end, so the counters change only there.
+            in_checkpoint = event.kind == EventKind::kCheckpointBegin ||
+                            (in_checkpoint && event.kind != EventKind::kCheckpointEnd);
+            if (!in_checkpoint || event.kind == EventKind::kCheckpointBegin) {
+                now_ = std::max(now_, at(event.time_ns));
+            }
+            const RequestOutcome outcome = outcomes.visit(i, event);
+            state.advance();
+            if (!in_checkpoint || i + 1 == count) {
+                for (DeviceTracks& tracks : devices_) {
+                    count_memory(state, i % stride == 0 || i + 1 == count, &tracks);
+                }
+            }
+            if (outcome != RequestOutcome::kNone) {
+                write_failure(i, event, outcome, state);
+            }
+            if (event.kind == EventKind::kMark) {
+                file_.instant(thread(thread_of(event)),
+                              now_,
+                              file_.name(printable(text_of(timeline_, event.size_bytes))));
+            }
+        }
+    }
+
+    [[nodiscard]] std::uint32_t thread_of(const Event& event) const {
+        return event.origin < timeline_.origins.size() ? timeline_.origins[event.origin].thread : 0;
+    }
+
+    void set(Counter* counter, std::uint64_t value) {
+        if (counter->last != value) {
+            counter->last = value;
+            file_.count(counter->track, now_, value);
+        }
+    }
+
+    void count_memory(const RecordedState& state, bool search, DeviceTracks* tracks) {
+        const DeviceId device = tracks->device->device;
+        const MemoryTotals& totals = state.totals(device);
+        set(&tracks->allocated, totals.allocated);
+        set(&tracks->reserved, totals.reserved);
+        set(&tracks->requested, totals.requested);
+        set(&tracks->active, totals.active());
+        set(&tracks->outside, totals.other);
+        if (const MemorySample& sample = state.sample(device); sample.event != kNoEvent) {
+            const std::uint64_t known = sample.free_bytes + sample.own_bytes;
+            set(&tracks->others, sample.total_bytes - std::min(sample.total_bytes, known));
+        }
+        if (search) {
+            set(&tracks->largest_free, state.largest_free_bytes(device));
+        }
+    }
+
+    void write_failure(EventIndex index,
+                       const Event& event,
+                       RequestOutcome outcome,
+                       const RecordedState& state) {
+        const auto tracks =
+            std::find_if(devices_.begin(), devices_.end(), [&](const DeviceTracks& one) {
+                return one.device->device == event.device;
+            });
+        if (tracks == devices_.end()) {
+            return;
+        }
+        if (tracks->failures == 0) {
+            tracks->failures = file_.add_track(
+                tracks->track, fmt::format("GPU {} out of memory and retries", event.device));
+        }
+        Arguments arguments;
+        if (outcome != RequestOutcome::kCallOutOfMemory && event.size_bytes != kUnknown64) {
+            arguments.push_back({"requested_bytes", event.size_bytes});
+        }
+        if (const auto found = tracks->diagnoses.find(index); found != tracks->diagnoses.end()) {
+            add_diagnosis(analysis_, *tracks->device, *found->second, &arguments);
+        }
+        arguments.push_back({"requested by", printable(analysis_.symbols->describe(event.origin))});
+        arguments.push_back({"event", std::uint64_t{index}});
+        file_.instant(tracks->failures, now_, file_.name(outcome_text(outcome)), arguments);
+        set(&tracks->largest_free, state.largest_free_bytes(event.device));
+    }
+
+    // ---- a profile ----
+
+    void write_profile(const ChromeTrace& profile) {
+        std::map<std::string, Track> groups;  // by pid
+        const auto name_in = [](const std::map<std::string, std::string>& names,
+                                const std::string& key) {
+            const auto found = names.find(key);
+            return found == names.end() ? std::string() : found->second;
+        };
+        for (const ChromeTrack& track : profile.tracks) {
+            Track parent = 0;
+            std::string name = name_in(profile.thread_names, track.pid + " " + track.tid);
+            name = name.empty() ? fmt::format("thread {}", track.tid) : name;
+            if (const auto own = own_thread(track)) {
+                // Slices of two sources do not nest exactly, so they get different tracks.
+                parent = thread(*own);
+                name.insert(0, "profiler: ");
+            } else {
+                Track& group = groups[track.pid];
+                if (group == 0) {
+                    const std::string process = name_in(profile.process_names, track.pid);
+                    const std::string label = name_in(profile.process_labels, track.pid);
+                    group = file_.add_track(0,
+                                            "profiler: " + (process.empty() ? track.pid : process) +
+                                                (label.empty() ? "" : " " + label));
+                }
+                parent = group;
+            }
+            std::vector<Slice> slices;
+            slices.reserve(track.slices.size());
+            for (const ChromeSlice& slice : track.slices) {
+                slices.push_back({slice.begin_ns,
+                                  slice.end_ns,
+                                  file_.name(profile.texts[slice.name]),
+                                  file_.category(profile.texts[slice.category])});
+            }
+            left_out_ += write_slices(
+                &file_,
+                slices,
+                [](std::uint64_t time) { return std::optional(time); },
+                [&](std::size_t) { return file_.add_track(parent, name); });
+        }
+    }
+
+    // The thread of the recorded process that a track of the profile belongs to.
+    [[nodiscard]] std::optional<std::uint32_t> own_thread(const ChromeTrack& track) const {
+        const bool number = !track.tid.empty() && track.tid.size() < 10 &&
+                            track.tid.find_first_not_of("0123456789") == std::string::npos;
+        if (timeline_.pid == 0 || track.pid != std::to_string(timeline_.pid) || !number) {
+            return std::nullopt;
+        }
+        return static_cast<std::uint32_t>(std::stoul(track.tid));
+    }
+
+    const Analysis& analysis_;
+    const Timeline& timeline_;
+    const ExportOptions& options_;
+    PerfettoFile& file_;
+    Track process_ = 0;
+    std::map<std::uint32_t, Track> threads_;  // by tid
+    std::vector<DeviceTracks> devices_;
+    std::uint64_t now_ = 0;
+    std::uint64_t left_out_ = 0;
+};
+
+// What was read from the profile, in one line.
+std::string profile_note(const std::string& path,
+                         const ChromeTrace& profile,
+                         const Timeline& timeline) {
+    std::string skipped;
+    for (const auto& [kind, count] : profile.skipped) {
+        skipped += fmt::format("{}{} {}", skipped.empty() ? "" : ", ", format_count(count), kind);
+    }
+    std::string note = fmt::format("{}: {} on {} added; skipped: {}",
+                                   path,
+                                   format_counted(profile.slices, "slice", "slices"),
+                                   format_counted(profile.tracks.size(), "track", "tracks"),
+                                   skipped.empty() ? "nothing" : skipped);
+    const std::uint64_t start_ns = timeline.start_unix_ns;
+    const std::uint64_t length_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
+    if (profile.last_ns < start_ns || profile.first_ns > start_ns + length_ns) {
+        note += fmt::format(
+            "; it does not overlap the recording: it {} {} {}",
+            profile.last_ns < start_ns ? "ends" : "begins",
+            format_duration(profile.last_ns < start_ns ? start_ns - profile.last_ns
+                                                       : profile.first_ns - start_ns - length_ns),
+            profile.last_ns < start_ns ? "before" : "after");
+    }
+    return note;
+}
+
+}  // namespace
+
+Status export_perfetto(const Analysis& analysis, const ExportOptions& options) {
+    const Timeline& timeline = analysis.timeline;
+    const std::uint64_t start_ns = std::min(timeline.start_unix_ns, kMostTime_ns);
+    std::optional<ChromeTrace> profile;
+    if (!options.profile.empty()) {
+        if (start_ns == 0) {
+            return Error{ErrorCode::kUsage,
+                         fmt::format("{}: its times of day are not known, so --with cannot place "
+                                     "a profile beside it. Omit --with.",
+                                     timeline.path)};
+        }
+        auto read = read_chrome_trace(options.profile);
+        if (!read) {
+            return read.error();
+        }
+        profile = std::move(*read);
+    }
+    std::uint64_t left_out = 0;
+    Status written = write_output(options.output, [&](std::FILE* stream) -> Status {
+        PerfettoFile file(stream, start_ns);
+        Exporter exporter(analysis, options, &file);
+        exporter.write(profile);
+        file.finish();
+        left_out = exporter.left_out();
+        return Ok{};
+    });
+    if (!written) {
+        return written;
+    }
+    if (profile) {
+        fmt::print(stderr,
+                   "fraganalyze: {}\n",
+                   printable(profile_note(options.profile, *profile, timeline)));
+    }
+    if (left_out != 0) {
+        fmt::print(stderr,
+                   "fraganalyze: {} left out: more than {} overlap without nesting\n",
+                   format_counted(left_out, "slice", "slices"),
+                   kMostLanes);
+    }
+    return written;
+}
+
+}  // namespace fragtrace::analyzer
