@@ -11,12 +11,6 @@ if(NOT sources)
 endif()
 set(FRAGTRACE_SOURCES ${sources}/fragtrace/sources CACHE PATH "Sources of zstd and libunwind, as scripts/setup downloads them")
 
-# scripts/setup reads these lines.
-set(FRAGTRACE_ZSTD libz/libzstd/libzstd_1.5.4+dfsg2.orig.tar.xz
-    8cf4bbb65e77ec348d052c8d6230eba66d435bddf64c8b5be2fcb16880c19953)
-set(FRAGTRACE_LIBUNWIND libu/libunwind/libunwind_1.6.2.orig.tar.gz
-    4a6aec666991fb45d0889c44aede8ad6eb108071c3554fcdff671f9c94794976)
-
 find_program(FRAGTRACE_MAKE NAMES gmake make REQUIRED)
 # initial-exec: the loader places thread-local variables of a preloaded library in static memory, so
 # access never allocates.
@@ -25,15 +19,11 @@ set(flags "-O2 -g0 -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -
 # fragtrace_library(NAME SOURCE ARCHIVE INCLUDES COMMANDS...): defines the target NAME, the static
 # library that the commands of ExternalProject_Add build from the source.
 function(fragtrace_library name source archive includes)
-    list(GET ${source} 0 path)
+    fragtrace_source(file ${source})
     list(GET ${source} 1 checksum)
-    get_filename_component(file ${path} NAME)
-    if(NOT EXISTS ${FRAGTRACE_SOURCES}/${file})
-        message(FATAL_ERROR "${FRAGTRACE_SOURCES}/${file} is missing: run scripts/setup, or set FRAGTRACE_SOURCES to its folder")
-    endif()
     set(prefix ${CMAKE_CURRENT_BINARY_DIR}/${name})
     ExternalProject_Add(build_${name}
-        URL ${FRAGTRACE_SOURCES}/${file}
+        URL ${file}
         URL_HASH SHA256=${checksum}
         # The archive's own times would make configure's files look out of date.
         DOWNLOAD_EXTRACT_TIMESTAMP TRUE
@@ -47,10 +37,11 @@ function(fragtrace_library name source archive includes)
         LOG_OUTPUT_ON_FAILURE TRUE
         ${ARGN})
     add_library(${name} STATIC IMPORTED)
-    set_target_properties(${name} PROPERTIES IMPORTED_LOCATION ${prefix}/${archive})
+    # Not as system headers: zig would find its own libunwind.h first.
+    set_target_properties(${name} PROPERTIES IMPORTED_LOCATION ${prefix}/${archive} SYSTEM OFF)
     list(TRANSFORM includes PREPEND ${prefix}/)
     file(MAKE_DIRECTORY ${includes})
-    target_include_directories(${name} SYSTEM INTERFACE ${includes})
+    target_include_directories(${name} INTERFACE ${includes})
     add_dependencies(${name} build_${name})
 endfunction()
 

@@ -76,6 +76,11 @@ file(CONFIGURE OUTPUT fragtrace.map CONTENT "{
 set_target_properties(fragtrace PROPERTIES
     LINKER_LANGUAGE C
     LINK_DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/fragtrace.map)
+check_linker_flag(C -Wl,-z,noseparate-code FRAGTRACE_HAS_ONE_SEGMENT)  # zig's linker lacks it
+if(FRAGTRACE_HAS_ONE_SEGMENT)
+    set(FRAGTRACE_ONE_SEGMENT -Wl,-z,noseparate-code)
+endif()
+
 # The linker resolves the recorder's own functions, not the loader in every process. The table of
 # hooks names most exported functions. It must refer to the recorder's even if another preloaded
 # library has the same names. Each segment costs a mapping in every process, so code and constants
@@ -84,12 +89,14 @@ set_target_properties(fragtrace PROPERTIES
 target_link_options(fragtrace PRIVATE
     -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/fragtrace.map
     -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
-    -Wl,-z,norelro -Wl,-z,noseparate-code -Wl,-Bsymbolic-functions -Wl,--as-needed
+    -Wl,-z,norelro ${FRAGTRACE_ONE_SEGMENT} ${FRAGTRACE_OWN_FUNCTIONS} -Wl,--as-needed
     # Drops the unused parts of zstd and libunwind. Each imported function of the C library costs a
     # look-up at every start.
     -Wl,--gc-sections)
 
 install(TARGETS fragtrace LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# The Python module. docs/guide.md says how Python finds it.
-install(DIRECTORY python/fragtrace DESTINATION ${CMAKE_INSTALL_DATADIR}/fragtrace/python
-        FILES_MATCHING PATTERN "*.py")
+# The Python module. docs/guide.md says how Python finds it. A wheel has it as a package.
+if(NOT SKBUILD)
+    install(DIRECTORY python/fragtrace DESTINATION ${CMAKE_INSTALL_DATADIR}/fragtrace/python
+            FILES_MATCHING PATTERN "*.py")
+endif()

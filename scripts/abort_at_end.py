@@ -3,16 +3,10 @@
 A thread of the backward pass may need the interpreter after the program has ended. Python before 3.14 ends
 that thread in a way that C++ forbids, so C++ calls std::terminate. All work and output were complete by then.
 The trace has every event, but it says that the process was killed.
-
-    abort_at_end.py STATUS STDERR ANALYZER TRACE    exit status 0: the program was ended by this
-                                                    bug, by its exit status, its standard error
-                                                    (file STDERR) and its trace
 """
 
 import json
-import pathlib
 import subprocess
-import sys
 
 LINE = "terminate called without an active exception"
 STATUSES = (-6, 128 + 6)  # as the process reports it, and as a shell or a launcher does
@@ -36,9 +30,3 @@ def trace_ends_killed(analyzer, trace):
         [str(analyzer), "list", str(trace), "--json", "-"], capture_output=True, text=True, check=False
     )
     return told.returncode == 0 and json.loads(told.stdout)["traces"][0]["ended"] == "killed"
-
-
-if __name__ == "__main__":
-    code, said, tool, recorded = sys.argv[1:]
-    text = pathlib.Path(said).read_text(errors="replace")
-    sys.exit(not (aborted_at_end(int(code), text) and trace_ends_killed(tool, recorded)))

@@ -2,8 +2,8 @@
 
 #include <charconv>
 #include <csignal>
-#include <cstring>
 #include <fmt/format.h>
+#include <iterator>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -41,8 +41,15 @@ ProcessEnd process_end(Ending ending, const std::map<std::string, std::string>& 
 }
 
 std::string signal_name(int signal) {
-    const char* const name = sigabbrev_np(signal);
-    return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+    // The C library names signals only since glibc 2.32.
+    static constexpr const char* kNames[] = {
+        nullptr,  "HUP",  "INT",    "QUIT", "ILL",   "TRAP", "ABRT", "BUS",
+        "FPE",    "KILL", "USR1",   "SEGV", "USR2",  "PIPE", "ALRM", "TERM",
+        "STKFLT", "CHLD", "CONT",   "STOP", "TSTP",  "TTIN", "TTOU", "URG",
+        "XCPU",   "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR",  "SYS"};
+    static_assert(std::size(kNames) == SIGSYS + 1);
+    return signal > 0 && signal <= SIGSYS ? fmt::format("SIG{}", kNames[signal])
+                                          : fmt::format("signal {}", signal);
 }
 
 }  // namespace fragtrace::analyzer

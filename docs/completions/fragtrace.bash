@@ -9,6 +9,7 @@ _fragtrace() {
     esac
     case "${COMP_WORDS[1]}" in
         clean) options="--age --dry-run --help" ;;
+        demo) options="--help --output --python" ;;
         run) options="--flight-recorder --help --keep-free --min-bytes --no-record --output --quiet --signal --size-limit --stack-depth --stacks --start --start-after --version --virtual-gpu" ;;
         top) options="--help --interval --json --once" ;;
         *) options="--help --version" ;;
@@ -19,7 +20,7 @@ _fragtrace() {
     fi
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "clean run top" -- "$word")
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "clean demo run top" -- "$word")
     fi
 }
 complete -o filenames -F _fragtrace fragtrace

@@ -18,10 +18,12 @@ constexpr const char* kBegin =
                                                             start recording at the first USR2
   fragtrace top                                             watch a recorded process
   fragtrace clean                                           remove leftover files; traces stay
+  fragtrace demo                                            record and analyse an example training
 
 Usage: fragtrace run [OPTIONS] [--] COMMAND [ARGUMENT...]
        fragtrace top [PID] [--once] [--json] [--interval SECONDS]
        fragtrace clean [--dry-run] [--age AGE] [FOLDER...]
+       fragtrace demo [--python PATH] [--output FILE]
        fragtrace --help | --version
 
 Runs COMMAND with libfragtrace.so preloaded. Each process that uses CUDA writes PROGRAM.PID.ftrace.

@@ -5,6 +5,7 @@
 // error.
 #include "launcher/arguments.h"
 #include "launcher/clean.h"
+#include "launcher/demo.h"
 #include "launcher/help.h"
 #include "launcher/libraries.h"
 #include "launcher/program.h"
@@ -160,6 +161,9 @@ int dispatch(int argc, char** argv) {
     }
     if (what == "clean") {
         return clean(argc - 1, argv + 1);
+    }
+    if (what == "demo") {
+        return demo(argc - 1, argv + 1);
     }
     if (what == "run") {
         return run(argc - 1, argv + 1);
