@@ -12,13 +12,16 @@
     fragtrace.end()
     fragtrace.mark("first batch")           # one moment
 
+    fragtrace.memory()                      # a device's memory now; scalars() for a logger
+
     %load_ext fragtrace                     # in a notebook: each cell becomes a phase
 
     report = fragtrace.load("train.4711.ftrace")
     print(report.verdict)
 
-In a process without the recorder, the functions for phases do nothing. The module has no dependencies.
-Tables of reports need pyarrow.
+In a process without the recorder the functions for phases do nothing. The module has no dependencies.
+fragtrace.lightning and fragtrace.transformers have callbacks for these training loops. Tables of reports
+need pyarrow.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ import importlib
 import inspect
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from . import _recorder
+from . import _recorder, loggers
+from ._memory import Memory, memory, scalars
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,15 +42,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Error",
+    "Memory",
     "Report",
     "Table",
     "begin",
     "end",
     "load",
+    "loggers",
     "mark",
+    "memory",
     "parse_size",
     "phase",
     "recorder_is_present",
+    "scalars",
     "start",
     "stop",
     "to_parquet",

@@ -363,7 +363,8 @@ def _signal(returncode: int) -> str:
 
 
 def _without_launcher(text: str) -> str:
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("fragtrace: "))
+    """Standard error without the command that analyses the trace, which fragtrace prints at the end."""
+    return "".join(line for line in text.splitlines(keepends=True) if "fraganalyze" not in line)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -87,7 +87,8 @@ class Tables(real_process.RealProcessTest):
             self.assertEqual(found["blocks"], expected)
             query = """SELECT event, time_ns, device, e.kind, address, bytes, requested_bytes, stream, pool,
                        e.thread, stack, CASE stack WHEN 0 THEN NULL ELSE s.line END, duration_ns, p.name,
-                       step, partner, flags FROM events e JOIN stacks s USING (stack) LEFT JOIN phases p USING (phase)
+                       step, partner, flags
+                       FROM events e JOIN stacks s USING (stack) LEFT JOIN phases p USING (phase)
                        ORDER BY event"""
             expected = [list(row) for row in connection.execute(query)]
             self.assertEqual(found["events"], expected)
