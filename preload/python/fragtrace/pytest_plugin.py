@@ -289,7 +289,8 @@ class _Run:
             if mine or (report.failed and figures[2]):
                 with load(trace) as run:
                     problems += [*mine, *run.verdict.splitlines()]
-        report.user_properties += list(zip(PROPERTIES, (allocated, reserved, ooms)))
+        for one in reports:  # JUnit's XML takes those of the teardown
+            one.user_properties += list(zip(PROPERTIES, (allocated, reserved, ooms)))
         if not problems:
             return
         text = "\n".join(problems)
