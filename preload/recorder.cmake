@@ -98,5 +98,5 @@ install(TARGETS fragtrace LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # The Python module. docs/guide.md says how Python finds it. A wheel has it as a package.
 if(NOT SKBUILD)
     install(DIRECTORY python/fragtrace DESTINATION ${CMAKE_INSTALL_DATADIR}/fragtrace/python
-            FILES_MATCHING PATTERN "*.py")
+            FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
 endif()

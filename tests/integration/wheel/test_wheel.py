@@ -81,11 +81,17 @@ class Content(unittest.TestCase):
         self.assertIn(f"-{TAG}.whl", WHEEL.name)
         self.assertEqual(re.findall(r"^Tag: (.*)$", self.read("*.dist-info/WHEEL"), re.MULTILINE), [TAG])
 
+    def test_extras_and_the_pytest_plugin_are_declared(self):
+        extras = re.findall(r"^Provides-Extra: (.*)$", self.read("*.dist-info/METADATA"), re.MULTILINE)
+        self.assertEqual(sorted(extras), ["data", "demo"])
+        self.assertIn("fragtrace.pytest_plugin", self.read("*.dist-info/entry_points.txt"))
+
     def test_everything_that_a_user_runs_or_reads_is_in_it(self):
         suffixes = [
             ".data/scripts/fragtrace",
             ".data/scripts/fraganalyze",
             ".data/data/lib/libfragtrace.so",
+            ".data/data/lib/libfraganalyze.so",
             ".data/data/share/fragtrace/demo/gpt.py",
             ".data/data/share/man/man1/fragtrace.1",
             ".data/data/share/man/man1/fraganalyze.1",
@@ -178,6 +184,8 @@ class Installed(unittest.TestCase):
         self.assertEqual((logged, dumped.count("device.alloc")), (300, 300))
         self.run_installed("fraganalyze", trace, "--html", "page.html")
         self.assertGreater((self.folder / "page.html").stat().st_size, 100_000)
+        program = f"import fragtrace; print(len(fragtrace.load({str(trace)!r}).ooms))"
+        self.assertEqual(self.run_installed("python", "-c", program), "0\n")
 
     def test_the_package_knows_the_recorder_of_its_process(self):
         program = "import fragtrace; print(fragtrace.recorder_is_present())"
