@@ -12,17 +12,34 @@
     fragtrace.end()
     fragtrace.mark("first batch")           # one moment
 
+    fragtrace.memory()                      # a device's memory now; scalars() for a logger
+
     %load_ext fragtrace                     # in a notebook: each cell becomes a phase
 
-In a process without the recorder these functions do nothing. The module has no dependencies.
+In a process without the recorder the functions for phases do nothing. The module has no dependencies.
+fragtrace.lightning and fragtrace.transformers have callbacks for these training loops.
 """
 
 import functools
 import inspect
 
-from . import _recorder
+from . import _recorder, loggers
+from ._memory import Memory, memory, scalars
 
-__all__ = ["begin", "end", "mark", "phase", "recorder_is_present", "start", "stop", "write"]
+__all__ = [
+    "Memory",
+    "begin",
+    "end",
+    "loggers",
+    "mark",
+    "memory",
+    "phase",
+    "recorder_is_present",
+    "scalars",
+    "start",
+    "stop",
+    "write",
+]
 
 
 def recorder_is_present():
