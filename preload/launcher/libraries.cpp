@@ -11,7 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path virtual_gpu_folder(const fs::path& libraries) { return libraries / "fragtrace" / "vgpu"; }
+fs::path virtual_gpu_folder(const fs::path& libraries) {
+    return libraries / "fragtrace" / "vgpu";
+}
 
 bool holds_libraries(const fs::path& folder) {
     std::error_code ignored;
