@@ -92,4 +92,4 @@ target_link_options(fragtrace PRIVATE
 install(TARGETS fragtrace LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT fragtrace)
 # The Python module. docs/guide.md says how Python finds it.
 install(DIRECTORY python/fragtrace DESTINATION ${CMAKE_INSTALL_DATADIR}/fragtrace/python COMPONENT fragtrace
-        FILES_MATCHING PATTERN "*.py")
+        FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
