@@ -28,8 +28,10 @@ class Refused(real_process.RealProcessTest):
             (
                 2,
                 "",
-                f"fragtrace: demo: {python} has no PyTorch. Run pip install 'fragtrace[demo]', or give an "
-                "interpreter that has PyTorch: --python PATH\n",
+                (
+                    f"fragtrace: demo: {python} has no PyTorch. Run pip install 'fragtrace[demo]', or give "
+                    "an interpreter that has PyTorch: --python PATH\n"
+                ),
             ),
         )
 

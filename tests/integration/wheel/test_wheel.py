@@ -1,4 +1,4 @@
-"""A wheel that scripts/build-wheels made: it needs the C library of RHEL 8 alone, and it works when installed.
+"""A wheel that scripts/build-wheels made: it needs RHEL 8's C library alone, and works when installed.
 
 FRAGTRACE_WHEEL names the wheel. Without it the newest wheel in dist/ is tested. Skipped if there is none.
 """
@@ -70,7 +70,7 @@ class Content(unittest.TestCase):
         cls.elf = [
             path
             for path in cls.folder.rglob("*")
-            if path.is_file() and path.open("rb").read(4) == b"\x7fELF"
+            if path.is_file() and path.read_bytes().startswith(b"\x7fELF")
         ]
 
     def read(self, pattern):
@@ -181,7 +181,7 @@ class Installed(unittest.TestCase):
         (trace,) = self.folder.glob("*.ftrace")
         logged = len((self.folder / "log").read_text().splitlines())
         dumped = self.run_installed("fraganalyze", "dump", trace)
-        self.assertEqual((logged, dumped.count("device.alloc")), (300, 300))
+        self.assertEqual((logged, dumped.count(" device_alloc ")), (300, 300))
         self.run_installed("fraganalyze", trace, "--html", "page.html")
         self.assertGreater((self.folder / "page.html").stat().st_size, 100_000)
         program = f"import fragtrace; print(len(fragtrace.load({str(trace)!r}).ooms))"
@@ -191,7 +191,7 @@ class Installed(unittest.TestCase):
         program = "import fragtrace; print(fragtrace.recorder_is_present())"
         self.assertEqual(self.run_installed("python", "-c", program), "False\n")
         told = self.run_installed("fragtrace", "run", "--quiet", "--", self.bin / "python", "-c", program)
-        self.assertEqual(told, "True\n")
+        self.assertTrue(told.startswith("True\n"), told)
 
 
 if __name__ == "__main__":
