@@ -12,11 +12,17 @@
     fragtrace.end()
     fragtrace.mark("first batch")           # one moment
 
+    with fragtrace.label("kv cache"):       # names the blocks that are allocated inside
+        ...
+
+    fragtrace.label_tensor(weight, "table") # names one block
+    fragtrace.name_modules(model)           # labels blocks with the nn.Module that allocated them
+
     fragtrace.memory()                      # a device's memory now; scalars() for a logger
 
     %load_ext fragtrace                     # in a notebook: each cell becomes a phase
 
-In a process without the recorder the functions for phases do nothing. The module has no dependencies.
+In a process without the recorder the functions for phases and labels do nothing. The module has no dependencies.
 fragtrace.lightning and fragtrace.transformers have callbacks for these training loops.
 """
 
@@ -24,15 +30,19 @@ import functools
 import inspect
 
 from . import _recorder, loggers
+from ._labels import label, label_tensor, name_modules
 from ._memory import Memory, memory, scalars
 
 __all__ = [
     "Memory",
     "begin",
     "end",
+    "label",
+    "label_tensor",
     "loggers",
     "mark",
     "memory",
+    "name_modules",
     "phase",
     "recorder_is_present",
     "scalars",
