@@ -42,7 +42,9 @@ class Callbacks(real_process.RealProcessTest):
             PYTHONDONTWRITEBYTECODE=1,
             HF_HUB_OFFLINE=1,
         )
-        done = run([TORCH_PYTHON, "-c", f"import {packages[0]}"], env=environment(PYTHONPATH=env["PYTHONPATH"]))
+        done = run(
+            [TORCH_PYTHON, "-c", f"import {packages[0]}"], env=environment(PYTHONPATH=env["PYTHONPATH"])
+        )
         if done.returncode != 0:
             self.skipTest(f"no {packages[0]} beside PyTorch (scripts/setup --tests installs it)")
         return env
@@ -98,7 +100,7 @@ class Callbacks(real_process.RealProcessTest):
                 folder.mkdir()
                 # A flight recorder makes one copy by itself, and one for the callback's call.
                 env = self.env([package], True)
-                env.update(FRAGTRACE_OUTPUT=str(folder), FRAGTRACE_FLIGHT_RECORDER="1")
+                env.update(FRAGTRACE_OUTPUT=str(folder), FRAGTRACE_FLIGHT="64MiB")
                 self.run_training([PROGRAMS / program, "oom"], 1, env=env, cwd=self.folder)
                 names = [path.name for path in folder.glob("*.ftrace")]
                 self.assertTrue(any(re.search(r"\.call\d\.ftrace$", name) for name in names), names)
@@ -142,7 +144,7 @@ print(json.dumps({tag: [[row.step, row.value] for row in events.Scalars(tag)]
             ),
         )
         self.assertEqual([step for step, _ in figures["gpu_memory/allocated_bytes"]], [4, 8])
-        peak = self.report(self.only_trace())["devices"][0]["peak"]["reserved_bytes"]
+        peak = self.report(self.only_trace())["devices"][0]["peak"]["reserved"]
         self.assertLessEqual(figures["gpu_memory/reserved_bytes"][-1][1], peak)
         self.assertGreater(figures["gpu_memory/allocated_bytes"][-1][1], 0)
 

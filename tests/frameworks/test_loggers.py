@@ -1,7 +1,7 @@
 """fragtrace.loggers with the real libraries of Weights & Biases and MLflow, without their servers.
 
-Each test reads what the library wrote, with the library's own reader or classes. The libraries are in environments of
-their own, which scripts/setup --tests makes. Without one, its test is skipped by name.
+Each test reads what the library wrote, with the library's own reader or classes. The libraries are
+in environments of their own, which scripts/setup --tests makes. Without one, its test is skipped by name.
 """
 
 import json

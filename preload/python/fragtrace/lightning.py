@@ -1,8 +1,8 @@
 """For Lightning: epochs, steps and evaluation as phases of the trace.
 
-    from fragtrace.lightning import MemoryCallback
+from fragtrace.lightning import MemoryCallback
 
-    lightning.Trainer(callbacks=[MemoryCallback()])
+lightning.Trainer(callbacks=[MemoryCallback()])
 """
 
 from ._training import Phases, write_at_out_of_memory

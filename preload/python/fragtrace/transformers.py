@@ -1,8 +1,8 @@
 """For the Trainer of Hugging Face transformers: epochs, steps and evaluation as phases of the trace.
 
-    from fragtrace.transformers import MemoryCallback
+from fragtrace.transformers import MemoryCallback
 
-    Trainer(model, arguments, callbacks=[MemoryCallback()])
+Trainer(model, arguments, callbacks=[MemoryCallback()])
 """
 
 from transformers import TrainerCallback
