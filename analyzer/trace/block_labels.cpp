@@ -25,8 +25,8 @@ void label_blocks(Timeline* timeline) {
     PairMap allocated_by;  // the last allocation at an address
     const auto find = [&](DeviceAddress address, DeviceId device) {
         std::uint32_t found = allocated_by.find(address, device);
-        for (DeviceId other = 0; other < kMaxDevices && found == PairMap::kAbsent &&
-                                 device == kUnknownDevice;
+        for (DeviceId other = 0;
+             other < kMaxDevices && found == PairMap::kAbsent && device == kUnknownDevice;
              ++other) {
             found = allocated_by.find(address, other);
         }

@@ -1,5 +1,5 @@
-// PyTorch's own labels of memory: torch.cuda.memory._set_memory_metadata for what a thread allocates
-// next, and _annotate_tensor for one block.
+// PyTorch's own labels of memory: torch.cuda.memory._set_memory_metadata for what a thread
+// allocates next, and _annotate_tensor for one block.
 #pragma once
 
 #include "frameworks/torch_slots.h"

@@ -1,5 +1,5 @@
-// Marks phases of a program and labels its memory in its trace, for C and C++. Header only: there is nothing to link.
-// Without the recorder, a call costs one load and one branch.
+// Marks phases of a program and labels its memory in its trace, for C and C++. Header only: there
+// is nothing to link. Without the recorder, a call costs one load and one branch.
 //
 //   fragtrace_range_begin("epoch 1");   ranges of a thread are nested
 //   ...

@@ -22,8 +22,8 @@
 
     %load_ext fragtrace                     # in a notebook: each cell becomes a phase
 
-In a process without the recorder the functions for phases and labels do nothing. The module has no dependencies.
-fragtrace.lightning and fragtrace.transformers have callbacks for these training loops.
+In a process without the recorder the functions for phases and labels do nothing. The module has no
+dependencies. fragtrace.lightning and fragtrace.transformers have callbacks for these training loops.
 """
 
 import functools

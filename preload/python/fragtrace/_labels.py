@@ -81,9 +81,9 @@ class Names:
 def name_modules(model, name="model"):
     """From now on, blocks that a forward pass allocates carry the name of their nn.Module as a label.
 
-    The label of a block inside model.layers[3].mlp is "model.layers.3.mlp". `name` stands for the model itself.
-    Blocks of the backward pass, which runs on other threads, have no such label. Call it before torch.compile.
-    Returns an object with remove(). Needs PyTorch 2.1. Without the recorder it adds no hooks.
+    The label of a block inside model.layers[3].mlp is "model.layers.3.mlp". `name` stands for the model.
+    Blocks of the backward pass, which runs on other threads, have no such label. Call it before
+    torch.compile. Returns an object with remove(). Needs PyTorch 2.1. Without the recorder it adds no hooks.
     """
     handles = []
     if _recorder.label_begin is not None:

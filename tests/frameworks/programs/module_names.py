@@ -9,7 +9,9 @@ import torch
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.mlp = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024))
+        self.mlp = torch.nn.Sequential(
+            torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)
+        )
 
     def forward(self, x):
         return x + self.mlp(x)
