@@ -38,8 +38,9 @@ class Labels(real_process.RealProcessTest):
         trace = self.only_trace()
         report = self.report(trace)  # agrees with the text and with `summarize`
         self.assertEqual(self.labels_of(report["devices"][0]["holders"]["places"]), expected)
-        text = self.run_well([ANALYZER, trace, "--no-whatif", "--full"]).stdout
-        self.assertIn('"inner ä"', text)
+        text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
+        self.assertRegex(text, r'most +.*labels\.py:\d+ block "annotated"')
+        self.assertRegex(text, r'blocked by .*labels\.py:\d+ block "of the thread"')
 
     def test_exports_and_the_page_have_the_labels(self):
         expected = self.record()
@@ -57,14 +58,23 @@ class Labels(real_process.RealProcessTest):
         self.assertEqual(found, expected)
         tables = self.folder / "tables"
         self.run_well([ANALYZER, "export", trace, "--to", "csv", "-o", tables])
-        lines = [row for file in tables.glob("*.csv") for row in csv.reader(file.open())]
-        self.assertTrue(any(cell.endswith(' "inner ä"') for row in lines for cell in row))
+        text = (tables / "holders_by_kind_and_line.csv").read_text(encoding="utf-8")
+        cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
+        self.assertTrue(any(cell.endswith(' "inner ä"') for cell in cells), text)
         page = self.folder / "page.html"
         self.run_well([ANALYZER, trace, "--no-whatif", "--html", page])
         self.assertIn("inner \\u00e4", page.read_text().replace("ä", "\\u00e4"))
+        snapshot = self.folder / "snapshot.pickle"
+        self.run_well([ANALYZER, "export", trace, "--to", "snapshot", "-o", snapshot])
+        report = self.report(snapshot)
+        self.assertEqual(self.labels_of(report["devices"][0]["holders"]["places"]), expected)
+        for kind in ("perfetto", "folded", "speedscope"):
+            self.run_well([ANALYZER, "export", trace, "--to", kind, "-o", self.folder / kind])
         copy = self.folder / "anonymous.ftrace"
-        self.run_well([ANALYZER, "anonymize", trace, "-o", copy])
-        self.assertNotIn("inner", self.run_well([ANALYZER, copy, "--no-whatif", "--full"]).stdout)
+        self.run_well([ANALYZER, "anonymize", trace, copy])
+        dump = self.run_well([ANALYZER, "dump", copy]).stdout
+        self.assertIn("block_label", dump)
+        self.assertNotIn("inner", dump)
 
     def test_labels_outlive_a_pause_of_the_recording(self):
         expected = self.record("pause")
@@ -85,7 +95,6 @@ class Labels(real_process.RealProcessTest):
         expected, hooks = json.loads(done.stdout)
         self.assertEqual(hooks, 0)
         labels = self.labels_of(self.report(self.only_trace())["devices"][0]["holders"]["places"])
-        # The allocation of the workspace of cuBLAS belongs to the first matrix product.
         self.assertEqual({name: labels.get(name) for name in expected}, expected)
         self.assertEqual([name for name in labels if not name.startswith("net")], [])
 
