@@ -1,11 +1,9 @@
 // fraganalyze replay TRACE: replays a trace once with given settings, capacity and pool.
 #include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/one_replay.h"
 #include "analyzer/analysis/recorded_replay.h"
-#include "analyzer/analysis/replay_setups.h"
 #include "analyzer/analysis/verdict/verdict.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
-#include "analyzer/analysis/whatif/other_pools.h"
-#include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/commands/replay_options.h"
@@ -20,8 +18,6 @@
 
 namespace fragtrace::analyzer {
 namespace {
-
-constexpr std::size_t kMaxDiagnoses = 16;
 
 // Whether the pool could serve one more request on the default stream, and if not, why.
 std::string answer_request(const DeviceAnalysis& device,
@@ -56,10 +52,10 @@ std::string answer_request(const DeviceAnalysis& device,
                               verdict_explanation(verdict));
 }
 
-Status replay_once(const CommonOptions& common,
-                   const ReplayOptions& options,
-                   std::optional<std::uint64_t> capacity_bytes,
-                   std::optional<std::uint64_t> requested_bytes) {
+Status replay_trace(const CommonOptions& common,
+                    const ReplayOptions& options,
+                    std::optional<std::uint64_t> capacity_bytes,
+                    std::optional<std::uint64_t> requested_bytes) {
     const auto assumed = common.assumptions();
     if (!assumed) {
         return assumed.error();
@@ -70,7 +66,7 @@ Status replay_once(const CommonOptions& common,
     if (!analysis) {
         return analysis.error();
     }
-    const auto found = options.find_device(**analysis, common.trace);
+    const auto found = options.find_device(**analysis);
     if (!found) {
         return found.error();
     }
@@ -81,44 +77,18 @@ Status replay_once(const CommonOptions& common,
         candidate.capacity_bytes = device->recorded.peak_reserved;
         candidate.total_bytes = candidate.capacity_bytes + device->others_bytes;
     }
-    auto setup = candidate_setup(*device, candidate);
-    if (!setup) {
-        return setup.error();
-    }
-    WhatIfRow row;
-    row.candidate = candidate;
-    row.result = replay(device->script, *setup->pool);
-    if (const auto lower = lower_end(candidate)) {
-        Candidate at_lower_end = candidate;
-        at_lower_end.config = *lower;
-        auto lower_setup = candidate_setup(*device, at_lower_end);
-        if (!lower_setup) {
-            return lower_setup.error();
-        }
-        row.lower = replay(device->script, *lower_setup->pool);
-    }
-    classify_row(sweep_context(*device), &row);
-    const std::uint64_t others_bytes = others_to_go(*device);
-    std::vector<Diagnosis> diagnoses;
-    if (!row.result.troubles.empty()) {  // a second pool may need a second plan
-        auto second = candidate_setup(*device, candidate);
-        if (!second) {
-            return second.error();
-        }
-        CoverBudget budget;
-        diagnoses = diagnose(device->script,
-                             row.result.troubles,
-                             std::move(second).value(),
-                             others_bytes,
-                             kMaxDiagnoses,
-                             &budget);
+    const auto done = replay_once(*device, candidate);
+    if (!done) {
+        return done.error();
     }
     if (!common.json.empty()) {
-        return write_output(common.json, replay_json(**analysis, *device, row, diagnoses));
+        return write_output(common.json,
+                            replay_json(**analysis, *device, done->row, done->diagnoses));
     }
-    std::string text = replay_text(**analysis, *device, row, diagnoses, common.terminal());
+    std::string text =
+        replay_text(**analysis, *device, done->row, done->diagnoses, common.terminal());
     if (requested_bytes) {
-        text += answer_request(*device, *setup->pool, *requested_bytes, others_bytes);
+        text += answer_request(*device, *done->setup.pool, *requested_bytes, others_to_go(*device));
     }
     return write_text(text);
 }
@@ -171,7 +141,7 @@ Status run_replay(int argc, char** argv) {
         }
         requested = *bytes;
     }
-    return replay_once(common, options, *capacity, requested);
+    return replay_trace(common, options, *capacity, requested);
 }
 
 }  // namespace fragtrace::analyzer

@@ -2,9 +2,6 @@
 
 #include "analyzer/analysis/option_values.h"
 
-#include <algorithm>
-#include <fmt/format.h>
-
 namespace fragtrace::analyzer {
 
 void ReplayOptions::add(CLI::App* app) {
@@ -20,41 +17,7 @@ void ReplayOptions::add(CLI::App* app) {
 
 void ReplayOptions::finish(const CLI::App& app) {
     config_given = app.count("--conf") != 0;
-    const std::size_t colon = pool.find(':');
-    if (colon != std::string::npos && !config_given) {
-        config = pool.substr(colon + 1);
-        config_given = true;
-        pool.resize(colon);
-    }
-}
-
-Result<const DeviceAnalysis*> ReplayOptions::find_device(const Analysis& analysis,
-                                                         const std::string& trace) const {
-    for (const DeviceAnalysis& candidate : analysis.devices) {
-        if (candidate.device == device) {
-            return &candidate;
-        }
-    }
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format(
-            "{}: nothing was allocated on device {}; see 'fraganalyze {}'", trace, device, trace)};
-}
-
-Candidate ReplayOptions::candidate(const DeviceAnalysis& recorded,
-                                   std::optional<std::uint64_t> capacity_bytes) const {
-    const std::string& name = pool.empty() ? recorded.pool : pool;
-    std::string settings = config;
-    if (!config_given && name == recorded.pool) {
-        settings = recorded.config;
-    }
-    Candidate chosen{.name = settings,
-                     .pool = name,
-                     .config = settings,
-                     .capacity_bytes = capacity_bytes.value_or(recorded.capacity_bytes)};
-    const std::uint64_t needed = chosen.capacity_bytes + recorded.others_bytes;
-    chosen.total_bytes = capacity_bytes ? needed : std::max(recorded.total_bytes, needed);
-    return chosen;
+    choose_pool(std::string(pool));
 }
 
 }  // namespace fragtrace::analyzer

@@ -94,7 +94,7 @@ Status validate_trace(const CommonOptions& common,
     if (!analysis) {
         return analysis.error();
     }
-    const auto device = options.find_device(**analysis, common.trace);
+    const auto device = options.find_device(**analysis);
     if (!device) {
         return device.error();
     }

@@ -1,9 +1,11 @@
 // A database with everything that is known about a recording.
 #include "analyzer/analysis/memory_lives.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
+#include "analyzer/export/event_sizes.h"
 #include "analyzer/export/formats.h"
 #include "analyzer/export/sqlite_file.h"
 #include "analyzer/export/sqlite_schema.h"
+#include "analyzer/export/stack_numbers.h"
 #include "analyzer/export/stack_weights.h"
 #include "analyzer/model/library_ranges.h"
 #include "analyzer/report/text/conclusion_text.h"
@@ -40,45 +42,7 @@ std::optional<Number> unless(Number nothing, Number number) {
     return number == nothing ? std::nullopt : std::optional(number);
 }
 
-// The stacks of a timeline by number. Equal stacks of different threads have one number.
-class StackNumbers {
-  public:
-    explicit StackNumbers(const Timeline& timeline) {
-        std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> numbers;
-        numbers[{0, 0, 0}] = 0;
-        origins_.push_back(0);
-        for (OriginId id = 0; id < timeline.origins.size(); ++id) {
-            const Origin& origin = timeline.origins[id];
-            const auto [found, is_new] = numbers.try_emplace(
-                {origin.native_stack, origin.python_stack, origin.label}, origins_.size());
-            if (is_new) {
-                origins_.push_back(id);
-            }
-            stacks_.push_back(found->second);
-        }
-    }
-
-    [[nodiscard]] std::uint32_t of(OriginId origin) const {
-        return origin < stacks_.size() ? stacks_[origin] : 0;
-    }
-
-    // Per stack, one origin that has it.
-    [[nodiscard]] const std::vector<OriginId>& origins() const { return origins_; }
-
-  private:
-    std::vector<std::uint32_t> stacks_;  // per origin
-    std::vector<OriginId> origins_;
-};
-
 // ---- events -------------------------------------------------------------------------------------
-
-// The values of one event by column of the table.
-struct EventValues {
-    std::optional<SqliteAddress> address;
-    std::optional<std::uint64_t> bytes;
-    std::optional<std::uint64_t> requested;
-    Json details = nullptr;
-};
 
 Json detail(const Timeline& timeline, ColumnFormat format, std::uint64_t value) {
     switch (format) {
@@ -106,33 +70,28 @@ Json detail(const Timeline& timeline, ColumnFormat format, std::uint64_t value) 
     return nullptr;
 }
 
-EventValues values_of(const Timeline& timeline, const Event& event) {
-    EventValues values;
+// The values of an event that sizes_of() does not have; null if there are none.
+Json details_of(const Timeline& timeline, const Event& event) {
     const EventKindInfo& info = info_of(event.kind);
     if (info.name == nullptr) {  // a kind of a later version, or an event that was left out
-        values.details = {{"address", fmt::format("{:#x}", event.address)},
-                          {"size", event.size_bytes},
-                          {"extra", event.extra}};
+        return {{"address", fmt::format("{:#x}", event.address)},
+                {"size", event.size_bytes},
+                {"extra", event.extra}};
     }
+    Json details = nullptr;
     const auto take = [&](const EventColumn& column, std::uint64_t value) {
         const std::string_view key = column.key;
-        if (column.format == ColumnFormat::kNothing) {
-            return;
-        }
-        if (key == "bytes") {
-            values.bytes = value;
-        } else if (key == "requested") {
-            values.requested = value;
-        } else if (&column == &info.address && column.format == ColumnFormat::kHex) {
-            values.address = SqliteAddress{value};
-        } else if (column.format != ColumnFormat::kNumberIfAny || value != 0) {
-            values.details[std::string(key)] = detail(timeline, column.format, value);
+        const bool is_size = key == "bytes" || key == "requested";
+        const bool is_address = &column == &info.address && column.format == ColumnFormat::kHex;
+        if (column.format != ColumnFormat::kNothing && !is_size && !is_address &&
+            (column.format != ColumnFormat::kNumberIfAny || value != 0)) {
+            details[std::string(key)] = detail(timeline, column.format, value);
         }
     };
     take(info.address, event.address);
     take(info.size, event.size_bytes);
     take(info.extra, event.extra);
-    return values;
+    return details;
 }
 
 class Database {
@@ -290,7 +249,8 @@ class Database {
         const auto count = static_cast<EventIndex>(timeline_.events.size());
         for (EventIndex i = 0; i < count; ++i) {
             const Event event = timeline_.events[i];
-            const EventValues values = values_of(timeline_, event);
+            const EventSizes sizes = sizes_of(event);
+            const Json details = details_of(timeline_, event);
             std::optional<std::uint32_t> duration_ns;
             if (duration != timeline_.durations.end() && duration->first == i) {
                 duration_ns = duration->second;
@@ -303,9 +263,9 @@ class Database {
                 event.time_ns,
                 event.device < kMaxDevices ? std::optional(DeviceId{event.device}) : std::nullopt,
                 kinds[static_cast<std::uint8_t>(event.kind)].c_str(),
-                values.address,
-                values.bytes,
-                values.requested,
+                sizes.address ? std::optional(SqliteAddress{*sizes.address}) : std::nullopt,
+                sizes.bytes,
+                sizes.requested,
                 stream_if_any(event.stream),
                 unless(0u, timeline_.event_pools.at(i, &pool_cursor)),
                 known ? std::optional(timeline_.origins[event.origin].thread) : std::nullopt,
@@ -315,9 +275,9 @@ class Database {
                 step_of(event.device, i),
                 event_if_any(timeline_.partner[i]),
                 if_any(flags),
-                values.details.is_null() ? std::nullopt
-                                         : std::optional(values.details.dump(
-                                               -1, ' ', false, Json::error_handler_t::replace)));
+                details.is_null()
+                    ? std::nullopt
+                    : std::optional(details.dump(-1, ' ', false, Json::error_handler_t::replace)));
         }
     }
 

@@ -2,6 +2,8 @@
 
 #include <fragtrace/format.h>
 
+#include "analyzer/support/in_program.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -40,6 +42,11 @@ class FilesRead {
     bool contains(std::uint64_t device, std::uint64_t inode) {
         const std::lock_guard lock(mutex_);
         return files_.contains({device, inode});
+    }
+
+    void clear() {
+        const std::lock_guard lock(mutex_);
+        files_.clear();
     }
 
   private:
@@ -87,6 +94,10 @@ Result<InputFile> InputFile::open(const std::string& path) {
     }
     files_read().add(status.st_dev, status.st_ino);
     return file;
+}
+
+void forget_files_read() {
+    files_read().clear();
 }
 
 bool was_read(std::uint64_t device, std::uint64_t inode) {

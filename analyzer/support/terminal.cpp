@@ -1,6 +1,9 @@
 #include "analyzer/support/terminal.h"
 
+#include "analyzer/support/in_program.h"
+
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -14,7 +17,8 @@ constexpr std::size_t kDefaultWidth = 100;
 constexpr std::size_t kLargestWidth = 110;
 constexpr std::size_t kLeastColumns = 40;  // a narrower terminal wraps lines itself
 
-bool everywhere = false;  // set by Progress::show_everywhere()
+bool everywhere = false;            // set by Progress::show_everywhere()
+std::atomic<bool> nowhere = false;  // set by show_no_progress()
 
 bool wants_colors(int file_descriptor, ColorChoice choice) {
     if (choice != ColorChoice::kAuto) {
@@ -258,8 +262,14 @@ void Progress::show_everywhere() {
     everywhere = true;
 }
 
+void show_no_progress() {
+    nowhere = true;
+}
+
 Progress::Progress(std::string_view label)
-    : label_(label), in_place_(isatty(STDERR_FILENO) != 0), lines_(everywhere && !in_place_) {}
+    : label_(label),
+      in_place_(!nowhere && isatty(STDERR_FILENO) != 0),
+      lines_(everywhere && !in_place_) {}
 
 Progress::~Progress() {
     if (shown_) {

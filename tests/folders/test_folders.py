@@ -37,8 +37,8 @@ def row_of(path, rows):
 def included(path):
     """The project's own files that a source includes, relative to the project."""
     for name in INCLUDE.findall((SOURCE / path).read_text(encoding="utf-8")):
-        # The recorder is compiled with preload/ and preload/include/ as include folders.
-        for base in ("", "preload", "preload/include", "preload/vgpu", str(path.parent)):
+        # These are include folders of the recorder and of the analyzer's library.
+        for base in ("", "preload", "preload/include", "preload/vgpu", "analyzer/include", str(path.parent)):
             target = pathlib.Path(base, name)
             if (SOURCE / target).is_file():
                 yield target

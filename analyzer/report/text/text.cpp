@@ -1,6 +1,7 @@
 #include "analyzer/report/text/text.h"
 
 #include "analyzer/report/text/conclusion_text.h"
+#include "analyzer/report/text/first_lines.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
 
@@ -262,17 +263,24 @@ std::string no_device_line(const Analysis& analysis) {
     return "This process allocated no GPU memory.\n";
 }
 
-std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {
-    std::string text = first_line(analysis, terminal);
-    text += analysis.devices.empty() ? no_device_line(analysis) : "";
-    // Failures come first, whichever device they were on.
-    text += failed_call_lines(analysis, terminal);
+std::vector<const DeviceAnalysis*> failures_first(const Analysis& analysis) {
+    std::vector<const DeviceAnalysis*> devices;
     for (const bool failed : {true, false}) {
         for (const DeviceAnalysis& device : analysis.devices) {
             if ((first_oom(device) != nullptr) == failed) {
-                text += device_text(analysis, device, limits, terminal);
+                devices.push_back(&device);
             }
         }
+    }
+    return devices;
+}
+
+std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {
+    std::string text = first_line(analysis, terminal);
+    text += analysis.devices.empty() ? no_device_line(analysis) : "";
+    text += failed_call_lines(analysis, terminal);
+    for (const DeviceAnalysis* device : failures_first(analysis)) {
+        text += device_text(analysis, *device, limits, terminal);
     }
     if (limits.run) {
         const std::string lines = call_lines(analysis) + side_lines(analysis);
@@ -333,6 +341,15 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
 
 std::string report_text(const Analysis& analysis, const Terminal& terminal) {
     return assemble(analysis, Limits{}, terminal);
+}
+
+std::string first_lines(const Analysis& analysis, const Terminal& terminal) {
+    std::string text = analysis.devices.empty() ? no_device_line(analysis) : "";
+    text += failed_call_lines(analysis, terminal);
+    for (const DeviceAnalysis* device : failures_first(analysis)) {
+        text += headline(*device, terminal) + conclusion_lines(analysis, *device, terminal);
+    }
+    return text;
 }
 
 std::string summary_text(const Analysis& analysis, const Terminal& terminal) {

@@ -2,12 +2,15 @@
 After an out-of-memory error it prints all live tensors and the names that keep them.
 
     %load_ext fragtrace
-    %fragtrace off | on | report | forget
+    %fragtrace page [TRACE] | off | on | report | forget
 
-Without the recorder it does nothing. It never imports torch, keeps no object alive, and never makes
-a cell fail.
+Without the recorder only `page TRACE` works. The extension never imports torch, keeps no object alive, and
+never makes a cell fail.
 """
 
+import os
+import pathlib
+import shlex
 import sys
 
 from . import _recorder, held, kept
@@ -106,10 +109,15 @@ class Cells:
                 print(line)
 
     def magic(self, line=""):
-        """%fragtrace on | off: cells as phases, and their output. report: lists live GPU tensors.
-        forget: clears the last error's traceback, which keeps the variables of its functions."""
-        word = line.strip()
-        if word in ("on", "off"):
+        """%fragtrace page [TRACE]: shows the page of a trace, or of this process so far. on | off: cells as
+        phases, and their output. report: lists live GPU tensors. forget: clears the last error's traceback,
+        which keeps the variables of its functions."""
+        word, _, rest = line.strip().partition(" ")
+        if word == "page":
+            show_page(rest.strip())
+        elif not _recorder.present:
+            print(NO_RECORDER, file=sys.stderr)
+        elif word in ("on", "off"):
             self.on = word == "on"
         elif word == "forget":
             held.forget_last_error(self.shell)
@@ -117,7 +125,10 @@ class Cells:
             lines = self.report() or ["fragtrace: PyTorch is not loaded"]
             print("\n".join(lines))
         else:
-            print(f"fragtrace: '{word}' is not known: %fragtrace on, off, report or forget", file=sys.stderr)
+            print(
+                f"fragtrace: '{word}' is not known: %fragtrace page, on, off, report or forget",
+                file=sys.stderr,
+            )
 
 
 def delta_line(name, before, after):
@@ -132,26 +143,70 @@ def delta_line(name, before, after):
     )
 
 
+NO_RECORDER = (
+    "fragtrace: the recorder is not in this process; only %fragtrace page TRACE works. Start the notebook "
+    "under it: fragtrace run -- jupyter lab"
+)
+
+
+def own_trace():
+    """The trace of this process, with all events so far. None if there is none."""
+    _recorder.write()
+    folders = {os.environ.get("FRAGTRACE_OUTPUT") or "."}
+    for link in pathlib.Path("/proc/self/fd").glob("*"):
+        try:
+            folders.add(os.path.dirname(os.readlink(link)))  # the program may have changed its folder
+        except OSError:
+            pass
+    pid = os.getpid()
+    found = {
+        trace
+        for folder in folders
+        if os.path.isdir(folder)
+        for pattern in (f"*.{pid}.ftrace", f"*.{pid}.*.ftrace")
+        for trace in pathlib.Path(folder).glob(pattern)
+    }
+    return max(found, key=lambda trace: trace.stat().st_mtime_ns, default=None)
+
+
+def show_page(argument):
+    """The page of a trace, in a notebook's output."""
+    from IPython.display import display
+
+    from ._analyzer import Error
+    from .report import load
+
+    try:
+        words = shlex.split(argument)
+        if len(words) > 1:
+            raise Error("%fragtrace page takes one trace")
+        trace = words[0] if words else own_trace() if _recorder.present else None
+        if trace is None:
+            raise Error(
+                "this process has no recording with a CUDA call yet. Name a trace: %fragtrace page TRACE"
+            )
+        display(load(trace))
+    except (Error, ValueError) as error:
+        print(f"fragtrace: {error}", file=sys.stderr)
+
+
 def load(shell):
-    if not _recorder.present:
-        print(
-            "fragtrace: the recorder is not in this process, nothing is done. Start the notebook "
-            "under it: fragtrace run -- jupyter lab",
-            file=sys.stderr,
-        )
-        return
     if id(shell) in _loaded:
         return
     cells = Cells(shell)
     _loaded[id(shell)] = cells
+    shell.register_magic_function(cells.magic, "line", "fragtrace")
+    if not _recorder.present:
+        print(NO_RECORDER, file=sys.stderr)
+        return
     shell.events.register("pre_run_cell", cells.begin)
     shell.events.register("post_run_cell", cells.end)
-    shell.register_magic_function(cells.magic, "line", "fragtrace")
 
 
 def unload(shell):
     cells = _loaded.pop(id(shell), None)
     if cells is not None:
-        shell.events.unregister("pre_run_cell", cells.begin)
-        shell.events.unregister("post_run_cell", cells.end)
+        if _recorder.present:
+            shell.events.unregister("pre_run_cell", cells.begin)
+            shell.events.unregister("post_run_cell", cells.end)
         shell.magics_manager.magics["line"].pop("fragtrace", None)

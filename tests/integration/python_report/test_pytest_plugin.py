@@ -1,0 +1,179 @@
+"""The pytest plugin, in a real pytest: tests pass, fail, run out of memory, crash and are skipped."""
+
+import pathlib
+import re
+import shutil
+import sys
+import xml.etree.ElementTree
+
+import package
+import real_process
+from real_process import MIB, TORCH_PYTHON, environment, run
+
+PROJECT = pathlib.Path(__file__).with_name("pytest_project")
+PASSED = {
+    "test_plain", "test_at_the_limit", "test_allowed_oom", "test_parameters[1-3]", "test_parameters[2-3]",
+    "test_parameters[1-4]", "test_parameters[2-4]", "TestClass::test_overrides",
+    "test_warns_and_gets_options", "test_plain_again",
+}  # fmt: skip
+FAILED = {
+    "test_above_the_limit", "test_caught_oom", "test_uncaught_oom", "test_crashes", "test_exits",
+    "test_unexpectedly_within", "test_another_failure_is_expected", "test_parameters[1-5]",
+    "test_parameters[2-5]", "TestClass::test_inherits",
+}  # fmt: skip
+ERRORS = {"test_broken_fixture", "test_mistyped", "test_no_size", "test_no_card", "test_broken_teardown"}
+TRAINING = """
+import pytest, torch
+
+def step(batch):
+    model = torch.nn.Linear(1024, 1024, device="cuda")
+    model(torch.zeros(batch, 1024, device="cuda")).sum().backward()
+
+@pytest.mark.gpu_memory(max_reserved="1 GiB", no_oom=True, card="2GiB")
+def test_small():
+    step(64)
+    assert torch.cuda.get_device_properties(0).total_memory == 2 << 30
+
+@pytest.mark.gpu_memory(max_reserved="1 GiB", card="24GiB")
+def test_large():
+    step(1 << 18)
+
+@pytest.mark.gpu_memory(no_oom=True, card="2GiB")
+def test_too_large():
+    step(1 << 20)
+"""
+
+
+class Plugin(real_process.RealProcessTest):
+    def pytest(self, *arguments, expected=1, **variables):
+        shutil.copytree(PROJECT, self.folder, dirs_exist_ok=True)
+        env = environment(**package.variables("pytest", **variables))
+        done = self.run_well(
+            [TORCH_PYTHON, "-m", "pytest", "-p", "fragtrace.pytest_plugin", "-p", "no:cacheprovider",
+             "--strict-markers", *arguments],
+            expected,
+            env=env,
+            cwd=self.folder,
+        )  # fmt: skip
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def outcomes(self, text, word):
+        """The tests that the summary (-rA) lists with this word."""
+        found = re.findall(rf"^{word} \S+?\.py::(\S+)", text, re.MULTILINE)
+        self.assertEqual(len(set(found)), len(found))
+        return set(found)
+
+    def part(self, text, name):
+        """What is printed about one test."""
+        return re.search(rf"_ {re.escape(name)} _+\n(.*?)(?=\n_{{5}}|\n=====)", text, re.DOTALL)[1]
+
+    def test_outcomes_and_what_is_printed(self):
+        text = self.pytest("-rA", "--word=given", "--junitxml=results.xml")
+        self.assertEqual(self.outcomes(text, "PASSED") - {"test_broken_teardown"}, PASSED)
+        self.assertEqual(self.outcomes(text, "FAILED"), FAILED)
+        self.assertEqual(self.outcomes(text, "ERROR"), ERRORS)
+        self.assertEqual(
+            self.outcomes(text, "XFAIL"), {"test_expected_to_exceed", "test_expected_to_exceed_strictly"}
+        )
+        self.assertRegex(text, r"SKIPPED \[1\] test_limits.py:\d+: not today")
+        self.assertRegex(text, r"SKIPPED \[1\] test_limits.py:\d+: never")
+        self.assertRegex(text, r"test_limits.py:\d+: DeprecationWarning: be careful")
+
+        above = self.part(text, "test_above_the_limit")
+        self.assertIn("peak reserved 104,857,600 B, 1,048,576 B above max_reserved=103,809,024 B", above)
+        self.assertIn("No out-of-memory", above)
+        self.assertRegex(above, r"Captured stdout call -+\nsome output")
+        caught = self.part(text, "test_caught_oom")
+        self.assertIn("1 out-of-memory, although no_oom=True", caught)
+        uncaught = self.part(text, "test_uncaught_oom")
+        self.assertIn(">           raise MemoryError", uncaught)
+        self.assertIn("E           MemoryError: no 2017 MiB", uncaught)
+        self.assertIn("GPU memory", uncaught)
+        crashed = self.part(text, "test_crashes")
+        self.assertIn("The process of the test was ended by signal 11 (SIGSEGV).", crashed)
+        self.assertIn("in test_crashes", crashed)  # of the fault handler
+        self.assertIn("ended with exit code 3 before the test was over", self.part(text, "test_exits"))
+        self.assertIn("[XPASS(strict)]", self.part(text, "test_unexpectedly_within"))
+        self.assertIn("RuntimeError: no fixture", text)
+        self.assertIn("RuntimeError: no teardown", text)
+        self.assertIn(
+            "'max_reserve' is no argument. There are max_reserved, max_allocated, no_oom, card", text
+        )
+        self.assertIn("gpu_memory: max_reserved: 'many' is not a size", text)
+        self.assertIn("24 apples", self.part(text, "ERROR at setup of test_no_card"))
+        self.assertIn("doubled ends", self.part(text, "test_parameters[1-5]"))
+        self.assertNotIn(" GPU memory ===", text)
+
+        results = xml.etree.ElementTree.parse(self.folder / "results.xml")
+        peaks = {
+            case.get("name"): int(value.get("value"))
+            for case in results.iter("testcase")
+            for value in case.iter("property")
+            if value.get("name") == "gpu_peak_reserved_bytes"
+        }
+        self.assertEqual(peaks["test_parameters[1-4]"], 4 * MIB)
+        self.assertEqual(peaks["test_crashes"], 10 * MIB)
+        self.assertNotIn("test_plain", peaks)
+
+    def test_every_test_is_recorded_on_request(self):
+        text = self.pytest(
+            "--gpu-memory", "--gpu-memory-card=2GiB,context=0", "--gpu-memory-traces=kept", "-s", "-v",
+            "-k", "not again and (at_the_limit or plain or above or allowed)", "-p", "no:randomly",
+        )  # fmt: skip
+        listed = re.findall(r"^ +([\d,]+) B +([\d,]+) B +(\d)  test_\w+\.py::(\w+)$", text, re.MULTILINE)
+        self.assertEqual(
+            {name: int(reserved.replace(",", "")) for _, reserved, _, name in listed},
+            {
+                "test_plain": 0,
+                "test_at_the_limit": 100 * MIB,
+                "test_above_the_limit": 100 * MIB,
+                "test_allowed_oom": 2000 * MIB,
+            },
+        )
+        self.assertRegex(text, r"(?m)^some output$")
+        kept = [trace.parent.name for trace in self.folder.glob("kept/*/*.ftrace")]
+        self.assertEqual(
+            sorted(kept),
+            [f"test_limits.py_test_{name}" for name in ("above_the_limit", "allowed_oom", "at_the_limit")],
+        )
+
+    def test_a_training_is_exact_to_the_byte(self):
+        (self.folder / "test_training.py").write_text(TRAINING)
+        text = self.pytest("-rA", "test_training.py")
+        self.assertEqual(self.outcomes(text, "PASSED"), {"test_small"})
+        self.assertEqual(self.outcomes(text, "FAILED"), {"test_large", "test_too_large"})
+        large = self.part(text, "test_large")
+        self.assertRegex(large, r"peak reserved ([\d,]+) B, [\d,]+ B above max_reserved=1,073,741,824 B")
+        too_large = self.part(text, "test_too_large")
+        self.assertIn("OutOfMemoryError", too_large)
+        memory = too_large[too_large.index("GPU memory") :].splitlines()
+        self.assertRegex(memory[1], "1 out-of-memory, although no_oom=True")
+        self.assertEqual(len(memory[2:]), 3, memory)
+        self.assertRegex(memory[3], r"^  culprit .*test_training\.py:\d+")
+        self.assertRegex(memory[4], r"^  remedy ")
+
+    def test_the_installed_package_brings_the_plugin(self):
+        source = self.folder / "source"
+        shutil.copytree(package.PACKAGE, source)
+        site = self.folder / "site"
+        self.run_well(
+            [TORCH_PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation",
+             "--disable-pip-version-check", "--no-index", "--target", site, source],
+            env=environment(),
+        )  # fmt: skip
+        variables = package.variables("pytest")
+        variables["PYTHONPATH"] = variables["PYTHONPATH"].replace(str(package.PACKAGE), str(site))
+        done = self.run_well(
+            [TORCH_PYTHON, "-m", "pytest", "--markers"], env=environment(**variables), cwd=self.folder
+        )
+        self.assertIn("@pytest.mark.gpu_memory(max_reserved=SIZE", done.stdout)
+        self.assertTrue((site / "fragtrace" / "py.typed").exists())
+
+
+if __name__ == "__main__":
+    has_pytest = run([TORCH_PYTHON, "-c", "import pytest"], env=environment(**package.variables("pytest")))
+    if has_pytest.returncode != 0:
+        print("skipped: no pytest beside PyTorch (scripts/setup --tests installs it)")
+        sys.exit(77)
+    real_process.main()
