@@ -147,6 +147,18 @@ class Plugin(real_process.RealProcessTest):
         self.assertEqual(self.outcomes(text, "ERROR"), ERRORS)
         self.assertRegex(text, r"(?m)^test_limits\.py +\d+ +\d+ +\d+%$")
 
+    def test_the_card_real_adds_no_virtual_gpu(self):
+        (self.folder / "test_card.py").write_text(
+            "import os, pytest\n"
+            "@pytest.mark.gpu_memory(card='24GiB', no_oom=True)\n"
+            "def test_card():\n"
+            "    assert 'libfragtrace.so' in os.environ['LD_PRELOAD']\n"
+            "    assert os.environ.get('FRAGTRACE_VIRTUAL_GPU') == os.environ.get('EXPECTED')\n"
+        )
+        self.pytest("test_card.py", "--gpu-memory-card=real", expected=0)
+        self.pytest("test_card.py", expected=0, EXPECTED="24GiB")
+        self.pytest("test_card.py", "--gpu-memory-card=2GiB", expected=0, EXPECTED="2GiB")
+
     def test_a_training_is_exact_to_the_byte(self):
         (self.folder / "test_training.py").write_text(TRAINING)
         text = self.pytest("-rA", "test_training.py")
