@@ -89,7 +89,7 @@ target_link_options(fragtrace PRIVATE
     # look-up at every start.
     -Wl,--gc-sections)
 
-install(TARGETS fragtrace LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS fragtrace LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT fragtrace)
 # The Python module. docs/guide.md says how Python finds it.
-install(DIRECTORY python/fragtrace DESTINATION ${CMAKE_INSTALL_DATADIR}/fragtrace/python
+install(DIRECTORY python/fragtrace DESTINATION ${CMAKE_INSTALL_DATADIR}/fragtrace/python COMPONENT fragtrace
         FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")

@@ -11,10 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+fs::path virtual_gpu_folder(const fs::path& libraries) {
+    return libraries / "fragtrace" / "vgpu";
+}
+
 bool holds_libraries(const fs::path& folder) {
     std::error_code ignored;
     return fs::exists(folder / "libfragtrace.so", ignored) ||
-           fs::exists(folder / "vgpu" / "preload.list", ignored);
+           fs::exists(virtual_gpu_folder(folder) / "preload.list", ignored);
 }
 
 // The dynamic linker would print an error in every process for a missing path, and would read a
@@ -75,7 +79,8 @@ Libraries choose_libraries(const Installation& installation, bool record, bool v
         add_preload(folder / "libfragtrace.so", &libraries.preload);
     }
     if (virtual_gpu) {
-        const fs::path list = folder / "vgpu" / "preload.list";
+        const fs::path replacements = virtual_gpu_folder(folder);
+        const fs::path list = replacements / "preload.list";
         std::ifstream names(list);
         if (!names) {
             refuse_usage(list.native() + " is missing: build or install fragtrace first");
@@ -84,10 +89,10 @@ Libraries choose_libraries(const Installation& installation, bool record, bool v
         // directly.
         for (std::string name; std::getline(names, name);) {
             if (!name.empty()) {
-                add_preload(folder / "vgpu" / name, &libraries.preload);
+                add_preload(replacements / name, &libraries.preload);
             }
         }
-        libraries.search_folder = folder / "vgpu";
+        libraries.search_folder = replacements;
     }
     return libraries;
 }

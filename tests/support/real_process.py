@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LAUNCHER = BUILD / "bin" / "fragtrace"
 ANALYZER = BUILD / "bin" / "fraganalyze"
 SHIM = BUILD / "lib" / "libfragtrace.so"
-VIRTUAL_GPU = BUILD / "lib" / "vgpu"
+VIRTUAL_GPU = BUILD / "lib" / "fragtrace" / "vgpu"
 TORCH_PYTHON = os.environ.get("FRAGTRACE_PYTHON", "")
 DEMOS = SOURCE / "scripts" / "demos"
 sys.path.append(str(SOURCE / "scripts"))
