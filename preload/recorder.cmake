@@ -12,6 +12,7 @@ add_library(fragtrace_recorder_core OBJECT
     recorder/drain_thread.cpp
     recorder/trace_facts.cpp
     recorder/flush.cpp
+    recorder/labels.cpp
     recorder/live_table.cpp
     recorder/live_table_events.cpp
     recorder/numbered_names.cpp

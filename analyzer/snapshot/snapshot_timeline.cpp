@@ -5,6 +5,7 @@
 #include "analyzer/snapshot/snapshot_history.h"
 #include "analyzer/snapshot/snapshot_host.h"
 #include "analyzer/snapshot/snapshot_start.h"
+#include "analyzer/trace/block_labels.h"
 #include "analyzer/trace/builder.h"
 
 #include <algorithm>
@@ -248,18 +249,9 @@ class Maker {
 
     // Adds the program's labels of blocks to the origins of their allocations.
     void add_labels(Timeline* timeline) const {
-        std::map<Origin, OriginId> origins;
+        BlockLabeler labeler(timeline);
         for (const auto& [index, text] : labels_) {
-            Event event = timeline->events[index];
-            Origin origin = timeline->origins[event.origin];
-            origin.label = text;
-            const auto [found, is_new] =
-                origins.try_emplace(origin, static_cast<OriginId>(timeline->origins.size()));
-            if (is_new) {
-                timeline->origins.push_back(origin);
-            }
-            event.origin = found->second;
-            timeline->events.set(index, event);
+            labeler.label(index, text);
         }
     }
 

@@ -1,5 +1,6 @@
 // The last steps of a TimelineBuilder: puts events in order, and decides what depends on the whole
 // trace.
+#include "analyzer/trace/block_labels.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/phases.h"
 #include "analyzer/trace/pool_identities.h"
@@ -168,6 +169,9 @@ Timeline TimelineBuilder::finish() {
     pair();
     // Must follow pair(): the balance of a gap identifies blocks by their recorded times.
     timeline_.events.keep_times_in_order();
+    if (any_of({EventKind::kBlockLabel})) {
+        label_blocks(&timeline_);
+    }
     if (timeline_.damage.notes.size() > kMaxNotes) {
         timeline_.damage.notes.resize(kMaxNotes);
     }

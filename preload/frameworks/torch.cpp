@@ -11,6 +11,7 @@
 #include "frameworks/torch_state.h"
 #include "hooks/framework.h"
 #include "hooks/hook_call.h"
+#include "recorder/labels.h"
 #include "recorder/session.h"
 
 #include <string.h>
@@ -95,7 +96,9 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     }
     event.native_stack = stacks.native;
     event.python_stack = stacks.python;
-    record(event);
+    if (record(event) != 0) {
+        label_new_block(address, device);
+    }
 }
 
 void report_free(uint64_t address, uint64_t bytes, uint16_t device) {

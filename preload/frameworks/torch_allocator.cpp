@@ -7,6 +7,7 @@
 // The wrappers run outside the allocator's mutex, so stacks are captured there.
 #include "frameworks/torch_captures.h"
 #include "frameworks/torch_deferred.h"
+#include "frameworks/torch_labels.h"
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_settings.h"
 #include "frameworks/torch_state.h"
@@ -186,6 +187,7 @@ TorchPatch patch(void* allocator) {
         watch_captures(table, layout);
         watch_settings(table, layout);
         watch_stream_uses(table, layout);
+        watch_labels(table, layout);
     }
     if (!known) {
         record_fact("torch.pools", "unknown: the pool's functions could not be told apart");

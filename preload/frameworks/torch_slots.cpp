@@ -106,6 +106,13 @@ void place_inherited(const Twin& twin, PoolSlots* found) {
         found->use_on_oom = between >= 5 ? found->release_pool + 3 : kNoSlot;
         found->no_split = between >= 6 ? found->release_pool + 4 : kNoSlot;
     }
+    // In 2.15: shareIpcHandle, seven functions, supportsUserMetadata, setUserMetadata,
+    // getUserMetadata, annotateMemory, attachOutOfMemoryObserver.
+    const int attach = twin.slot_of("25attachOutOfMemoryObserverESt8functionIFvlmmmEE");
+    if (next != kNoSlot && attach == next + 12) {
+        found->set_user_metadata = attach - 3;
+        found->annotate_memory = attach - 1;
+    }
     const int cache_info = twin.slot_with_device("9cacheInfoE@Pm");
     const int before = twin.slot_with_device("25getExpandableSegmentSizesE@");
     const int fraction = found->set_memory_fraction;

@@ -32,6 +32,8 @@ struct PoolSlots {
     bool add_user_has_allocator = false;  // ... an allocator                              2.8 on
     int use_on_oom = kNoSlot;             // (device, MempoolId_t, ...)                    2.8 on
     int no_split = kNoSlot;               // (device, MempoolId_t)                         2.10 on
+    int set_user_metadata = kNoSlot;      // (const std::string&)                          2.15
+    int annotate_memory = kNoSlot;        // (const void*, const std::string&)             2.15
     int record_stream = kNoSlot;          // (const DataPtr&, CUDAStream)
     int set_checkpoint = kNoSlot;         // (device, shared_ptr) -> CheckpointDelta
 };

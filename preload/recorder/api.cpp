@@ -1,5 +1,6 @@
-// Functions that programs and the Python module call to mark phases; <fragtrace/mark.h> declares
-// them.
+// Functions that programs and the Python module call to mark phases and to label
+// memory; <fragtrace/mark.h> declares them.
+#include "recorder/labels.h"
 #include "recorder/ranges.h"
 
 using namespace fragtrace;
@@ -27,6 +28,18 @@ FT_CALLED_BY_PROGRAMS void fragtrace_range_stop(uint64_t range) {
 
 FT_CALLED_BY_PROGRAMS void fragtrace_mark(const char* name) {
     record_mark(RangeKind::kApi, name);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_label_begin(const char* label) {
+    begin_label(label);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_label_end() {
+    end_label();
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_label_memory(const void* address, const char* label) {
+    label_block(reinterpret_cast<uint64_t>(address), label);
 }
 
 // For notebooks, which run one cell at a time.

@@ -251,6 +251,8 @@ uint64_t LiveTable::event_count() const {
         const Entry& entry = entries_[i];
         if (entry.thing == Thing::kPhysical || entry.thing == Thing::kImport) {
             count += 1 + entry.count;
+        } else if (entry.thing == Thing::kBlock) {
+            count += entry.count != 0 ? 2 : 1;
         } else if (entry.thing == Thing::kPoolUse) {
             count += entry.count;
         } else if (entry.thing != Thing::kNone && entry.thing != Thing::kRangeDepth) {
@@ -277,6 +279,19 @@ void LiveTable::copy_to(EventRecord* events) const {
                     to->size = to->extra = 0;
                 }
                 break;
+            case Thing::kBlock:
+                *to++ = entry.event;
+                if (entry.count != 0) {
+                    *to = entry.event;
+                    to->kind = EventKind::kBlockLabel;
+                    to->size = entry.count;
+                    to->extra = 0;
+                    to->stream = kStreamUnknown;
+                    to->native_stack = to->python_stack = to->pool = 0;
+                    to->flags = 0;
+                    ++to;
+                }
+                break;
             case Thing::kPoolUse:
                 for (uint32_t use = 0; use < entry.count; ++use) {
                     *to++ = entry.event;
@@ -296,10 +311,12 @@ void LiveTable::copy_to(EventRecord* events) const {
         if (a_reports != b_reports) {
             return b_reports;
         }
-        // A retained handle's creating event comes first.
-        const bool a_retains = a.kind == EventKind::kPhysicalRetain;
-        const bool b_retains = b.kind == EventKind::kPhysicalRetain;
-        return a.sequence != b.sequence ? a.sequence < b.sequence : a_retains < b_retains;
+        // The event that creates a retained handle, or allocates a labelled block, comes first.
+        const auto follows = [](EventKind kind) {
+            return kind == EventKind::kPhysicalRetain || kind == EventKind::kBlockLabel;
+        };
+        return a.sequence != b.sequence ? a.sequence < b.sequence
+                                        : follows(a.kind) < follows(b.kind);
     });
 }
 

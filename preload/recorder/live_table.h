@@ -47,7 +47,7 @@ class LiveTable {
   private:
     struct Entry {
         uint64_t key;    // in a free entry: number of the next free entry, 0 = none
-        uint32_t count;  // retains, uses, open ranges, pending events
+        uint32_t count;  // retains, uses, open ranges, pending events; a block's label, 0 = none
         Thing thing;     // kNone: a free entry
         EventRecord event;
     };

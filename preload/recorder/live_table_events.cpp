@@ -63,6 +63,13 @@ void LiveTable::apply(const EventRecord& event) {
         case EventKind::kBlockFree:
             block_free(event);
             break;
+        case EventKind::kBlockLabel: {
+            Entry* block = find(Thing::kBlock, event.address);
+            if (block->thing != Thing::kNone) {
+                block->count = static_cast<uint32_t>(event.size);
+            }
+            break;
+        }
         case EventKind::kPendingEvent:
             pending_event(event);
             break;

@@ -38,6 +38,7 @@ struct alignas(64) ThreadState {
     uint32_t session_generation;  // session of the remembered nodes
     bool counted_without_python;
     bool stack_refused;  // no room: too many threads
+    uint32_t label;  // for the blocks that the thread allocates: N of the fact "text.N"; 0 = none
     ThreadStack* stack;  // the last native stack; see thread_stacks.h
     PythonMemory python;
 };

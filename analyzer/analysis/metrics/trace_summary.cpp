@@ -34,6 +34,9 @@ class LiveOrigins {
             births_[index] = origin;
             held_[{event.kind, event.address}] = index;
         }
+        if (event.kind == EventKind::kBlockLabel) {
+            label(event);
+        }
         // Blocks are gone if another block has taken their place. Forget them now and then.
         if (births_.size() > 2 * held_.size() + kept_ + kSlack) {
             forget_gone(state);
@@ -82,6 +85,13 @@ class LiveOrigins {
         if (const auto found = held_.find(place); found != held_.end()) {
             births_.erase(found->second);
             held_.erase(found);
+        }
+    }
+
+    void label(const Event& event) {
+        const auto block = held_.find({EventKind::kBlockAlloc, event.address});
+        if (block != held_.end() && event.size_bytes < kUnknown32) {
+            births_[block->second].label = static_cast<std::uint32_t>(event.size_bytes);
         }
     }
 

@@ -1,11 +1,15 @@
-// Marks phases of a program in its trace, for C and C++. Header only: there is nothing to link.
-// Without the recorder, a call costs one load and one branch.
+// Marks phases of a program and labels its memory in its trace, for C and C++. Header only: there
+// is nothing to link. Without the recorder, a call costs one load and one branch.
 //
 //   fragtrace_range_begin("epoch 1");   ranges of a thread are nested
 //   ...
 //   fragtrace_range_end();
 //
 //   { fragtrace::Range range("epoch 1"); ... }   the same in C++
+//
+//   fragtrace_label_begin("kv cache");   blocks that the thread allocates until the end of the
+//   ...                                  label carry it; the innermost label counts
+//   fragtrace_label_end();
 //
 // Names are UTF-8 and are copied. They are cut at 4096 bytes, or at 106 bytes if the range begins
 // before the recording does. A program should use at most about 4,000 different names: put
@@ -32,6 +36,9 @@ struct fragtrace_functions {
     uint64_t (*range_start)(const char* name);
     void (*range_stop)(uint64_t range);
     void (*mark)(const char* name);
+    void (*label_begin)(const char* label);
+    void (*label_end)(void);
+    void (*label_memory)(const void* address, const char* label);
     int (*start)(void);
     int (*stop)(void);
     int (*write)(void);
@@ -48,6 +55,9 @@ static inline const struct fragtrace_functions* fragtrace_find_functions(void) {
         *(void**)(&functions.range_start) = dlsym(in_process, "fragtrace_range_start");
         *(void**)(&functions.range_stop) = dlsym(in_process, "fragtrace_range_stop");
         *(void**)(&functions.mark) = dlsym(in_process, "fragtrace_mark");
+        *(void**)(&functions.label_begin) = dlsym(in_process, "fragtrace_label_begin");
+        *(void**)(&functions.label_end) = dlsym(in_process, "fragtrace_label_end");
+        *(void**)(&functions.label_memory) = dlsym(in_process, "fragtrace_label_memory");
         *(void**)(&functions.start) = dlsym(in_process, "fragtrace_start");
         *(void**)(&functions.stop) = dlsym(in_process, "fragtrace_stop");
         *(void**)(&functions.write) = dlsym(in_process, "fragtrace_write");
@@ -93,6 +103,33 @@ static inline void fragtrace_mark(const char* name) {
     }
 }
 
+// From here on, blocks of PyTorch's allocator that the calling thread allocates carry this label.
+// Labels of a thread are nested, and the innermost one counts. Beyond 32 nested labels, the 32nd
+// one stays. Memory that the program allocates from the driver has no label.
+static inline void fragtrace_label_begin(const char* label) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->label_begin != NULL) {
+        recorder->label_begin(label);
+    }
+}
+
+// Ends the innermost label of the calling thread. Blocks that have it keep it.
+static inline void fragtrace_label_end(void) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->label_end != NULL) {
+        recorder->label_end();
+    }
+}
+
+// Labels the live block that begins at this device address, and replaces its label. Does nothing
+// if no block begins there.
+static inline void fragtrace_label_memory(const void* address, const char* label) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->label_memory != NULL) {
+        recorder->label_memory(address, label);
+    }
+}
+
 // Start and stop recording. fragtrace_write() returns when all events so far are in a file. All
 // three return 0 on success, and -1 if there is no recorder or nothing to start, stop or write.
 static inline int fragtrace_start(void) {
@@ -124,6 +161,17 @@ class Range {
 
     Range(const Range&) = delete;
     Range& operator=(const Range&) = delete;
+};
+
+// A label that lasts as long as the object. It must end on the thread that began it.
+class Label {
+  public:
+    explicit Label(const char* label) { fragtrace_label_begin(label); }
+
+    ~Label() { fragtrace_label_end(); }
+
+    Label(const Label&) = delete;
+    Label& operator=(const Label&) = delete;
 };
 
 }  // namespace fragtrace

@@ -12,6 +12,12 @@
     fragtrace.end()
     fragtrace.mark("first batch")           # one moment
 
+    with fragtrace.label("kv cache"):       # names the blocks that are allocated inside
+        ...
+
+    fragtrace.label_tensor(weight, "table") # names one block
+    fragtrace.name_modules(model)           # labels blocks with the nn.Module that allocated them
+
     fragtrace.memory()                      # a device's memory now; scalars() for a logger
 
     %load_ext fragtrace                     # in a notebook: each cell becomes a phase
@@ -19,9 +25,9 @@
     report = fragtrace.load("train.4711.ftrace")
     print(report.verdict)
 
-In a process without the recorder the functions for phases do nothing. The module has no dependencies.
-fragtrace.lightning and fragtrace.transformers have callbacks for these training loops. Tables of reports
-need pyarrow.
+In a process without the recorder the functions for phases and labels do nothing. The module has no
+dependencies. fragtrace.lightning and fragtrace.transformers have callbacks for these training loops.
+Tables of reports need pyarrow.
 """
 
 from __future__ import annotations
@@ -32,6 +38,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import _recorder, loggers
+from ._labels import label, label_tensor, name_modules
 from ._memory import Memory, memory, scalars
 
 if TYPE_CHECKING:
@@ -47,10 +54,13 @@ __all__ = [
     "Table",
     "begin",
     "end",
+    "label",
+    "label_tensor",
     "load",
     "loggers",
     "mark",
     "memory",
+    "name_modules",
     "parse_size",
     "phase",
     "recorder_is_present",

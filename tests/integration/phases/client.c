@@ -18,10 +18,14 @@ int main(int count, char** arguments) {
             return 1;
         }
         fragtrace_range_begin("inner");
+        fragtrace_label_begin("table");  // memory from the driver has no label
         fragtrace_mark("middle");
         if (allocate(&address, 8192) != 0) {
             return 1;
         }
+        fragtrace_label_memory(address, "no block");
+        fragtrace_label_end();
+        fragtrace_label_end();  // one too many
         fragtrace_range_end();
     }
     fragtrace_range_end();

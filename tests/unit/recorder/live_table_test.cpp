@@ -30,6 +30,7 @@ struct Model {
     std::map<uint64_t, EventRecord> device, host, arrays, blocks, mappings, contexts;
     std::map<uint64_t, std::vector<EventRecord>> physical;  // with its retains
     std::map<uint64_t, Waiting> waiting;                    // by block
+    std::map<uint64_t, uint64_t> labels;                    // by sequence number of the block
     std::map<uint32_t, std::vector<EventRecord>> ranges;    // by thread
 
     template <typename Map>
@@ -106,6 +107,11 @@ struct Model {
                 waiting.erase(e.address);
                 blocks[e.address] = e;
                 break;
+            case Kind::kBlockLabel:
+                if (blocks.contains(e.address)) {
+                    labels[blocks[e.address].sequence] = e.size;
+                }
+                break;
             case Kind::kBlockFree:
                 waiting.erase(e.address);
                 if ((e.flags & kFlagPending) == 0) {
@@ -173,6 +179,12 @@ struct Model {
         for (const auto* map : {&device, &host, &arrays, &blocks, &mappings, &contexts}) {
             for (const auto& entry : *map) {
                 add(entry.second);
+            }
+        }
+        for (const auto& [address, block] : blocks) {
+            const auto label = labels.find(block.sequence);
+            if (label != labels.end() && label->second != 0) {
+                all.emplace_back(block.sequence, static_cast<int>(Kind::kBlockLabel));
             }
         }
         for (const auto& entry : physical) {
@@ -256,6 +268,7 @@ class Source {
                                           Kind::kBlockAlloc,
                                           Kind::kBlockAlloc,
                                           Kind::kBlockAlloc,
+                                          Kind::kBlockLabel,
                                           Kind::kBlockFree,
                                           Kind::kPendingEvent,
                                           Kind::kPendingEvent,
@@ -279,6 +292,9 @@ class Source {
         switch (event.kind) {
             case Kind::kUnmap:
                 event.size = uint64_t{1 + below(3)} << 12;
+                break;
+            case Kind::kBlockLabel:
+                event.size = below(4);
                 break;
             case Kind::kBlockFree:
                 event.flags = below(2) == 0 ? kFlagPending : 0;
@@ -347,6 +363,47 @@ TEST_CASE("after any events the live table equals a model of plain maps") {
         CHECK(table.lost() == 0);
         table.abandon();
     }
+}
+
+TEST_CASE("a label directly follows its block, and a later label replaces it") {
+    LiveTable table;
+    REQUIRE(table.create());
+    EventRecord block{};
+    block.kind = Kind::kBlockAlloc;
+    block.sequence = 1;
+    block.address = 4096;
+    block.size = block.extra = 512;
+    block.native_stack = 7;
+    block.thread = 3;
+    table.apply(block);
+    block.sequence = 2;
+    block.address = 8192;
+    table.apply(block);
+    EventRecord label{};
+    label.kind = Kind::kBlockLabel;
+    label.address = 4096;
+    label.device = kDeviceUnknown;
+    for (label.sequence = 3; label.sequence <= 4; ++label.sequence) {
+        label.size = label.sequence;
+        table.apply(label);
+    }
+    label.address = 1 << 20;  // no block
+    table.apply(label);
+    const std::vector<EventRecord> copy = copy_of(table);
+    REQUIRE(copy.size() == 3);
+    CHECK(copy[0].kind == Kind::kBlockAlloc);
+    CHECK(copy[1].kind == Kind::kBlockLabel);
+    CHECK(copy[1].address == 4096);
+    CHECK(copy[1].size == 4);
+    CHECK(copy[1].extra == 0);
+    CHECK(copy[1].native_stack == 0);
+    CHECK(copy[1].device == 0);
+    CHECK(copy[2].address == 8192);
+    block.address = 4096;  // another block at the same place has no label
+    block.sequence = 9;
+    table.apply(block);
+    CHECK(copy_of(table).size() == 2);
+    table.abandon();
 }
 
 TEST_CASE("the report of free memory is updated and follows all live allocations") {

@@ -1,0 +1,1 @@
+framework_test(torch_labels test_labels.py TIMEOUT 900)
