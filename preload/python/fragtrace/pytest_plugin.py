@@ -338,8 +338,8 @@ def _figures(run: Report) -> tuple[int, int, int]:
     """Peak allocated and peak reserved, of the device with most, and out-of-memories of all devices."""
     peaks = [device["peak"] for device in run.devices]
     return (
-        max((peak["allocated"] or 0 for peak in peaks), default=0),
-        max((peak["reserved"] or 0 for peak in peaks), default=0),
+        max((peak["allocated"] for peak in peaks), default=0),
+        max((peak["reserved"] for peak in peaks), default=0),
         len(run.ooms),
     )
 

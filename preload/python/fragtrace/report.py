@@ -17,8 +17,9 @@ import html
 import json
 import os
 import pathlib
+import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Iterable, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Union
 
 from . import _analyzer
 from ._analyzer import Error, Path
@@ -78,17 +79,27 @@ class Report:
         self.path = path
         self._handle = handle
         self._json: dict[str, Any] | None = None
+        self._lock = threading.RLock()  # so that no thread closes what another one uses
         self._release = weakref.finalize(self, _analyzer.library().fraganalyze_close, handle)
 
     def close(self) -> None:
         """Frees the memory of the recording now. Tables that were made before stay valid."""
-        self._release()
+        with self._lock:
+            self._release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        with self._lock:
+            return _analyzer.call(name, self._open(), *arguments)
+
+    def _text(self, name: str, *arguments: Any) -> str:
+        with self._lock:
+            return _analyzer.text(name, self._open(), *arguments)
 
     def _open(self) -> int:
         if not self._release.alive:
@@ -99,19 +110,19 @@ class Report:
     def json(self) -> dict[str, Any]:
         """The document of `fraganalyze TRACE --json`. docs/schema/report.json describes its keys."""
         if self._json is None:
-            self._json = json.loads(_analyzer.text("fraganalyze_json", self._open()))
+            self._json = json.loads(self._text("fraganalyze_json"))
         assert self._json is not None
         return self._json
 
     @property
     def verdict(self) -> str:
         """What happened, which line of the program is responsible, and what to change."""
-        return _analyzer.text("fraganalyze_verdict", self._open()).rstrip("\n")
+        return self._text("fraganalyze_verdict").rstrip("\n")
 
     @property
     def text(self) -> str:
         """The whole report as text."""
-        return _analyzer.text("fraganalyze_text", self._open())
+        return self._text("fraganalyze_text")
 
     @property
     def devices(self) -> list[dict[str, Any]]:
@@ -150,7 +161,7 @@ class Report:
 
     def whatif(self) -> dict[str, Any]:
         """The document of `fraganalyze whatif --json`: more replays than in `json`. Takes longest."""
-        return json.loads(_analyzer.text("fraganalyze_whatif", self._open()))  # type: ignore[no-any-return]
+        return json.loads(self._text("fraganalyze_whatif"))  # type: ignore[no-any-return]
 
     def replay(
         self,
@@ -167,9 +178,8 @@ class Report:
         pool      a simulated pool, NAME or NAME:SETTINGS (default: as recorded)
         """
         return json.loads(  # type: ignore[no-any-return]
-            _analyzer.text(
+            self._text(
                 "fraganalyze_replay",
-                self._open(),
                 device,
                 _analyzer.encoded(conf),
                 _size_text(capacity),
@@ -179,19 +189,19 @@ class Report:
 
     def blocks(self) -> Table:
         """One row for each block, with its life. docs/python.md lists the columns."""
-        return Table(self._open(), "blocks")
+        return Table(self._call, "blocks")
 
     def events(self) -> Table:
         """One row for each recorded event. docs/python.md lists the columns."""
-        return Table(self._open(), "events")
+        return Table(self._call, "events")
 
     def page(self) -> str:
         """The page as one HTML document."""
-        return _analyzer.text("fraganalyze_page", self._open(), None)
+        return self._text("fraganalyze_page", None)
 
     def html(self, path: Path) -> None:
         """Writes the page to a file. An existing file is replaced only if fraganalyze wrote it."""
-        _analyzer.call("fraganalyze_write_page", self._open(), _analyzer.encoded_path(path))
+        self._call("fraganalyze_write_page", _analyzer.encoded_path(path))
 
     def __repr__(self) -> str:
         if not self._release.alive:
@@ -224,12 +234,12 @@ class Table:
     pyarrow reads the columns where they are; no row is copied.
     """
 
-    def __init__(self, handle: int, name: str) -> None:
+    def __init__(self, call: Callable[..., Any], name: str) -> None:
         self._arrow: pyarrow.RecordBatch | None = None
         with _required("pyarrow", "tables"):
             import pyarrow
         schema, array = _analyzer.Schema(), _analyzer.Array()
-        _analyzer.call("fraganalyze_table", handle, name.encode(), ctypes.byref(schema), ctypes.byref(array))
+        call("fraganalyze_table", name.encode(), ctypes.byref(schema), ctypes.byref(array))
         # pyarrow takes over what both point to.
         self._arrow = pyarrow.RecordBatch._import_from_c(ctypes.addressof(array), ctypes.addressof(schema))
 

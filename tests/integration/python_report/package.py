@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import sys
 
+import real_process
 from real_process import BUILD, SOURCE
 
 PACKAGE = SOURCE / "preload" / "python"
@@ -28,3 +30,12 @@ def tool_python(tool):
     """The interpreter of a tool with its own virtual environment. None if it is not installed."""
     found = sorted(CACHE.glob(f"{tool}-*/bin/python"))
     return found[-1] if found else None
+
+
+def main():
+    """Like real_process.main(). A library with a sanitizer cannot be loaded into a Python without it."""
+    options = (BUILD / "CMakeCache.txt").read_text().splitlines()
+    if not any(line.rstrip() == "FRAGTRACE_SANITIZE:STRING=" for line in options):
+        print("skipped: libfraganalyze.so was built with a sanitizer, and Python was not")
+        sys.exit(77)
+    real_process.main()

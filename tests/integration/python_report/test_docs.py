@@ -27,7 +27,7 @@ def examples(kind):
 
 class Docs(real_process.RealProcessTest):
     def variables(self):
-        return package.variables("pyarrow", "ipython", "pytest", IPYTHONDIR=self.folder / "ipython")
+        return package.variables("pyarrow", "ipython", "pytest-tools", IPYTHONDIR=self.folder / "ipython")
 
     def test_every_block_is_of_a_kind_that_is_run(self):
         kinds = re.findall(r"^```(\w+)$", PAGE, re.MULTILINE)
@@ -77,8 +77,8 @@ class Docs(real_process.RealProcessTest):
 
 if __name__ == "__main__":
     program = "import IPython, duckdb, pandas, pyarrow, pytest"
-    variables = package.variables("pyarrow", "ipython", "pytest")
+    variables = package.variables("pyarrow", "ipython", "pytest-tools")
     if run([TORCH_PYTHON, "-c", program], env=environment(**variables)).returncode != 0:
         print("skipped: pyarrow, IPython or pytest is missing (scripts/setup --tests)")
         sys.exit(77)
-    real_process.main()
+    package.main()

@@ -94,4 +94,4 @@ if __name__ == "__main__":
     if run([TORCH_PYTHON, "-c", program], env=environment(**package.variables("nbclient"))).returncode != 0:
         print("skipped: no nbclient beside PyTorch (scripts/setup --tests installs it)")
         sys.exit(77)
-    real_process.main()
+    package.main()

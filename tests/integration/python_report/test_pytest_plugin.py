@@ -47,7 +47,7 @@ def test_too_large():
 class Plugin(real_process.RealProcessTest):
     def pytest(self, *arguments, expected=1, **variables):
         shutil.copytree(PROJECT, self.folder, dirs_exist_ok=True)
-        env = environment(**package.variables("pytest", **variables))
+        env = environment(**package.variables("pytest-tools", **variables))
         done = self.run_well(
             [TORCH_PYTHON, "-m", "pytest", "-p", "fragtrace.pytest_plugin", "-p", "no:cacheprovider",
              "--strict-markers", *arguments],
@@ -138,6 +138,27 @@ class Plugin(real_process.RealProcessTest):
             [f"test_limits.py_test_{name}" for name in ("above_the_limit", "allowed_oom", "at_the_limit")],
         )
 
+    def test_it_works_beside_workers_and_coverage(self):
+        text = self.pytest("-rA", "-n2", "--cov=test_limits", "--cov-report=term", "--word=given")
+        # test_plain leaves a file for two others, which other workers may run before it.
+        near = {"test_plain", "test_plain_again", "test_at_the_limit"}
+        self.assertEqual(self.outcomes(text, "PASSED") - {"test_broken_teardown"} - near, PASSED - near)
+        self.assertEqual(self.outcomes(text, "FAILED") - near, FAILED)
+        self.assertEqual(self.outcomes(text, "ERROR"), ERRORS)
+        self.assertRegex(text, r"(?m)^test_limits\.py +\d+ +\d+ +\d+%$")
+
+    def test_the_card_real_adds_no_virtual_gpu(self):
+        (self.folder / "test_card.py").write_text(
+            "import os, pytest\n"
+            "@pytest.mark.gpu_memory(card='24GiB', no_oom=True)\n"
+            "def test_card():\n"
+            "    assert 'libfragtrace.so' in os.environ['LD_PRELOAD']\n"
+            "    assert os.environ.get('FRAGTRACE_VIRTUAL_GPU') == os.environ.get('EXPECTED')\n"
+        )
+        self.pytest("test_card.py", "--gpu-memory-card=real", expected=0)
+        self.pytest("test_card.py", expected=0, EXPECTED="24GiB")
+        self.pytest("test_card.py", "--gpu-memory-card=2GiB", expected=0, EXPECTED="2GiB")
+
     def test_a_training_is_exact_to_the_byte(self):
         (self.folder / "test_training.py").write_text(TRAINING)
         text = self.pytest("-rA", "test_training.py")
@@ -162,7 +183,7 @@ class Plugin(real_process.RealProcessTest):
              "--disable-pip-version-check", "--no-index", "--target", site, source],
             env=environment(),
         )  # fmt: skip
-        variables = package.variables("pytest")
+        variables = package.variables("pytest-tools")
         variables["PYTHONPATH"] = variables["PYTHONPATH"].replace(str(package.PACKAGE), str(site))
         done = self.run_well(
             [TORCH_PYTHON, "-m", "pytest", "--markers"], env=environment(**variables), cwd=self.folder
@@ -172,8 +193,10 @@ class Plugin(real_process.RealProcessTest):
 
 
 if __name__ == "__main__":
-    has_pytest = run([TORCH_PYTHON, "-c", "import pytest"], env=environment(**package.variables("pytest")))
+    has_pytest = run(
+        [TORCH_PYTHON, "-c", "import pytest"], env=environment(**package.variables("pytest-tools"))
+    )
     if has_pytest.returncode != 0:
         print("skipped: no pytest beside PyTorch (scripts/setup --tests installs it)")
         sys.exit(77)
-    real_process.main()
+    package.main()

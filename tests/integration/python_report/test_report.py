@@ -24,6 +24,7 @@ with fragtrace.load(trace) as report:
     report.html(page)  # again
     found["page is the same"] = open(page, encoding="utf-8").read() == report.page()
     threads = [threading.Thread(target=report.replay) for _ in range(4)]
+    threads += [threading.Thread(target=getattr, args=(report, name)) for name in ("text", "verdict", "json")]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
 try:
@@ -157,6 +158,60 @@ class Report(real_process.RealProcessTest):
         self.assertGreater(len(declared), 10)
         self.assertEqual(exported, declared)
 
+    def test_a_thread_may_close_a_report_that_others_use(self):
+        program = (
+            "import fragtrace, sys, threading\n"
+            "for _ in range(20):\n"
+            "    report = fragtrace.load(sys.argv[1], whatif=False)\n"
+            "    def use():\n"
+            "        try:\n"
+            "            for _ in range(20): report.text\n"
+            "        except fragtrace.Error as error:\n"
+            "            assert 'closed' in str(error), error\n"
+            "    threads = [threading.Thread(target=use) for _ in range(3)]\n"
+            "    [thread.start() for thread in threads]\n"
+            "    report.close()\n"
+            "    [thread.join() for thread in threads]\n"
+        )
+        done = self.run_well(
+            [sys.executable, "-c", program, self.record()], env=environment(**package.variables())
+        )
+        self.assertEqual(done.stdout + done.stderr, "")
+
+    def test_an_installed_package_finds_everything(self):
+        prefix = self.folder / "prefix"
+        self.run_well(["cmake", "--install", BUILD, "--prefix", prefix], timeout=100)
+        moved = prefix.rename(self.folder / "moved")
+        trace = self.record()
+        program = (
+            "import fragtrace, sys; from fragtrace import _files; print(fragtrace.load(sys.argv[1]).verdict);"
+            "print(fragtrace.__file__, _files.library('libfraganalyze.so'), _files.program('fragtrace'))"
+        )
+        done = self.run_well(
+            [sys.executable, "-B", "-c", program, trace],
+            env=environment(PYTHONPATH=moved / "share" / "fragtrace" / "python"),
+        )
+        self.assertIn("Out of memory", done.stdout)
+        for place in done.stdout.splitlines()[-1].split():
+            self.assertTrue(place.startswith(f"{moved}/"), place)
+        (library,) = moved.glob("lib*/**/libfraganalyze.so")
+        client = self.folder / "client"
+        source = SOURCE / "tests/integration/python_report/analyze_client.c"
+        self.run_well(
+            [
+                "cc",
+                "-std=c99",
+                "-I",
+                moved / "include",
+                source,
+                library,
+                f"-Wl,-rpath,{library.parent}",
+                "-o",
+                client,
+            ]
+        )
+        self.assertEqual(json.loads(self.run_well([client, trace]).stdout), self.command(trace))
+
     def test_kept_traces_of_every_version_load(self):
         self.assertGreater(len(GOLDEN), 0)
         program = (
@@ -168,4 +223,4 @@ class Report(real_process.RealProcessTest):
 
 
 if __name__ == "__main__":
-    real_process.main()
+    package.main()

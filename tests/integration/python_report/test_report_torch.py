@@ -71,4 +71,4 @@ class Torch(real_process.RealProcessTest):
 
 
 if __name__ == "__main__":
-    real_process.main()
+    package.main()

@@ -131,4 +131,4 @@ if __name__ == "__main__":
     if PYTHON is None:
         print("skipped: pyarrow is not installed (scripts/setup --tests)")
         sys.exit(77)
-    real_process.main()
+    package.main()
