@@ -2,12 +2,15 @@
 
 #include "analyzer/analysis/add_remedies.h"
 #include "analyzer/analysis/assumptions_and_warnings.h"
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/metrics/measure.h"
 #include "analyzer/analysis/recorded_replay.h"
+#include "analyzer/analysis/unchecked_rows.h"
 #include "analyzer/analysis/whatif/candidates.h"
 #include "analyzer/analysis/whatif/other_pools.h"
 #include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 #include "analyzer/pools/registry/pool_registry.h"
@@ -115,12 +118,12 @@ ReplayedDevice replay_recorded(const AnalyzeOptions& options,
     device.device = id;
     device.script = make_script(timeline, id);
     const bool blocks = device.script.source == ScriptSource::kBlocks;
-    device.pool = blocks ? "pytorch" : "none";
+    device.pool = blocks && shows_reserved(timeline.facts) ? "pytorch" : "none";
     device.total_bytes = device.capacity_bytes = stated_total_bytes(timeline, id);
     if (!options.torch_version.empty()) {
         device.script.rules = PytorchRules::for_release(options.torch_version);
     }
-    if (blocks) {
+    if (device.pool == "pytorch") {
         take_settings(timeline, &device, &replayed.warnings);
     }
     replayed.status = add_replay(timeline, &device, &replayed.result);
@@ -301,13 +304,20 @@ Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
     if (candidates.empty()) {
         return Ok{};
     }
+    std::optional<ReplayScript> served;
+    if (!segments_known(device->recorded) && !device->capacity_known) {
+        served = without_failures(device->script);
+    }
+    const ReplayScript& script = served ? *served : device->script;
     Progress progress("replaying");
-    auto rows =
-        sweep(device->script, candidates, context, 0, [&](std::size_t done, std::size_t all) {
-            progress.show(done, all);
-        });
+    auto rows = sweep(script, candidates, context, 0, [&](std::size_t done, std::size_t all) {
+        progress.show(done, all);
+    });
     if (!rows) {
         return rows.error();
+    }
+    for (WhatIfRow& row : *rows) {
+        mark_unchecked(device->recorded, &row);
     }
     const auto first_bound = rows->begin() + static_cast<std::ptrdiff_t>(settings);
     const auto first_pool = rows->begin() + static_cast<std::ptrdiff_t>(settings_and_bounds);

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/assumptions_and_warnings.h"
 
 #include "analyzer/analysis/address_orders.h"
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/stack_limit.h"
@@ -119,7 +120,8 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
             lines.push_back(fmt::format("the stream of {} is unknown; the default stream is used",
                                         format_counted(script.stream_unknown, "block", "blocks")));
         }
-        if (script.source == ScriptSource::kBlocks && !script.records_empty_cache) {
+        if (script.source == ScriptSource::kBlocks && !script.records_empty_cache &&
+            segments_known(device.recorded)) {
             lines.push_back(
                 "this PyTorch does not show calls of empty_cache that free nothing; none is "
                 "assumed");
@@ -192,6 +194,11 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
             lines.push_back(
                 "the trace does not say how large the card is: no capacity is assumed; "
                 "give --capacity");
+            if (!segments_known(device.recorded) && device.recorded.ooms != 0) {
+                lines.push_back(
+                    "requests that failed are left out of the rows: a card without limit would "
+                    "serve them");
+            }
         }
     }
     for (auto fact = timeline.facts.lower_bound("snapshot.assumed.");

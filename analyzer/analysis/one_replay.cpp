@@ -1,7 +1,9 @@
 #include "analyzer/analysis/one_replay.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/recorded_replay.h"
 #include "analyzer/analysis/replay_setups.h"
+#include "analyzer/analysis/unchecked_rows.h"
 #include "analyzer/analysis/verdict/verdict.h"
 #include "analyzer/analysis/whatif/other_pools.h"
 #include "analyzer/analysis/whatif/sweep.h"
@@ -36,7 +38,9 @@ Result<const DeviceAnalysis*> ReplayChoice::find_device(const Analysis& analysis
 
 Candidate ReplayChoice::candidate(const DeviceAnalysis& recorded,
                                   std::optional<std::uint64_t> capacity_bytes) const {
-    const std::string& name = pool.empty() ? recorded.pool : pool;
+    // The pool of an input without segments is not known.
+    const std::string otherwise = segments_known(recorded.recorded) ? recorded.pool : "pytorch";
+    const std::string& name = pool.empty() ? otherwise : pool;
     std::string settings = config;
     if (!config_given && name == recorded.pool) {
         settings = recorded.config;
@@ -69,6 +73,7 @@ Result<OneReplay> replay_once(const DeviceAnalysis& device, const Candidate& can
         done.row.lower = replay(device.script, *lower_setup->pool);
     }
     classify_row(sweep_context(device), &done.row);
+    mark_unchecked(device.recorded, &done.row);
     if (!done.row.result.troubles.empty()) {  // a second pool may need a second plan
         auto second = candidate_setup(device, candidate);
         if (!second) {

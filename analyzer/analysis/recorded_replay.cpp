@@ -1,7 +1,9 @@
 #include "analyzer/analysis/recorded_replay.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/replay_setups.h"
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/model/unknown_segments.h"
 
 #include <algorithm>
 
@@ -55,7 +57,9 @@ Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
         look(i, pool);
     };
     replay(device->script, *setup->pool, setup->recorded, hooks);
-    device->peak = std::move(peak);
+    if (segments_known(device->recorded)) {
+        device->peak = std::move(peak);
+    }
     return Ok{};
 }
 
@@ -122,7 +126,7 @@ Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult
     if (!setup) {
         return setup.error();
     }
-    if (device->script.source == ScriptSource::kBlocks) {
+    if (device->script.source == ScriptSource::kBlocks && shows_reserved(timeline.facts)) {
         device->fidelity =
             measure_fidelity(timeline, device->script, *setup->pool, *setup->recorded, result);
     } else {
@@ -137,6 +141,10 @@ Status add_diagnoses(const Timeline& timeline,
                      const AnalyzeOptions& options,
                      CoverBudget* budget) {
     const std::size_t limit = options.max_diagnoses;
+    if (!segments_known(device->recorded)) {  // no cause can be found
+        return options.holders && result.peak_event != kNoEvent ? map_at_peaks(result, device)
+                                                                : Status(Ok{});
+    }
     device->troubles = result.troubles.size();
     if (!result.troubles.empty()) {
         auto setup = recorded_setup(*device);

@@ -33,6 +33,13 @@ Status run_anonymize(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
+    if (const std::string import = import_name(input); !import.empty()) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{}: is no trace but an {}. Only traces of fragtrace (.ftrace) "
+                                 "can be anonymized.",
+                                 input,
+                                 import)};
+    }
     if (is_snapshot(input)) {
         return Error{ErrorCode::kInput,
                      fmt::format("{}: is a memory snapshot of PyTorch. Only traces of fragtrace "

@@ -68,8 +68,8 @@ Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
 void CommonOptions::add_trace(CLI::App* app) {
     app->add_option("TRACE",
                     trace,
-                    "a trace that fragtrace recorded, or a memory snapshot of PyTorch (pickle, "
-                    "also gzipped)")
+                    "a trace that fragtrace recorded, a memory snapshot of PyTorch (pickle), a log "
+                    "of RMM (CSV) or a profile of PyTorch with memory events (JSON), also gzipped")
         ->required();
 }
 

@@ -26,7 +26,7 @@ struct Side {
 
 Result<Side> read_side(const std::string& path) {
     Side side;
-    if (looks_like_json(path)) {
+    if (looks_like_json(path) && import_name(path).empty()) {
         auto profile = read_profile_json(path);
         if (!profile) {
             return profile.error();

@@ -82,15 +82,18 @@ std::string table(const std::vector<JobProcess>& processes, const Terminal& term
                                    "ended",
                                    "program");
     for (const JobProcess& process : processes) {
+        const bool known = process.all_segments_known();
         const std::string line =
             fmt::format("{:>5} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
                         process.rank < 0 ? std::string("-") : std::to_string(process.rank),
                         process.pid == 0 ? std::string("-") : std::to_string(process.pid),
                         format_bytes(process.sum(&RunFigures::peak_allocated)),
-                        format_bytes(process.sum(&RunFigures::peak_reserved)),
-                        format_count(process.sum(&RunFigures::retries)),
+                        known ? format_bytes(process.sum(&RunFigures::peak_reserved)) : "unknown",
+                        known ? format_count(process.sum(&RunFigures::retries)) : "unknown",
                         format_count(process.sum(&RunFigures::ooms)),
-                        process.pid == 0 ? "snapshot" : ending_text(process.end),
+                        !process.import.empty() ? printable(process.import)
+                        : process.pid == 0      ? "snapshot"
+                                                : ending_text(process.end),
                         printable(shorten(command_text(process.program), 60)));
         text += process.sum(&RunFigures::ooms) != 0 ? terminal.styled(Style::kRed, line) : line;
     }
@@ -110,16 +113,20 @@ std::string job_json(const std::string& folder, const Job& job) {
     using Json = nlohmann::ordered_json;
     Json processes = Json::array();
     for (const JobProcess& process : job.processes) {
-        processes.push_back({{"file", process.file},
-                             {"process", process.pid},
-                             {"rank", process.rank >= 0 ? Json(process.rank) : Json()},
-                             {"command_line", process.program},
-                             {"peak_allocated_bytes", process.sum(&RunFigures::peak_allocated)},
-                             {"peak_reserved_bytes", process.sum(&RunFigures::peak_reserved)},
-                             {"retries", process.sum(&RunFigures::retries)},
-                             {"ooms", process.sum(&RunFigures::ooms)},
-                             {"ended", ending_name(process.end.ending)},
-                             {"ending", ending_json(process.end)}});
+        processes.push_back(
+            {{"file", process.file},
+             {"process", process.pid},
+             {"rank", process.rank >= 0 ? Json(process.rank) : Json()},
+             {"command_line", process.program},
+             {"peak_allocated_bytes", process.sum(&RunFigures::peak_allocated)},
+             {"peak_reserved_bytes",
+              process.all_segments_known() ? Json(process.sum(&RunFigures::peak_reserved))
+                                           : Json()},
+             {"retries",
+              process.all_segments_known() ? Json(process.sum(&RunFigures::retries)) : Json()},
+             {"ooms", process.sum(&RunFigures::ooms)},
+             {"ended", ending_name(process.end.ending)},
+             {"ending", ending_json(process.end)}});
     }
     Json unreadable = Json::array();
     for (const UnreadableTrace& trace : job.unreadable) {

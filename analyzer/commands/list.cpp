@@ -57,9 +57,10 @@ bool has_requests(const Timeline& timeline) {
     return false;
 }
 
-// A snapshot has no index, so it is read completely.
+// Snapshots and imports have no index, so they are read completely.
 Result<TraceOutline> outline_of(const std::string& file, bool absorb) {
-    if (!is_snapshot(file)) {
+    const std::string import = import_name(file);
+    if (import.empty() && !is_snapshot(file)) {
         if (absorb) {
             if (const auto taken_over = take_over_ring(file); !taken_over) {
                 return taken_over.error();
@@ -76,7 +77,8 @@ Result<TraceOutline> outline_of(const std::string& file, bool absorb) {
     outline.start_unix_ns = timeline->start_unix_ns;
     outline.events = timeline->events.size();
     outline.end = process_end(timeline->ending, timeline->facts);
-    outline.snapshot = true;
+    outline.snapshot = import.empty();
+    outline.import = import;
     outline.state_only = !has_requests(*timeline);
     return outline;
 }
@@ -121,6 +123,9 @@ std::string line_of(const TraceOutline& outline) {
                    ? std::string("snapshot, state at one moment")
                    : "snapshot, " + format_counted(outline.events, "event", "events");
     }
+    if (!outline.import.empty()) {
+        return outline.import + ", " + format_counted(outline.events, "event", "events");
+    }
     std::string text = fmt::format("pid {}", outline.pid);
     if (outline.rank >= 0) {
         text += fmt::format(", rank {}", outline.rank);
@@ -141,7 +146,8 @@ std::string list_text(const std::vector<TraceOutline>& outlines, std::size_t lim
     std::size_t program_width = 0;
     for (std::size_t i = 0; i < shown; ++i) {
         names.push_back(shell_quoted(outlines[i].path));
-        programs.push_back(outlines[i].snapshot ? "-" : command_text(outlines[i].command_line));
+        const bool no_program = outlines[i].snapshot || !outlines[i].import.empty();
+        programs.push_back(no_program ? "-" : command_text(outlines[i].command_line));
         name_width = std::max(name_width, names.back().size());
         program_width = std::max(program_width, programs.back().size());
     }
@@ -176,6 +182,7 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
                           {"ended", ending_name(outline.end.ending)},
                           {"ending", ending_json(outline.end)},
                           {"snapshot", outline.snapshot},
+                          {"import", outline.import.empty() ? Json() : Json(outline.import)},
                           {"state_only", outline.state_only},
                           {"damaged", outline.damaged}});
     }
@@ -189,7 +196,7 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
 Status run_list(int argc, char** argv) {
     CLI::App app(
         "Lists traces, one line each: program, process, rank, events, how it ended. It reads "
-        "no events (except of snapshots), and changes nothing without --absorb.\n\n"
+        "no events (except of snapshots and imports), and changes nothing without --absorb.\n\n"
         "Examples\n"
         "  fraganalyze list traces/\n"
         "  fraganalyze list traces/ --job 67409f1c2b7a --json - | jq '.traces[].path'\n"
@@ -197,7 +204,8 @@ Status run_list(int argc, char** argv) {
         "fraganalyze list");
     ListOptions options;
     CommonOptions common;
-    app.add_option("PATH", options.paths, "traces, snapshots, and folders of them")->required();
+    app.add_option("PATH", options.paths, "traces, snapshots, imports, and folders of them")
+        ->required();
     app.add_option(
         "--job",
         options.job,

@@ -1,5 +1,6 @@
 // fraganalyze replay TRACE: replays a trace once with given settings, capacity and pool.
 #include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/one_replay.h"
 #include "analyzer/analysis/recorded_replay.h"
 #include "analyzer/analysis/verdict/verdict.h"
@@ -72,6 +73,12 @@ Status replay_trace(const CommonOptions& common,
     }
     const DeviceAnalysis* device = *found;
     Candidate candidate = options.candidate(*device, capacity_bytes);
+    if (requested_bytes && !capacity_bytes && !segments_known(device->recorded)) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("{}: --request needs --capacity: this input does not say how much "
+                                 "memory was reserved",
+                                 common.trace)};
+    }
     if (requested_bytes && !capacity_bytes && !device->capacity_known) {
         // Without a known capacity, assume that the driver has no free memory.
         candidate.capacity_bytes = device->recorded.peak_reserved;

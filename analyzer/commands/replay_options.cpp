@@ -1,5 +1,6 @@
 #include "analyzer/commands/replay_options.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/option_values.h"
 
 namespace fragtrace::analyzer {

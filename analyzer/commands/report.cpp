@@ -57,10 +57,12 @@ Status run_report(int argc, char** argv) {
     bool progress = false;
     std::string killed;
     std::vector<std::string> traces;
-    app.add_option("TRACE",
-                   traces,
-                   "a trace that fragtrace recorded, or a memory snapshot of PyTorch (pickle, also "
-                   "gzipped); of a job several, or a folder of them")
+    app.add_option(
+           "TRACE",
+           traces,
+           "a trace that fragtrace recorded, a memory snapshot of PyTorch (pickle), a log of "
+           "RMM (CSV) or a profile of PyTorch with memory events (JSON), also gzipped; of a "
+           "job several, or a folder of them")
         ->required();
     app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
         ->type_name("FILE");

@@ -1,9 +1,11 @@
 // fraganalyze summarize TRACE: figures of a run, for traces of any length. For a folder, figures of
 // each run.
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/job.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/report/json/json_figures.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/support/guarded.h"
 #include "analyzer/support/output_file.h"
@@ -50,15 +52,25 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
     Symbolizer symbols(tables);
     const std::string events = format_counted(summary.events, "event", "events");
     std::string text = shell_quoted(tables.path);
-    text += tables.pid == 0 ? fmt::format("  snapshot, {}\n", events)
-                            : fmt::format("  {}  pid {}, {}, {}\n",
-                                          command_text(tables.fact("command_line")),
-                                          tables.pid,
-                                          events,
-                                          ending_text(tables));
+    text += tables.pid == 0
+                ? fmt::format("  {}, {}\n", printable(tables.fact("import", "snapshot")), events)
+                : fmt::format("  {}  pid {}, {}, {}\n",
+                              command_text(tables.fact("command_line")),
+                              tables.pid,
+                              events,
+                              ending_text(tables));
     for (const DeviceSummary& device : summary.devices) {
         const RunFigures& run = device.metrics.summary;
         const WasteSplit& waste = run.waste_at_peak;
+        if (!segments_known(run)) {
+            text += fmt::format(
+                "gpu{}  peak allocated {}; reserved memory unknown\n"
+                "      {}\n",
+                device.device,
+                format_bytes(run.peak_allocated),
+                format_counted(run.ooms, "failed request", "failed requests"));
+            continue;
+        }
         text += device.metrics.state_only ? fmt::format("gpu{}  state at one moment: {} reserved\n",
                                                         device.device,
                                                         format_bytes(run.peak_reserved))
@@ -124,21 +136,12 @@ Json summary_json(const TraceSummary& summary, bool with_holders) {
             holders.push_back({{"label", row.label}, {"bytes", row.bytes}, {"blocks", row.blocks}});
         }
         devices.push_back({{"index", device.device},
-                           {"peak",
-                            {{"requested", run.peak_requested},
-                             {"allocated", run.peak_allocated},
-                             {"active", run.peak_active},
-                             {"reserved", run.peak_reserved}}},
+                           {"peak", peaks_json(run)},
                            {"peak_time_ns", device.peak_time_ns},
-                           {"waste_at_peak",
-                            {{"rounding", run.waste_at_peak.rounding},
-                             {"slack", run.waste_at_peak.slack},
-                             {"pending", run.waste_at_peak.pending},
-                             {"releasable", run.waste_at_peak.releasable},
-                             {"inactive_split", run.waste_at_peak.inactive_split}}},
-                           {"segments_allocated", run.segments_allocated},
-                           {"segments_freed", run.segments_freed},
-                           {"retries", run.retries},
+                           {"waste_at_peak", waste_json(run)},
+                           {"segments_allocated", if_reserved(run, run.segments_allocated)},
+                           {"segments_freed", if_reserved(run, run.segments_freed)},
+                           {"retries", if_reserved(run, run.retries)},
                            {"ooms", run.ooms},
                            {"violations", device.metrics.violations},
                            {"state_only", device.metrics.state_only},

@@ -1,5 +1,7 @@
 // Formats of weighted stacks: folded lines and speedscope.
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/export/stack_weights.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/support/output_file.h"
 
 #include <nlohmann/json.hpp>
@@ -34,6 +36,12 @@ constexpr std::pair<StackQuantity, const char*> kQuantities[] = {
 }  // namespace
 
 Status export_folded(const Analysis& analysis, const ExportOptions& options) {
+    if (options.quantity == StackQuantity::kWaste && !shows_reserved(analysis.timeline.facts)) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{}: this {} does not show reserved memory, so waste is unknown",
+                                 analysis.timeline.path,
+                                 analysis.timeline.fact("import"))};
+    }
     const RecordedState state = state_at_moment(analysis, options);
     return write_output(options.output, [&](std::FILE* file) -> Status {
         for (const DeviceAnalysis& device : analysis.devices) {
@@ -60,6 +68,9 @@ Status export_speedscope(const Analysis& analysis, const ExportOptions& options)
     Json profiles = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
         for (const auto& [quantity, words] : kQuantities) {
+            if (quantity == StackQuantity::kWaste && !segments_known(device.recorded)) {
+                continue;
+            }
             const WeightedStacks weighted = weighted_stacks(analysis, device, quantity, state);
             Json samples = Json::array();
             Json weights = Json::array();

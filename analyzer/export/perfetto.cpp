@@ -1,6 +1,7 @@
 // The format of Perfetto: memory over time as counters; phases, steps, blocks and a profile as
 // slices; failed requests as instants.
 #include "analyzer/analysis/conclusion.h"
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/export/chrome_trace.h"
 #include "analyzer/export/formats.h"
@@ -379,9 +380,17 @@ class Exporter {
             return Counter{file_.add_counter(tracks.track, gpu + " " + what), {}};
         };
         tracks.allocated = counter("allocated");
-        tracks.reserved = counter("reserved");
-        tracks.requested = counter("requested");
-        tracks.active = counter("active");
+        if (segments_known(device.recorded)) {
+            tracks.reserved = counter("reserved");
+            tracks.active = counter("active");
+        }
+        if (requested_known(device.recorded)) {
+            tracks.requested = counter("requested");
+        }
+        if (!segments_known(device.recorded)) {
+            write_steps(device, tracks.track, gpu);
+            return;
+        }
         tracks.outside = counter("outside the pool, of this process");
         tracks.others = counter("context, libraries and other processes");
         tracks.largest_free = counter("largest free block (sampled)");
@@ -510,8 +519,13 @@ class Exporter {
         const DeviceId device = tracks->device->device;
         const MemoryTotals& totals = state.totals(device);
         set(&tracks->allocated, totals.allocated);
+        if (requested_known(tracks->device->recorded)) {
+            set(&tracks->requested, totals.requested);
+        }
+        if (!segments_known(tracks->device->recorded)) {
+            return;
+        }
         set(&tracks->reserved, totals.reserved);
-        set(&tracks->requested, totals.requested);
         set(&tracks->active, totals.active());
         set(&tracks->outside, totals.other);
         if (const MemorySample& sample = state.sample(device); sample.event != kNoEvent) {
@@ -548,7 +562,9 @@ class Exporter {
         arguments.push_back({"requested by", printable(analysis_.symbols->describe(event.origin))});
         arguments.push_back({"event", std::uint64_t{index}});
         file_.instant(tracks->failures, now_, file_.name(outcome_text(outcome)), arguments);
-        set(&tracks->largest_free, state.largest_free_bytes(event.device));
+        if (segments_known(tracks->device->recorded)) {
+            set(&tracks->largest_free, state.largest_free_bytes(event.device));
+        }
     }
 
     // ---- a profile ----

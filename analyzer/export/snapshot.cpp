@@ -1,10 +1,12 @@
 // Memory snapshots as torch.cuda.memory._dump_snapshot() writes them.
 #include "analyzer/export/formats.h"
 #include "analyzer/export/snapshot_entries.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/support/output_file.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 #include <string>
 #include <utility>
@@ -328,6 +330,13 @@ class SnapshotFile {
 }  // namespace
 
 Status export_snapshot(const Analysis& analysis, const ExportOptions& options) {
+    if (!shows_reserved(analysis.timeline.facts)) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{}: this {} does not show the segments that a snapshot consists "
+                                 "of. Export perfetto, sqlite or csv instead.",
+                                 analysis.timeline.path,
+                                 analysis.timeline.fact("import"))};
+    }
     return write_output(options.output, [&analysis](std::FILE* file) -> Status {
         SnapshotFile(analysis, file).write();
         return Ok{};

@@ -1,5 +1,6 @@
 // A database with everything that is known about a recording.
 #include "analyzer/analysis/memory_lives.h"
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/export/event_sizes.h"
 #include "analyzer/export/formats.h"
@@ -304,25 +305,29 @@ class Database {
             return device.capacity_known ? std::optional(bytes) : std::nullopt;
         };
         const RunFigures& run = device.recorded;
+        const auto if_reserved = [&run](std::uint64_t figure) {
+            return segments_known(run) ? std::optional(figure) : std::nullopt;
+        };
         SqliteRows(&file_, "devices")
-            .add(device.device,
-                 if_any(device.name),
-                 device.virtual_gpu,
-                 device.script.source == ScriptSource::kBlocks,
-                 if_known(device.total_bytes),
-                 if_known(device.others_bytes),
-                 if_known(device.capacity_bytes),
-                 unless(std::uint64_t{0}, device.limit_bytes),
-                 device.config,
-                 run.peak_requested,
-                 run.peak_allocated,
-                 run.peak_active,
-                 run.peak_reserved,
-                 run.segments_allocated,
-                 run.segments_freed,
-                 run.retries,
-                 run.ooms,
-                 source_name(device.held.iterations.source));
+            .add(
+                device.device,
+                if_any(device.name),
+                device.virtual_gpu,
+                device.script.source == ScriptSource::kBlocks,
+                if_known(device.total_bytes),
+                if_known(device.others_bytes),
+                if_known(device.capacity_bytes),
+                unless(std::uint64_t{0}, device.limit_bytes),
+                segments_known(run) ? std::optional(std::string_view(device.config)) : std::nullopt,
+                requested_known(run) ? std::optional(run.peak_requested) : std::nullopt,
+                run.peak_allocated,
+                if_reserved(run.peak_active),
+                reserved_known(run) ? std::optional(run.peak_reserved) : std::nullopt,
+                if_reserved(run.segments_allocated),
+                if_reserved(run.segments_freed),
+                if_reserved(run.retries),
+                run.ooms,
+                source_name(device.held.iterations.source));
     }
 
     void add_lives(const DeviceAnalysis& device) {
@@ -352,6 +357,9 @@ class Database {
                            step_of(id, blocks.freed_ns[i]));
         }
         SqliteRows segment_rows(&file_, "segments");
+        if (!segments_known(device.recorded)) {
+            return;  // the segments are stand-ins
+        }
         for (const SegmentLife& segment : lives.segments) {
             segment_rows.add(std::nullopt,
                              id,

@@ -1,5 +1,6 @@
 // The block layer of RecordedState: allocations and frees in the framework's pool.
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -53,6 +54,26 @@ void RecordedState::block_alloc(DeviceState* device, const Event& event) {
     }
     if (block.requested_bytes != kUnknown64 && block.requested_bytes > block.size_bytes) {
         violation(fmt::format("block {:#x} is smaller than was asked for", block.address));
+    }
+    if ((event.flags & kFlagSegmentUnknown) != 0) {
+        // Blocks that this one overlaps must have been freed without a record.
+        const RecordedSegment* other = nullptr;
+        while ((other = device->segments.at_or_before(block.end() - 1)) != nullptr &&
+               other->end() > block.address) {
+            violation(fmt::format(
+                "block {:#x} overlaps the live block {:#x}", block.address, other->address));
+            const DeviceAddress end = other->end();
+            remove_range(device, other->address, end, true);
+        }
+        device->detached.clear();
+        add_segment(device,
+                    {.address = block.address,
+                     .size_bytes = block.size_bytes,
+                     .stream = block.stream,
+                     .private_pool = pool_,
+                     .obtained_by = position_});
+        attach(device, device->segments.find(block.address), block);
+        return;
     }
     device->detached.erase(block.address);
     clear_way(device, block);
@@ -147,6 +168,15 @@ void RecordedState::reattach(DeviceState* device, DeviceAddress begin, DeviceAdd
 void RecordedState::block_free(DeviceState* device, const Event& event) {
     const auto position = device->blocks.lower_bound(event.address);
     RecordedBlock* block = device->blocks.at(position);
+    if ((event.flags & kFlagSegmentUnknown) != 0) {
+        // Imports often begin in mid-run. The pairing counts frees of unknown blocks.
+        if (block != nullptr && block->address == event.address) {
+            const DeviceAddress end = block->end();
+            drop(device, position);
+            remove_range(device, event.address, end, true);
+        }
+        return;
+    }
     if (block == nullptr || block->address != event.address || block->state != BlockState::kLive) {
         if (device->detached.erase(event.address) == 0) {
             violation(fmt::format("block {:#x} is freed but was not live", event.address));

@@ -2,6 +2,7 @@
 
 #include "analyzer/model/device_layer.h"
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/replay/driver_answers.h"
 #include "analyzer/replay/past_pool.h"
 #include "analyzer/replay/private_pools.h"
@@ -114,6 +115,11 @@ class Builder {
                 break;
             case EventKind::kBlockOutOfMemory:
                 pools_.know(event, i);
+                if (is_without_segment(event)) {
+                    // Nothing shows what the pool asked of the driver. Without a pool, it is the
+                    // request.
+                    script_.refusals.push_back({event.size_bytes, 0});
+                }
                 add_allocation(event, i, 0, true);
                 break;
             case EventKind::kBlockFree:

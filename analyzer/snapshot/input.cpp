@@ -1,5 +1,6 @@
 #include "analyzer/snapshot/input.h"
 
+#include "analyzer/imports/imports.h"
 #include "analyzer/replay/block_sizes.h"
 #include "analyzer/snapshot/snapshot_reader.h"
 #include "analyzer/snapshot/snapshot_timeline.h"
@@ -19,6 +20,16 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEndings[] = {
     ".ftrace", ".pickle", ".pkl", ".pickle.gz", ".pkl.gz"};  // PyTorch prescribes no ending
+// Other files with such a name are common, so their content decides.
+constexpr std::string_view kEndingsOfImports[] = {
+    ".csv", ".csv.gz", ".log", ".txt", ".json", ".json.gz"};
+
+template <typename Endings>
+bool ends_with_any(const std::string& name, const Endings& endings) {
+    return std::any_of(std::begin(endings), std::end(endings), [&name](std::string_view ending) {
+        return name.ends_with(ending);
+    });
+}
 
 }  // namespace
 
@@ -28,6 +39,9 @@ Result<Timeline> read_input(const std::string& path,
     const Result<InputFile> file = InputFile::open(path);
     if (!file.ok()) {
         return file.error();
+    }
+    if (const ImportFormat* format = import_format(*file)) {
+        return format->read(path, *file);
     }
     if (!looks_like_snapshot(*file)) {
         return read_trace(path, {.absorb_ring = absorb_ring});
@@ -43,7 +57,13 @@ Result<Timeline> read_input(const std::string& path,
 
 bool is_snapshot(const std::string& path) {
     const Result<InputFile> file = InputFile::open(path);
-    return file.ok() && looks_like_snapshot(*file);
+    return file.ok() && import_format(*file) == nullptr && looks_like_snapshot(*file);
+}
+
+std::string import_name(const std::string& path) {
+    const Result<InputFile> file = InputFile::open(path);
+    const ImportFormat* format = file.ok() ? import_format(*file) : nullptr;
+    return format == nullptr ? std::string() : std::string(format->name);
 }
 
 std::vector<std::string> recordings_in(const std::string& folder, std::error_code* error) {
@@ -51,9 +71,8 @@ std::vector<std::string> recordings_in(const std::string& folder, std::error_cod
     for (fs::directory_iterator at(folder, *error), end; !*error && at != end;
          at.increment(*error)) {
         const std::string name = at->path().filename().string();
-        if (std::any_of(std::begin(kEndings), std::end(kEndings), [&name](std::string_view ending) {
-                return name.ends_with(ending);
-            })) {
+        if (ends_with_any(name, kEndings) ||
+            (ends_with_any(name, kEndingsOfImports) && !import_name(at->path().string()).empty())) {
             paths.push_back(at->path().string());
         }
     }

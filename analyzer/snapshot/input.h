@@ -1,4 +1,5 @@
-// Reads any input of fraganalyze: a trace, or a snapshot of PyTorch's allocator.
+// Reads any input of fraganalyze: a trace, a snapshot of PyTorch's allocator, or a recording of
+// another tool (analyzer/imports). The content decides what a file is, not its name.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -10,9 +11,9 @@
 
 namespace fragtrace::analyzer {
 
-// Errors (kInput): as read_trace() and read_snapshot(). `torch_version` selects the PyTorch release
-// whose rules a snapshot follows, because the snapshot does not name it; empty = derived from the
-// snapshot's keys. `absorb_ring`: see ReadOptions.
+// Errors (kInput): as read_trace(), read_snapshot() and ImportFormat::read(). `torch_version`
+// selects the PyTorch release whose rules a snapshot follows, because the snapshot does not name
+// it; empty = derived from the snapshot's keys. `absorb_ring`: see ReadOptions.
 Result<Timeline> read_input(const std::string& path,
                             const std::string& torch_version = {},
                             bool absorb_ring = false);
@@ -20,8 +21,12 @@ Result<Timeline> read_input(const std::string& path,
 // Returns false also if the file cannot be read.
 bool is_snapshot(const std::string& path);
 
-// Returns the traces and snapshots in a folder, recognised by their file name endings, sorted by
-// name.
+// The format in a sentence, such as "RMM log"; empty if the file is not an import or cannot be
+// read.
+std::string import_name(const std::string& path);
+
+// Returns the traces, snapshots and imports in a folder, sorted by name. Traces and snapshots are
+// recognised by the endings of their names, imports by ending and content.
 std::vector<std::string> recordings_in(const std::string& folder, std::error_code* error);
 
 }  // namespace fragtrace::analyzer

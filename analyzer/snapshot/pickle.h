@@ -7,8 +7,8 @@
 // dict has gone to the sink. The limits below bound the memory. Not thread-safe.
 #pragma once
 
-#include "analyzer/snapshot/byte_stream.h"
 #include "analyzer/snapshot/text_table.h"
+#include "analyzer/support/byte_stream.h"
 
 #include <cstdint>
 #include <map>

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -38,6 +39,10 @@ class TimelineBuilder {
     bool add_nodes(std::uint64_t first, const std::vector<StackNode>& nodes);
     bool add_codes(const std::uint8_t* payload, std::size_t size_bytes, std::uint32_t count);
     void add_facts(std::string_view text);
+
+    void add_fact(const std::string& key, std::string value) {
+        timeline_.facts[key] = std::move(value);
+    }
 
     // Sorts the events and drops duplicates (the first one stays).
     void put_in_order();

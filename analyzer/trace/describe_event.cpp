@@ -1,5 +1,7 @@
 #include "analyzer/trace/describe_event.h"
 
+#include "analyzer/model/unknown_segments.h"
+
 #include <bit>
 #include <fmt/format.h>
 #include <iterator>
@@ -89,6 +91,9 @@ constexpr FlagWord kFlagWords[] = {
     {kFlagByPool, EventKind::kPoolInfo, "by_recorder"},
     {kFlagOfGraph, EventKind::kBlockAlloc, "of_graph"},
     {kFlagRejected, EventKind::kBlockOutOfMemory, "rejected"},
+    {kFlagSegmentUnknown, EventKind::kBlockAlloc, "segment_unknown"},
+    {kFlagSegmentUnknown, EventKind::kBlockFree, "segment_unknown"},
+    {kFlagSegmentUnknown, EventKind::kBlockOutOfMemory, "segment_unknown"},
 };
 
 }  // namespace
@@ -114,7 +119,9 @@ std::string flag_words(const Event& event) {
     if (event.flags == 0) {
         return "";
     }
-    std::string words = (event.flags & kFlagFromAllocator) != 0 ? "from_allocator" : "";
+    std::string words = (event.flags & kFlagFromAllocator) != 0 && !is_without_segment(event)
+                            ? "from_allocator"
+                            : "";
     for (const FlagWord& word : kFlagWords) {
         if (event.kind == word.kind && (event.flags & word.flag) != 0) {
             words += words.empty() ? "" : " ";

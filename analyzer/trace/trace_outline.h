@@ -28,6 +28,7 @@ struct TraceOutline {
     // A snapshot of the pool at one moment, without a history.
     bool state_only = false;
     bool snapshot = false;  // of PyTorch's allocator; its process is not known
+    std::string import;     // format of an imported recording, such as "RMM log"; empty = none
     bool damaged = false;   // events after the damage are not counted
 };
 

@@ -1,5 +1,6 @@
 #include "analyzer/analysis/check/checks.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -127,6 +128,14 @@ bool Limits::none() const {
     return !max_reserved && !max_allocated && !max_waste && !no_oom && !no_retries && !baseline;
 }
 
+namespace {
+
+bool needs_reserved(const Limits& limits) {
+    return limits.max_reserved || limits.max_waste || limits.no_retries || limits.baseline;
+}
+
+}  // namespace
+
 std::vector<CheckRow> check_limits(const TraceSummary& summary, const Limits& limits) {
     std::vector<CheckRow> result;
     Rows rows(&result);
@@ -142,6 +151,14 @@ std::vector<CheckRow> check_limits(const TraceSummary& summary, const Limits& li
                      1,
                      0,
                      "a state at one moment: earlier peaks, OOMs and retries are not known");
+        }
+        if (!segments_known(run) && needs_reserved(limits)) {
+            rows.add("reserved-known",
+                     1,
+                     0,
+                     "the input does not show reserved memory, waste and retries: only "
+                     "--max-allocated and --no-oom can be checked");
+            continue;
         }
         if (limits.max_reserved) {
             rows.at_most_bytes(

@@ -1,5 +1,7 @@
 #include "analyzer/analysis/compare/comparison.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -325,6 +327,13 @@ std::vector<FactChange> compare_settings(const RunProfile& a, const RunProfile& 
 
 bool PhaseComparison::differs() const {
     return !a || !b || parts_at || a->count != b->count || a->figures != b->figures;
+}
+
+bool Comparison::all_segments_known() const {
+    return std::all_of(devices.begin(), devices.end(), [](const DeviceComparison& device) {
+        return (!device.a || segments_known(device.a->run)) &&
+               (!device.b || segments_known(device.b->run));
+    });
 }
 
 Comparison compare(RunProfile a, RunProfile b) {

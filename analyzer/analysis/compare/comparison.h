@@ -84,6 +84,9 @@ struct Comparison {
     std::vector<IterationComparison> iterations;  // of devices that have iterations in both runs
     std::vector<FactChange> settings;             // of the allocator and of the process
     std::vector<FirstRequest> requests;  // per device; empty if the requests are equal or not known
+
+    // segments_known() of all devices of both runs.
+    [[nodiscard]] bool all_segments_known() const;
 };
 
 Comparison compare(RunProfile a, RunProfile b);

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/compare/profile_json.h"
 
 #include "analyzer/analysis/check/report_file.h"
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/support/input_file.h"
 #include "analyzer/trace/describe_event.h"
 
@@ -29,6 +30,14 @@ bool read_memory(const Json& row, RunFigures* run) {
     }
     const Json& peak = row["peak"];
     const Json& parts = row["waste_at_peak"];
+    if (row.contains("segments_allocated") && row["segments_allocated"].is_null()) {
+        forget_segments(run);
+        if (!read_count(peak, "requested", &run->peak_requested)) {
+            run->peak_requested = kUnknown64;
+        }
+        return read_count(peak, "allocated", &run->peak_allocated) &&
+               read_count(row, "ooms", &run->ooms);
+    }
     WasteSplit& waste = run->waste_at_peak;
     if (!read_count(peak, "requested", &run->peak_requested) ||
         !read_count(peak, "allocated", &run->peak_allocated) ||
@@ -88,8 +97,12 @@ bool read_device(const Json& row, DeviceProfile* device) {
 bool read_phase(const Json& row, PhaseProfile* phase) {
     if (!row.is_object() || !row.contains("left_bytes") || !row["left_bytes"].is_number_integer() ||
         !read_count(row, "count", &phase->count) ||
-        !read_count(row, "peak_allocated_bytes", &phase->figures.peak_allocated) ||
-        !read_count(row, "peak_reserved_bytes", &phase->figures.peak_reserved)) {
+        !read_count(row, "peak_allocated_bytes", &phase->figures.peak_allocated)) {
+        return false;
+    }
+    const auto reserved = row.find("peak_reserved_bytes");
+    const bool unknown = reserved != row.end() && reserved->is_null();  // as in read_memory()
+    if (!unknown && !read_count(row, "peak_reserved_bytes", &phase->figures.peak_reserved)) {
         return false;
     }
     phase->name = text_of(row, "name");

@@ -1,5 +1,6 @@
 #include "analyzer/analysis/job/job.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/metrics/measure.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/snapshot/input.h"
@@ -67,6 +68,12 @@ auto order_of_failure(const JobProcess& process) {
 
 }  // namespace
 
+bool JobProcess::all_segments_known() const {
+    return std::all_of(devices.begin(), devices.end(), [](const JobDevice& device) {
+        return segments_known(device.run);
+    });
+}
+
 std::uint64_t JobProcess::sum(std::uint64_t RunFigures::*part) const {
     std::uint64_t all = 0;
     for (const JobDevice& device : devices) {
@@ -86,6 +93,7 @@ JobProcess process_of(const Timeline& timeline, const std::string& path) {
     process.program = timeline.fact("command_line", timeline.path);
     process.start_unix_ns = timeline.start_unix_ns;
     process.end = process_end(timeline.ending, timeline.facts);
+    process.import = timeline.fact("import");
     return process;
 }
 
@@ -142,7 +150,7 @@ JobProcess summarize_process(const TraceSummary& summary, const std::string& pat
 }
 
 bool is_long_trace(const std::string& path) {
-    if (is_snapshot(path)) {
+    if (is_snapshot(path) || !import_name(path).empty()) {
         return false;
     }
     const Result<TraceOutline> outline = read_outline(path);

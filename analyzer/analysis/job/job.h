@@ -34,10 +34,13 @@ struct JobProcess {
     std::uint64_t start_unix_ns = 0;  // 0 = not known
     std::uint64_t last_event_ns = 0;  // since the start of the trace
     ProcessEnd end;
+    std::string import;  // the format of an imported recording; empty = none
     std::vector<JobDevice> devices;
 
     // The sum over all devices. A peak is thus the sum of the devices' own peaks.
     [[nodiscard]] std::uint64_t sum(std::uint64_t RunFigures::*part) const;
+    // segments_known() of all devices.
+    [[nodiscard]] bool all_segments_known() const;
 };
 
 struct UnreadableTrace {

@@ -1,7 +1,9 @@
 #include "analyzer/analysis/metrics/device_metrics.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/model/device_layer.h"
 #include "analyzer/model/request_outcomes.h"
+#include "analyzer/model/unknown_segments.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -34,6 +36,8 @@ class DeviceMeasurement::Progress {
 
     void after(EventIndex i, const Event& event, const RecordedState& state) {
         const MemoryTotals& now = state.totals(device_);
+        segments_unknown_ =
+            segments_unknown_ || (event.device == device_ && is_without_segment(event));
         if (!checkpoint_) {
             measure(i, event, now);
             if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
@@ -121,6 +125,7 @@ class DeviceMeasurement::Progress {
 
     void take_peaks(EventIndex i, const MemoryTotals& now) {
         RunFigures& peaks = metrics_.summary;
+        request_unknown_ = request_unknown_ || now.requests_unknown != 0;
         peaks.peak_requested = std::max(peaks.peak_requested, now.requested);
         peaks.peak_allocated = std::max(peaks.peak_allocated, now.allocated);
         peaks.peak_active = std::max(peaks.peak_active, now.active());
@@ -137,7 +142,8 @@ class DeviceMeasurement::Progress {
     // The events before `end` have served the request that brought reserved to its maximum. So this
     // is the state to split.
     void settle_peak(const RecordedState& state, EventIndex end) {
-        if (peak_open_) {
+        // Without segments there is nothing to split, and each new block would be a new maximum.
+        if (peak_open_ && !segments_unknown_) {
             peak_open_ = false;
             metrics_.peak_state_end = end;
             metrics_.summary.waste_at_peak = waste_split(state, device_);
@@ -229,6 +235,12 @@ class DeviceMeasurement::Progress {
                     most_beside_bytes_ - std::min(most_beside_bytes_, sampled_beside_bytes_);
             }
         }
+        if (segments_unknown_) {
+            forget_segments(&metrics_.summary);
+            if (request_unknown_) {
+                metrics_.summary.peak_requested = kUnknown64;
+            }
+        }
         metrics_.last_sample = state.sample(device_);
         metrics_.violations = state.violations().count;
         metrics_.after_gap = state.after_gap();
@@ -249,6 +261,8 @@ class DeviceMeasurement::Progress {
     bool checkpoint_ = false;  // inside a checkpoint, which lists live memory
     bool peak_open_ = false;
     bool requested_ = false;
+    bool segments_unknown_ = false;
+    bool request_unknown_ = false;
     DeviceAddress map_end_ = 0;
     DeviceAddress unmap_end_ = 0;
 };

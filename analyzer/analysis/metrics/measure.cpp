@@ -1,5 +1,8 @@
 #include "analyzer/analysis/metrics/measure.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/model/unknown_segments.h"
+
 #include <deque>
 
 namespace fragtrace::analyzer {
@@ -75,6 +78,9 @@ RecordedRun measure(const Timeline& timeline, const std::vector<DeviceId>& devic
     for (std::size_t i = 0; i < devices.size(); ++i) {
         result.devices.push_back(measurements[i].finish(ledger.state()));
         result.devices.back().summary.driver_time_ns = driver_time_ns(timeline, devices[i]);
+        if (RunFigures& figures = result.devices.back().summary; !segments_known(figures)) {
+            figures.peak_reserved = reported_reserved(timeline.facts, devices[i]);
+        }
         result.peaks.push_back(std::move(peaks[i].history));
     }
     return result;

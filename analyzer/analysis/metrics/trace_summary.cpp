@@ -280,7 +280,7 @@ Result<TraceSummary> summarize_snapshot(const std::string& path, bool holders) {
 }  // namespace
 
 Result<TraceSummary> summarize_trace(const std::string& path, bool holders) {
-    if (is_snapshot(path)) {
+    if (is_snapshot(path) || !import_name(path).empty()) {
         return summarize_snapshot(path, holders);
     }
     Result<EventStream> stream = EventStream::open(path);

@@ -1,4 +1,5 @@
 #include "analyzer/report/compare_report.h"
+#include "analyzer/report/json/json_figures.h"
 #include "analyzer/trace/describe_event.h"
 
 #include <nlohmann/json.hpp>
@@ -21,23 +22,13 @@ Json device_json(const std::optional<DeviceProfile>& device) {
         return nullptr;
     }
     const RunFigures& run = device->run;
-    const WasteSplit& waste = run.waste_at_peak;
     return {{"name", device->name},
-            {"peak",
-             {{"requested", run.peak_requested},
-              {"allocated", run.peak_allocated},
-              {"active", run.peak_active},
-              {"reserved", run.peak_reserved}}},
-            {"requested_at_peak", waste.requested},
-            {"waste_at_peak",
-             {{"rounding", waste.rounding},
-              {"slack", waste.slack},
-              {"pending", waste.pending},
-              {"releasable", waste.releasable},
-              {"inactive_split", waste.inactive_split}}},
-            {"segments_allocated", run.segments_allocated},
-            {"segments_freed", run.segments_freed},
-            {"retries", run.retries},
+            {"peak", peaks_json(run)},
+            {"requested_at_peak", if_reserved(run, run.waste_at_peak.requested)},
+            {"waste_at_peak", waste_json(run)},
+            {"segments_allocated", if_reserved(run, run.segments_allocated)},
+            {"segments_freed", if_reserved(run, run.segments_freed)},
+            {"retries", if_reserved(run, run.retries)},
             {"ooms", run.ooms},
             {"state_only", device->state_only},
             {"driver_ns", run.driver_time_ns}};
@@ -67,35 +58,38 @@ Json holders_json(const DeviceComparison& device) {
     return rows;
 }
 
-Json phase_json(const std::optional<PhaseProfile>& phase) {
+Json phase_json(const std::optional<PhaseProfile>& phase, bool reserved_known) {
     return phase ? Json{{"count", phase->count},
                         {"peak_allocated_bytes", phase->figures.peak_allocated},
-                        {"peak_reserved_bytes", phase->figures.peak_reserved},
+                        {"peak_reserved_bytes",
+                         reserved_known ? Json(phase->figures.peak_reserved) : Json()},
                         {"left_bytes", phase->figures.left_bytes}}
                  : Json();
 }
 
-Json stretch_json(const std::optional<StretchFigures>& stretch) {
+Json stretch_json(const std::optional<StretchFigures>& stretch, bool reserved_known) {
     return stretch ? Json{{"peak_allocated_bytes", stretch->peak_allocated},
-                          {"peak_reserved_bytes", stretch->peak_reserved},
+                          {"peak_reserved_bytes",
+                           reserved_known ? Json(stretch->peak_reserved) : Json()},
                           {"left_bytes", stretch->left_bytes}}
                    : Json();
 }
 
 Json phases_json(const Comparison& comparison) {
     Json rows = Json::array();
+    const bool known = comparison.all_segments_known();
     for (std::size_t i = 0; i < comparison.phases.size(); ++i) {
         const PhaseComparison& phase = comparison.phases[i];
         Json parting;
         if (phase.parts_at) {
             parting = {{"occurrence", *phase.parts_at},
-                       {"a", stretch_json(phase.a_there)},
-                       {"b", stretch_json(phase.b_there)}};
+                       {"a", stretch_json(phase.a_there, known)},
+                       {"b", stretch_json(phase.b_there, known)}};
         }
         rows.push_back({{"name", phase.name},
                         {"kind", range_kind_name(phase.kind)},
-                        {"a", phase_json(phase.a)},
-                        {"b", phase_json(phase.b)},
+                        {"a", phase_json(phase.a, known)},
+                        {"b", phase_json(phase.b, known)},
                         {"parting", parting},
                         {"parts_first", comparison.first_divergence == i}});
     }
@@ -163,13 +157,14 @@ std::string compare_json(const Comparison& comparison,
                             {"a", side(request.a_bytes, request.a_label)},
                             {"b", side(request.b_bytes, request.b_label)}});
     }
+    const bool known = comparison.all_segments_known();
     Json iterations = Json::array();
     for (const IterationComparison& row : comparison.iterations) {
         Json parting;
         if (row.parts_at) {
             parting = {{"iteration", *row.parts_at},
-                       {"a", stretch_json(row.a_there)},
-                       {"b", stretch_json(row.b_there)}};
+                       {"a", stretch_json(row.a_there, known)},
+                       {"b", stretch_json(row.b_there, known)}};
         }
         iterations.push_back({{"device", row.device},
                               {"a_count", row.a_count},

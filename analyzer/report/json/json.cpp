@@ -1,6 +1,9 @@
 #include "analyzer/report/json/json.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/report/json/json_diagnoses.h"
+#include "analyzer/report/json/json_figures.h"
 #include "analyzer/report/json/json_holders.h"
 #include "analyzer/report/json/json_remedies.h"
 #include "analyzer/report/json/json_run.h"
@@ -19,6 +22,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
 
+// The format of an imported recording, and sentences about what it lacks; null for others.
+Json import_json(const Timeline& timeline) {
+    if (!timeline.facts.contains("import")) {
+        return nullptr;
+    }
+    return {{"format", timeline.fact("import")}, {"lacks", missing_in_import(timeline)}};
+}
+
 Json source_json(const Analysis& analysis) {
     const Timeline& timeline = analysis.timeline;
     Json names = Json::array();
@@ -32,6 +43,7 @@ Json source_json(const Analysis& analysis) {
             {"command_line", timeline.fact("command_line")},
             {"device_names", names},
             {"virtual", is_virtual},
+            {"import", import_json(timeline)},
             {"ended", ending_name(timeline.ending)},
             {"ending", ending_json(process_end(timeline.ending, timeline.facts))},
             {"start_unix_ns", timeline.start_unix_ns},
@@ -42,6 +54,13 @@ Json source_json(const Analysis& analysis) {
 }
 
 Json fidelity_json(const DeviceAnalysis& device) {
+    if (!segments_known(device.recorded)) {
+        return {{"placements", nullptr},
+                {"placements_equal", nullptr},
+                {"segments", nullptr},
+                {"segments_equal", nullptr},
+                {"reason", "not checked: the input shows no placements"}};
+    }
     if (!device.fidelity) {
         return {{"placements", 0},
                 {"placements_equal", 0},
@@ -56,14 +75,6 @@ Json fidelity_json(const DeviceAnalysis& device) {
             {"reason",
              device.fidelity->not_judged.empty() ? device.fidelity->reason
                                                  : "not judged: " + device.fidelity->not_judged}};
-}
-
-Json waste_json(const WasteSplit& waste) {
-    return {{"rounding", waste.rounding},
-            {"slack", waste.slack},
-            {"pending", waste.pending},
-            {"releasable", waste.releasable},
-            {"inactive_split", waste.inactive_split}};
 }
 
 Json device_json(const DeviceAnalysis& device, const RunFigures& summary) {
@@ -82,18 +93,15 @@ Json device_json(const DeviceAnalysis& device, const RunFigures& summary) {
             {"total_bytes", device.total_bytes},
             {"others_bytes", device.others_bytes},
             {"capacity_bytes", device.capacity_bytes},
-            {"peak",
-             {{"requested", summary.peak_requested},
-              {"allocated", summary.peak_allocated},
-              {"active", summary.peak_active},
-              {"reserved", summary.peak_reserved}}},
+            {"peak", peaks_json(summary)},
             {"past_pool",
-             {{"peak", device.recorded.peak_past_pool},
-              {"peak_with_reserved", device.recorded.peak_with_past_pool}}},
-            {"waste_at_peak", waste_json(summary.waste_at_peak)},
-            {"segments_allocated", summary.segments_allocated},
-            {"segments_freed", summary.segments_freed},
-            {"retries", summary.retries},
+             {{"peak", if_reserved(device.recorded, device.recorded.peak_past_pool)},
+              {"peak_with_reserved",
+               if_reserved(device.recorded, device.recorded.peak_with_past_pool)}}},
+            {"waste_at_peak", waste_json(summary)},
+            {"segments_allocated", if_reserved(summary, summary.segments_allocated)},
+            {"segments_freed", if_reserved(summary, summary.segments_freed)},
+            {"retries", if_reserved(summary, summary.retries)},
             {"ooms", summary.ooms},
             {"violations", device.violations},
             {"state_only", device.state_only},
@@ -230,7 +238,7 @@ std::string report_json(const Analysis& analysis) {
         devices.back()["forecast"] = forecast_json(device);
         devices.back()["holes"] = holes_json(analysis, device);
         devices.back()["whatif_left_out"] = device.no_whatif;
-        devices.back()["iterations"] = iterations_json(analysis, device.held);
+        devices.back()["iterations"] = iterations_json(analysis, device);
         devices.back()["iterations"]["growth"]["forecast"] =
             growth_forecast_json(device.growth_forecast);
         devices.back()["holders_at_peak"] = held_lines_json(device.held);
@@ -243,12 +251,15 @@ std::string report_json(const Analysis& analysis) {
             Json& all = repeated ? retries : ooms;
             all = append(std::move(all), troubles);
         }
+        if (!segments_known(device.recorded)) {
+            ooms = append(std::move(ooms), failed_requests_json(analysis, device));
+        }
     }
     if (!analysis.devices.empty()) {
         const DeviceAnalysis& first = analysis.devices.front();
         document["fidelity"] = fidelity_json(first);
-        document["config"] = first.config;
-        document["pool"] = first.pool;
+        document["config"] = segments_known(first.recorded) ? Json(first.config) : Json(nullptr);
+        document["pool"] = segments_known(first.recorded) ? Json(first.pool) : Json(nullptr);
         document["capacity_bytes"] = first.capacity_bytes;
     }
     for (const CallOutOfMemory& call : analysis.run.call_ooms) {
@@ -261,8 +272,9 @@ std::string report_json(const Analysis& analysis) {
     document["advice"] = advice_json(analysis);
     document["near_misses"] = near_misses_json(analysis);
     document["phases"] = phases_json(analysis);
-    document["driver_calls"] = calls_json(analysis);
-    document["memory"] = memory_json(analysis);
+    const bool shows_driver = shows_reserved(analysis.timeline.facts);
+    document["driver_calls"] = shows_driver ? calls_json(analysis) : Json(nullptr);
+    document["memory"] = shows_driver ? memory_json(analysis) : Json(nullptr);
     document["recording"] = recording_json(analysis);
     document["facts"] = facts_json(analysis);
     document["symbols"] = symbols_json(analysis);  // last, because it covers all stacks above

@@ -1,5 +1,7 @@
 #include "analyzer/report/json/json_holders.h"
 
+#include "analyzer/report/json/json_figures.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -116,7 +118,8 @@ Json holders_json(const DeviceHolders& held, EventIndex event, bool at_peak) {
     return nullptr;
 }
 
-Json iterations_json(const Analysis& analysis, const DeviceHolders& held) {
+Json iterations_json(const Analysis& analysis, const DeviceAnalysis& device) {
+    const DeviceHolders& held = device.held;
     const Iterations& iterations = held.iterations;
     const bool recurring = iterations.source == Iterations::Source::kRecurrence;
     Json growing = Json::array();
@@ -149,9 +152,9 @@ Json iterations_json(const Analysis& analysis, const DeviceHolders& held) {
     Json peaks = nullptr;
     if (held.peaks.known) {
         peaks = {{"warmup_allocated", held.peaks.warmup_allocated},
-                 {"warmup_reserved", held.peaks.warmup_reserved},
+                 {"warmup_reserved", if_reserved(device.recorded, held.peaks.warmup_reserved)},
                  {"steady_allocated", held.peaks.steady_allocated},
-                 {"steady_reserved", held.peaks.steady_reserved}};
+                 {"steady_reserved", if_reserved(device.recorded, held.peaks.steady_reserved)}};
     }
     return {{"source", source_name(iterations.source)},
             {"phase", iterations.phase},

@@ -20,7 +20,7 @@ nlohmann::ordered_json holes_json(const Analysis& analysis, const DeviceAnalysis
 nlohmann::ordered_json held_lines_json(const DeviceHolders& held);
 
 // Iterations, growth, survivors and peaks of a device.
-nlohmann::ordered_json iterations_json(const Analysis& analysis, const DeviceHolders& held);
+nlohmann::ordered_json iterations_json(const Analysis& analysis, const DeviceAnalysis& device);
 
 // Null if nothing grows or if the run ran out of memory.
 nlohmann::ordered_json growth_forecast_json(const std::optional<GrowthForecast>& forecast);

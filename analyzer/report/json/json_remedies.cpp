@@ -1,5 +1,7 @@
 #include "analyzer/report/json/json_remedies.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
+
 #include <algorithm>
 
 namespace fragtrace::analyzer {
@@ -74,8 +76,11 @@ Json forecast_json(const DeviceAnalysis& device) {
 void add_row_details(const WhatIfRow& row, const DeviceAnalysis& device, Json* json) {
     (*json)["device"] = device.device;
     (*json)["remedy"] = remedy_name(row.candidate.remedy);
-    (*json)["saves_bytes"] = static_cast<std::int64_t>(device.recorded.peak_reserved) -
-                             static_cast<std::int64_t>(row.result.statistics.reserved.peak);
+    (*json)["saves_bytes"] =
+        reserved_known(device.recorded)
+            ? Json(static_cast<std::int64_t>(device.recorded.peak_reserved) -
+                   static_cast<std::int64_t>(row.result.statistics.reserved.peak))
+            : Json(nullptr);
     (*json)["valid_until_event"] =
         row.result.divergence ? Json(row.result.divergence->event) : Json(nullptr);
     const ScriptChange* change = row.candidate.change.get();

@@ -1,6 +1,7 @@
 #include "analyzer/report/json/json_run.h"
 
 #include "analyzer/model/phase_index.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/trace/describe_event.h"
 
 #include <nlohmann/json.hpp>
@@ -71,6 +72,9 @@ std::uint64_t retry_ns(const Analysis& analysis, EventIndex event) {
 
 Json phases_json(const Analysis& analysis) {
     Json rows = Json::array();
+    const auto if_shown = [known = shows_reserved(analysis.timeline.facts)](std::uint64_t figure) {
+        return known ? Json(figure) : Json(nullptr);
+    };
     for (const PhaseTotals& phase : analysis.run.phases) {
         rows.push_back({{"name", phase.name},
                         {"kind", range_kind_name(phase.kind)},
@@ -78,11 +82,11 @@ Json phases_json(const Analysis& analysis) {
                         {"count", phase.count},
                         {"time_ns", phase.time_ns},
                         {"peak_allocated_bytes", phase.figures.peak_allocated},
-                        {"peak_reserved_bytes", phase.figures.peak_reserved},
+                        {"peak_reserved_bytes", if_shown(phase.figures.peak_reserved)},
                         {"left_bytes", phase.figures.left_bytes},
-                        {"driver_allocs", phase.driver_allocs},
-                        {"driver_ns", phase.driver_ns},
-                        {"retries", phase.retries},
+                        {"driver_allocs", if_shown(phase.driver_allocs)},
+                        {"driver_ns", if_shown(phase.driver_ns)},
+                        {"retries", if_shown(phase.retries)},
                         {"ooms", phase.ooms}});
     }
     return rows;
@@ -128,6 +132,29 @@ Json failed_call_json(const Analysis& analysis, const CallOutOfMemory& call) {
             {"allocated_bytes", call.allocated_bytes},
             {"reserved_bytes", call.reserved_bytes},
             {"stack", stack_json(analysis, event.origin)}};
+}
+
+Json failed_requests_json(const Analysis& analysis, const DeviceAnalysis& device) {
+    Json rows = Json::array();
+    for (const RecordedTrouble& trouble : device.recorded_troubles) {
+        const Event& event = analysis.timeline.events[trouble.event];
+        rows.push_back({{"time_ns", event.time_ns},
+                        {"event", trouble.event},
+                        {"device", device.device},
+                        {"requested_bytes", event.size_bytes},
+                        {"rounded_bytes", nullptr},
+                        {"verdict", "not_judged"},
+                        {"requester", "pool"},
+                        {"phase", phase_name(analysis, trouble.event)},
+                        {"despite_free_memory", nullptr},
+                        {"largest_free_bytes", nullptr},
+                        {"free_bytes", nullptr},
+                        {"device_free_bytes", nullptr},
+                        {"allocated_bytes", nullptr},
+                        {"reserved_bytes", nullptr},
+                        {"stack", stack_json(analysis, event.origin)}});
+    }
+    return rows;
 }
 
 Json recording_json(const Analysis& analysis) {

@@ -2,12 +2,14 @@
 
 #include "analyzer/analysis/memory_lives.h"
 #include "analyzer/analysis/metrics/driver_bursts.h"
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/whatif/reserved_curve.h"
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/report/page/page_cards.h"
 #include "analyzer/report/page/page_phases.h"
 #include "analyzer/report/page/page_stacks.h"
 #include "analyzer/report/text/text.h"
+#include "analyzer/report/text/text_source.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -167,6 +169,17 @@ class DevicePage {
 
     void add_totals() {
         const RunFigures& run = device_.recorded;
+        if (!segments_known(run)) {
+            page_.totals = {{"peak requested", run.peak_requested},
+                            {"peak allocated", run.peak_allocated},
+                            {"peak active", kPageUnknown},
+                            {"peak reserved", run.peak_reserved},
+                            {"waste", kPageUnknown},
+                            {"cudaMallocs", kPageUnknown, false},
+                            {"retries", kPageUnknown, false},
+                            {"ooms", run.ooms, false}};
+            return;
+        }
         const WasteSplit& waste = run.waste_at_peak;
         page_.totals = {{"peak requested", run.peak_requested},
                         {"peak allocated", run.peak_allocated},
@@ -201,6 +214,12 @@ void add_device_notes(const DeviceAnalysis& device, std::vector<std::string>* no
             device.diagnoses.size(),
             troubles > kMostRecordedTroubles ? fmt::format("the first {}", kMostRecordedTroubles)
                                              : std::string("all")));
+    }
+    if (!segments_known(device.recorded)) {
+        notes->push_back(
+            fmt::format("device {}: reserved memory is unknown; the map shows each block alone, "
+                        "and no holes between blocks are drawn as free memory",
+                        device.device));
     }
     if (!device.capacity_known) {
         notes->push_back(fmt::format(
@@ -245,6 +264,9 @@ void PageContent::add(const Analysis& analysis) {
     }
     // Problems of the trace come first. They are known only after all stacks have been resolved.
     std::vector<std::string> notes = warnings_with_stacks(analysis);
+    for (const std::string& sentence : missing_in_import(timeline)) {
+        notes.push_back(fmt::format("not in this {}: {}", timeline.fact("import"), sentence));
+    }
     notes.insert(notes.end(), analysis.assumptions.begin(), analysis.assumptions.end());
     process.notes.insert(process.notes.begin(), notes.begin(), notes.end());
     if (data_->class_words.empty()) {

@@ -1,5 +1,7 @@
 #include "analyzer/report/page/page_header.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
+
 #include <fmt/format.h>
 #include <unordered_map>
 
@@ -114,8 +116,8 @@ json rank_json(const PageRank& row) {
             {"gpu", row.gpu < 0 ? json(nullptr) : json(row.gpu)},
             {"capacity", known(row.capacity_bytes)},
             {"peak_allocated", row.run.peak_allocated},
-            {"peak_reserved", row.run.peak_reserved},
-            {"retries", row.run.retries},
+            {"peak_reserved", known(row.run.peak_reserved)},
+            {"retries", segments_known(row.run) ? json(row.run.retries) : json(nullptr)},
             {"ooms", row.run.ooms},
             {"first_oom_ns", known(row.first_oom_ns)},
             {"start_after_ns", known(row.start_after_ns)},
@@ -223,7 +225,8 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
         whatif.push_back(whatif_json(row));
     json totals = json::array();
     for (const PageTotal& total : device.totals) {
-        totals.push_back({{"label", total.label}, {"value", total.value}, {"bytes", total.bytes}});
+        totals.push_back(
+            {{"label", total.label}, {"value", known(total.value)}, {"bytes", total.bytes}});
     }
     return {{"process", device.process},
             {"name", device.name},

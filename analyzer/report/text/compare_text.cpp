@@ -1,3 +1,4 @@
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/compare_report.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/report/text/text_source.h"
@@ -49,9 +50,37 @@ std::array<std::pair<const char*, std::uint64_t WasteSplit::*>, 6> parts() {
              {"inactive split", &WasteSplit::inactive_split}}};
 }
 
+bool both_known(const DeviceComparison& device) {
+    return segments_known(device.a->run) && segments_known(device.b->run);
+}
+
+// Without reserved memory, allocated memory and failed requests remain.
+std::string headline_without_reserved(const DeviceComparison& device, const Terminal& terminal) {
+    const RunFigures& a = device.a->run;
+    const RunFigures& b = device.b->run;
+    std::string text =
+        a.peak_allocated == b.peak_allocated
+            ? fmt::format("Both allocate {} at their peaks", format_bytes(a.peak_allocated))
+            : fmt::format("B allocates {} at its peak, A {}",
+                          format_bytes(b.peak_allocated),
+                          format_bytes(a.peak_allocated));
+    text += fmt::format(". The reserved memory of {} is unknown.",
+                        segments_known(b)   ? "A"
+                        : segments_known(a) ? "B"
+                                            : "both");
+    if (a.ooms != b.ooms) {
+        text += fmt::format(
+            " Out of memory: A {}, B {} times.", format_count(a.ooms), format_count(b.ooms));
+    }
+    return terminal.styled(Style::kBold, text) + "\n";
+}
+
 std::string headline(const DeviceComparison& device, const Terminal& terminal) {
     const RunFigures& a = device.a->run;
     const RunFigures& b = device.b->run;
+    if (!both_known(device)) {
+        return headline_without_reserved(device, terminal);
+    }
     std::string text;
     if (a.peak_reserved == b.peak_reserved) {
         text = fmt::format("Both reserve {} at their peaks", format_bytes(a.peak_reserved));
@@ -127,6 +156,11 @@ std::string figures(const DeviceComparison& device) {
                             format_count(in_b),
                             count_difference(in_a, in_b));
     };
+    if (!both_known(device)) {
+        bytes("peak allocated", a.peak_allocated, b.peak_allocated);
+        counts("out of memory", a.ooms, b.ooms);
+        return text;
+    }
     bytes("peak reserved", a.peak_reserved, b.peak_reserved);
     for (const auto& [name, part] : parts()) {
         bytes(fmt::format("  at it: {}", name), a.waste_at_peak.*part, b.waste_at_peak.*part);
@@ -181,10 +215,13 @@ std::string device_text(const Comparison& comparison,
                         const DeviceComparison& device,
                         const Terminal& terminal) {
     if (!device.a || !device.b) {
-        return fmt::format("gpu{}: only {} has memory there, {} reserved at the peak\n",
-                           device.device,
-                           device.a ? "A" : "B",
-                           format_bytes((device.a ? device.a : device.b)->run.peak_reserved));
+        const RunFigures& run = (device.a ? device.a : device.b)->run;
+        return fmt::format(
+            "gpu{}: only {} has memory there, {} {} at the peak\n",
+            device.device,
+            device.a ? "A" : "B",
+            format_bytes(segments_known(run) ? run.peak_reserved : run.peak_allocated),
+            segments_known(run) ? "reserved" : "allocated");
     }
     std::string text = headline(device, terminal) + figures(device);
     text += line_rows("More memory at the peak in B", device.grew, terminal);
@@ -216,6 +253,11 @@ std::string pair_of(const std::string& a, const std::string& b) {
     return a == b ? a : fmt::format("{} -> {}", a, b);
 }
 
+// Reserved memory of both runs, if both inputs show it.
+std::string reserved_pair(const Comparison& comparison, std::uint64_t a, std::uint64_t b) {
+    return comparison.all_segments_known() ? pair_of(format_bytes(a), format_bytes(b)) : "unknown";
+}
+
 std::string phase_rows(const Comparison& comparison, const Terminal& terminal) {
     std::string text;
     std::size_t shown = 0;
@@ -238,7 +280,7 @@ std::string phase_rows(const Comparison& comparison, const Terminal& terminal) {
             name,
             pair_of(format_count(phase.a->count), format_count(phase.b->count)),
             pair_of(format_bytes(a.peak_allocated), format_bytes(b.peak_allocated)),
-            pair_of(format_bytes(a.peak_reserved), format_bytes(b.peak_reserved)),
+            reserved_pair(comparison, a.peak_reserved, b.peak_reserved),
             pair_of(format_bytes_difference(a.left_bytes), format_bytes_difference(b.left_bytes)));
     }
     if (different == 0) {
@@ -256,16 +298,15 @@ std::string phase_rows(const Comparison& comparison, const Terminal& terminal) {
     }
     if (comparison.first_divergence) {
         const PhaseComparison& phase = comparison.phases[*comparison.first_divergence];
-        text +=
-            fmt::format("  first difference in the {} {}: allocated {}, reserved {}, change {}\n",
-                        ordinal(*phase.parts_at + 1),
-                        printable(shorten(phase.name, 40)),
-                        pair_of(format_bytes(phase.a_there->peak_allocated),
-                                format_bytes(phase.b_there->peak_allocated)),
-                        pair_of(format_bytes(phase.a_there->peak_reserved),
-                                format_bytes(phase.b_there->peak_reserved)),
-                        pair_of(format_bytes_difference(phase.a_there->left_bytes),
-                                format_bytes_difference(phase.b_there->left_bytes)));
+        text += fmt::format(
+            "  first difference in the {} {}: allocated {}, reserved {}, change {}\n",
+            ordinal(*phase.parts_at + 1),
+            printable(shorten(phase.name, 40)),
+            pair_of(format_bytes(phase.a_there->peak_allocated),
+                    format_bytes(phase.b_there->peak_allocated)),
+            reserved_pair(comparison, phase.a_there->peak_reserved, phase.b_there->peak_reserved),
+            pair_of(format_bytes_difference(phase.a_there->left_bytes),
+                    format_bytes_difference(phase.b_there->left_bytes)));
     }
     return head + text;
 }
@@ -285,14 +326,14 @@ std::string step_rows(const Comparison& comparison) {
             text += "their peaks are equal\n";
             continue;
         }
-        text += fmt::format("first difference in the {}: allocated {}, reserved {}, change {}\n",
-                            ordinal(*row.parts_at + 1),
-                            pair_of(format_bytes(row.a_there.peak_allocated),
-                                    format_bytes(row.b_there.peak_allocated)),
-                            pair_of(format_bytes(row.a_there.peak_reserved),
-                                    format_bytes(row.b_there.peak_reserved)),
-                            pair_of(format_bytes_difference(row.a_there.left_bytes),
-                                    format_bytes_difference(row.b_there.left_bytes)));
+        text += fmt::format(
+            "first difference in the {}: allocated {}, reserved {}, change {}\n",
+            ordinal(*row.parts_at + 1),
+            pair_of(format_bytes(row.a_there.peak_allocated),
+                    format_bytes(row.b_there.peak_allocated)),
+            reserved_pair(comparison, row.a_there.peak_reserved, row.b_there.peak_reserved),
+            pair_of(format_bytes_difference(row.a_there.left_bytes),
+                    format_bytes_difference(row.b_there.left_bytes)));
     }
     return text;
 }

@@ -1,5 +1,6 @@
 #include "analyzer/report/text/first_screen.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
 
@@ -14,6 +15,12 @@ std::string device_sentence(const DeviceAnalysis& device) {
         return fmt::format("Device {}: a state at one moment, {} reserved, {} allocated.\n",
                            device.device,
                            format_bytes(run.peak_reserved),
+                           format_bytes(run.peak_allocated));
+    }
+    if (!segments_known(run)) {
+        return fmt::format("Device {}: {}. Peak allocated {}, reserved unknown.\n",
+                           device.device,
+                           format_counted(run.ooms, "failed request", "failed requests"),
                            format_bytes(run.peak_allocated));
     }
     return fmt::format("Device {}: {}, {}. Peak reserved {}, peak allocated {}.\n",

@@ -1,8 +1,10 @@
 #include "analyzer/report/text/text.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/first_lines.h"
 #include "analyzer/report/text/text_parts.h"
+#include "analyzer/report/text/text_source.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -15,6 +17,7 @@ namespace {
 constexpr std::size_t kCulpritRows = 4;
 constexpr std::size_t kSettingRows = 6;
 constexpr std::size_t kRemedyRows = 5;
+constexpr std::size_t kAllLines = static_cast<std::size_t>(-1);
 
 struct Limits {
     std::size_t culprits = kCulpritRows;
@@ -176,13 +179,16 @@ std::string whatif_lines(const DeviceAnalysis& device,
     if (device.settings.empty()) {
         return "";
     }
-    std::string text = terminal.styled(Style::kBold, "What if (the same requests, replayed)") +
-                       "\n" + whatif_table(device.settings, limits.settings, terminal, !limits.run);
+    const char* const title = segments_known(device.recorded)
+                                  ? "What if (the same requests, replayed)"
+                                  : "What if PyTorch's pool had served these requests (replayed)";
+    std::string text = terminal.styled(Style::kBold, title) + "\n" +
+                       whatif_table(device.settings, limits.settings, terminal, !limits.run);
     text += limits.capacities ? capacity_line(device) : "";
     return text + remedies_table(device, kRemedyRows, terminal) + advice_lines(device, terminal);
 }
 
-std::string list_lines(const char* title,
+std::string list_lines(const std::string& title,
                        const std::vector<std::string>& lines,
                        std::size_t limit,
                        const Terminal& terminal) {
@@ -202,6 +208,7 @@ std::string list_lines(const char* title,
 // The allocator of the program's tensors if it was not PyTorch's own pool, otherwise that pool's
 // settings.
 std::string settings_in_force(const Timeline& timeline, const DeviceAnalysis& device) {
+    if (!segments_known(device.recorded)) return "unknown";
     const std::string backend = timeline.fact("allocator_backend", "native");
     if (backend != "native") return "allocator " + printable(backend);
     const std::string caching = timeline.fact("torch.caching");
@@ -246,6 +253,9 @@ std::string next_lines(const Analysis& analysis, const Terminal& terminal) {
 // of this process.
 std::string no_device_line(const Analysis& analysis) {
     const RunMetrics& run = analysis.run;
+    if (const std::string import = analysis.timeline.fact("import"); !import.empty()) {
+        return fmt::format("This {} contains no request for device memory.\n", printable(import));
+    }
     if (analysis.timeline.damage.bytes_unreadable != 0) {
         return "The readable part of the trace has no GPU memory.\n";
     }
@@ -287,6 +297,10 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
         text += lines.empty() ? "" : terminal.styled(Style::kBold, "Process") + "\n" + lines;
         text += phase_lines(analysis, terminal);
     }
+    text += list_lines(fmt::format("Not in this {}", printable(analysis.timeline.fact("import"))),
+                       missing_in_import(analysis.timeline),
+                       limits.run ? kAllLines : limits.assumptions,
+                       terminal);
     text += list_lines("Assumptions", analysis.assumptions, limits.assumptions, terminal);
     text += list_lines("Warnings", warnings_with_stacks(analysis), limits.assumptions, terminal);
     return text + next_lines(analysis, terminal);
@@ -297,6 +311,15 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
 std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal) {
     const RunFigures& run = device.recorded;
     const WasteSplit& waste = run.waste_at_peak;
+    if (!segments_known(run)) {
+        return fmt::format(
+            "  peaks      requested {}, allocated {}, active unknown, reserved {}\n"
+            "  waste      unknown\n"
+            "  driver     calls and retries unknown\n",
+            requested_known(run) ? format_bytes(run.peak_requested) : "unknown",
+            format_bytes(run.peak_allocated),
+            reserved_known(run) ? format_bytes(run.peak_reserved) : "unknown");
+    }
     std::string text = fmt::format(
         "  {}      requested {}, allocated {}, active {}, reserved {} of {}\n",
         device.state_only ? "holds" : "peaks",

@@ -1,5 +1,6 @@
 // The first lines of the text report: the process, the main sentence, the verdict.
 #include "analyzer/analysis/culprit.h"
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text.h"
@@ -58,6 +59,19 @@ std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) 
                        follows);
 }
 
+// For an input that does not show why the request failed.
+std::string first_failed_request(const Analysis& analysis, const DeviceAnalysis& device) {
+    if (device.recorded_troubles.empty()) {
+        return "";
+    }
+    const EventIndex first = device.recorded_troubles.front().event;
+    const Event& event = analysis.timeline.events[first];
+    return fmt::format("  request    the first that failed: {} at {}{}; the cause is unknown\n",
+                       format_bytes(event.size_bytes),
+                       format_duration(event.time_ns),
+                       phase_suffix(analysis, first));
+}
+
 }  // namespace
 
 std::string shorten(std::string_view text, std::size_t width) {
@@ -72,6 +86,12 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
     const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
     std::string text =
         terminal.styled(Style::kBold, command_text(timeline.fact("command_line", timeline.path)));
+    if (timeline.facts.contains("import")) {
+        return text + fmt::format("  {}, {}, {}\n",
+                                  printable(timeline.fact("import")),
+                                  format_duration(end_ns),
+                                  format_counted(timeline.events.size(), "event", "events"));
+    }
     if (timeline.facts.contains("snapshot.entries")) {
         const std::uint64_t entries = parse_count(timeline.fact("snapshot.entries"));
         if (entries == 0) {
@@ -101,6 +121,9 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
 }
 
 std::string fidelity_line(const DeviceAnalysis& device) {
+    if (!segments_known(device.recorded)) {
+        return "  fidelity   not checked: the input shows no placements\n";
+    }
     if (!device.fidelity) {
         return "  fidelity   not measured: no caching pool was recorded\n";
     }
@@ -140,6 +163,20 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
                                            format_bytes(run.peak_allocated),
                                            format_bytes(free),
                                            percent(free, run.peak_reserved))) +
+               "\n";
+    }
+    if (!segments_known(run)) {
+        return terminal.styled(
+                   Style::kBold,
+                   fmt::format("{} Peak allocated {}. {}, so waste is too.",
+                               run.ooms == 0 ? std::string("No out-of-memory.")
+                                             : format_counted(run.ooms, "request", "requests") +
+                                                   " failed for lack of memory.",
+                               format_bytes(run.peak_allocated),
+                               !reserved_known(run)
+                                   ? std::string("Reserved memory is unknown")
+                                   : fmt::format("Peak reserved {}, but its segments are unknown",
+                                                 format_bytes(run.peak_reserved)))) +
                "\n";
     }
     // A call other than an allocation may have failed. The report starts with that failure.
@@ -235,7 +272,7 @@ std::string forecast_line(const DeviceAnalysis& device) {
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {
     const Diagnosis* oom = first_oom(device);
     if (oom == nullptr) {
-        return "";
+        return segments_known(device.recorded) ? "" : first_failed_request(analysis, device);
     }
     const Verdict& verdict = oom->verdict;
     const Event& event = analysis.timeline.events[oom->trouble.event];

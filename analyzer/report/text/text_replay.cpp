@@ -1,4 +1,5 @@
 // The text of `fraganalyze replay` and `fraganalyze whatif`.
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/report/text/text_parts.h"
@@ -80,9 +81,11 @@ std::string replay_text(const Analysis& analysis,
                     format_bytes(run.peak_active),
                     format_bytes(run.peak_reserved),
                     run.peak_reserved);
-    text += fmt::format("  recorded   reserved {} ({} bytes)\n",
-                        format_bytes(device.recorded.peak_reserved),
-                        device.recorded.peak_reserved);
+    text += reserved_known(device.recorded)
+                ? fmt::format("  recorded   reserved {} ({} bytes)\n",
+                              format_bytes(device.recorded.peak_reserved),
+                              device.recorded.peak_reserved)
+                : std::string("  recorded   reserved unknown\n");
     text += fmt::format("  driver     {}, {}\n",
                         driver_calls(run.segments_allocated, "cudaMalloc", "map"),
                         driver_calls(run.segments_freed, "cudaFree", "unmap"));

@@ -1,6 +1,7 @@
 // Lines of the text report about the run as a whole: phases, driver calls, memory outside the
 // devices, failed calls, and memory of other processes.
 #include "analyzer/model/phase_index.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/describe_event.h"
@@ -86,6 +87,7 @@ std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
                         "change",
                         "mallocs",
                         "retries");
+    const bool reserved_known = shows_reserved(analysis.timeline.facts);
     for (std::size_t i = 0; i < std::min(kPhaseRows, own.size()); ++i) {
         const PhaseTotals& phase = *own[i];
         text += fmt::format("  {:<28} {:>6} {:>9} {:>14} {:>13} {:>10} {:>8} {:>7}\n",
@@ -93,10 +95,10 @@ std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
                             format_count(phase.count),
                             format_duration(phase.time_ns),
                             format_bytes(phase.figures.peak_allocated),
-                            format_bytes(phase.figures.peak_reserved),
+                            reserved_known ? format_bytes(phase.figures.peak_reserved) : "unknown",
                             signed_bytes(phase.figures.left_bytes),
-                            format_count(phase.driver_allocs),
-                            format_count(phase.retries));
+                            reserved_known ? format_count(phase.driver_allocs) : "unknown",
+                            reserved_known ? format_count(phase.retries) : "unknown");
     }
     if (own.size() > kPhaseRows) {
         text += fmt::format("  and {} more (--json has all)\n", own.size() - kPhaseRows);

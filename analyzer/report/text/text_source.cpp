@@ -36,6 +36,17 @@ std::string ending_text(const Timeline& timeline) {
     return ending_text(process_end(timeline.ending, timeline.facts));
 }
 
+std::vector<std::string> missing_in_import(const Timeline& timeline) {
+    constexpr std::string_view kKey = "import.lacks.";
+    std::vector<std::string> sentences;
+    for (auto fact = timeline.facts.lower_bound(std::string(kKey));
+         fact != timeline.facts.end() && fact->first.starts_with(kKey);
+         ++fact) {
+        sentences.push_back(fact->second);
+    }
+    return sentences;
+}
+
 std::string command_text(std::string_view line) {
     std::string text;
     std::size_t begin = 0;

@@ -7,12 +7,16 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
 // Text like "ended normally", "exit code 1", "SIGTERM".
 std::string ending_text(const ProcessEnd& end);
 std::string ending_text(const Timeline& timeline);
+
+// Sentences about what an imported recording does not contain. Empty for traces and snapshots.
+std::vector<std::string> missing_in_import(const Timeline& timeline);
 
 // Name in the JSON, for example "normal". See `ended` in docs/schema/common.json.
 const char* ending_name(Ending ending);

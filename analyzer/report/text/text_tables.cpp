@@ -1,4 +1,5 @@
 // The tables of the text report.
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
@@ -24,6 +25,13 @@ std::string difference_text(const WhatIfRow& row, const WhatIfRow* recorded) {
 std::string reserved_text(const WhatIfRow& row) {
     const std::string most = format_bytes(row.result.statistics.reserved.peak);
     return row.lower ? format_bytes(row.least_reserved_bytes()) + " to " + most : most;
+}
+
+// The difference to the recorded run; empty if its reserved memory is unknown.
+std::string difference_to_recorded(const DeviceAnalysis& device, std::uint64_t reserved_bytes) {
+    return reserved_known(device.recorded)
+               ? format_bytes_difference(device.recorded.peak_reserved, reserved_bytes)
+               : std::string();
 }
 
 // A row with the same result as an earlier row of the same kind adds no information.
@@ -171,16 +179,15 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
                                         "segments",
                                         "in PyTorch"));
     for (const WhatIfRow& row : device.pools) {
-        const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
-                                static_cast<std::int64_t>(device.recorded.peak_reserved);
-        const std::string line = fmt::format("  {:<36} {:<24} {:>22} {:>11} {:>11}  {}{}",
-                                             row.candidate.name,
-                                             outcome_text(row),
-                                             reserved_text(row),
-                                             format_bytes_difference(difference),
-                                             format_count(row.result.statistics.segments_allocated),
-                                             row.usable ? "" : "not usable here: ",
-                                             printable(row.usable_reason));
+        const std::string line =
+            fmt::format("  {:<36} {:<24} {:>22} {:>11} {:>11}  {}{}",
+                        row.candidate.name,
+                        outcome_text(row),
+                        reserved_text(row),
+                        difference_to_recorded(device, row.result.statistics.reserved.peak),
+                        format_count(row.result.statistics.segments_allocated),
+                        row.usable ? "" : "not usable here: ",
+                        printable(row.usable_reason));
         text += terminal.styled(row.ooms() != 0 ? Style::kRed : Style::kPlain, line) + "\n";
     }
     return text;
@@ -217,16 +224,15 @@ std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal)
     std::string text;
     for (const WhatIfRow& row : device.bounds) {
         const std::uint64_t reserved = row.result.statistics.reserved.peak;
-        text += fmt::format(
-            "  {:<19} {:>12} {:>11}  {:<9} {}{}\n",
-            row.candidate.name,
-            format_bytes(reserved),
-            format_bytes_difference(static_cast<std::int64_t>(reserved) -
-                                    static_cast<std::int64_t>(device.recorded.peak_reserved)),
-            row.class_text(),
-            row.class_reason,
-            row.ooms() == 0 ? ""
-                            : "; " + outcome_text(row) + " for such an allocator on this card");
+        text += fmt::format("  {:<19} {:>12} {:>11}  {:<9} {}{}\n",
+                            row.candidate.name,
+                            format_bytes(reserved),
+                            difference_to_recorded(device, reserved),
+                            row.class_text(),
+                            row.class_reason,
+                            row.ooms() == 0
+                                ? ""
+                                : "; " + outcome_text(row) + " for such an allocator on this card");
     }
     if (device.plan_left_out) {
         text += "  offline             not planned for so many requests: fraganalyze whatif\n";

@@ -89,7 +89,7 @@ export interface WhatIf {
 
 export interface Total {
     label: string;
-    value: number;
+    value: number | null; // null = unknown
     bytes: boolean;
 }
 
@@ -124,6 +124,11 @@ export interface DeviceHeader {
     packs: PackDescription[];
 }
 
+/** Whether the segments were recorded. If not, each block has a stand-in segment of its size. */
+export function segmentsKnown({ totals }: DeviceHeader): boolean {
+    return totals.every(({ label, value }) => label !== "waste" || value !== null);
+}
+
 /** A traced process. Each has its own clock. */
 export interface Process {
     title: string;
@@ -141,8 +146,8 @@ export interface Rank {
     gpu: number | null; // null = the process used no GPU
     capacity: number | null;
     peak_allocated: number;
-    peak_reserved: number;
-    retries: number;
+    peak_reserved: number | null; // null = unknown
+    retries: number | null; // null = unknown
     ooms: number;
     first_oom_ns: number | null; // on the process's own clock
     start_after_ns: number | null; // after the start of the job's first process

@@ -4,7 +4,7 @@ import type { DeviceHeader, Header, Rank } from "./header";
 import type { Cell, TableData } from "./rows";
 
 export function rankState({ ooms, retries }: Rank): "OOM" | "retries" | "" {
-    return ooms > 0 ? "OOM" : retries > 0 ? "retries" : "";
+    return ooms > 0 ? "OOM" : (retries ?? 0) > 0 ? "retries" : "";
 }
 
 /** "rank 3 · pid 4711 · GPU 0 · OOM" */
@@ -57,14 +57,19 @@ export function slotsOf(count: number, width: number): Slots {
     return { width: Math.min(widest, width / Math.max(1, count)), first: 0 };
 }
 
+/** The peak that a bar shows: reserved memory or, if that is unknown, allocated memory. */
+export function shownPeak({ peak_reserved, peak_allocated }: Rank): number {
+    return peak_reserved ?? peak_allocated;
+}
+
 /**
  * The row to show where rows from..to-1 share a column of pixels: OOM first, then retries, then the
  * highest peak.
  */
 export function worstOf(ranks: Rank[], from: number, to: number): number {
-    const severity = ({ ooms, retries, peak_reserved }: Rank): [number, number] => [
-        ooms > 0 ? 2 : retries > 0 ? 1 : 0,
-        peak_reserved,
+    const severity = (row: Rank): [number, number] => [
+        row.ooms > 0 ? 2 : (row.retries ?? 0) > 0 ? 1 : 0,
+        shownPeak(row),
     ];
     let worst = from;
     for (let i = from + 1; i < to; ++i) {
@@ -90,8 +95,8 @@ export function rankAt(ranks: Rank[], width: number, x: number): number {
  * How full the row's device was at its peak, 0 to 1. Without a known capacity, relative to `most`,
  * the highest peak of all rows.
  */
-export function fillOf({ peak_reserved, capacity }: Rank, most: number): number {
-    return Math.min(1, peak_reserved / Math.max(1, capacity ?? most));
+export function fillOf(row: Rank, most: number): number {
+    return Math.min(1, shownPeak(row) / Math.max(1, row.capacity ?? most));
 }
 
 /** All processes, and the files that could not be read, as tables. */

@@ -2,7 +2,7 @@
 // that a process that differs is visible at once. Failed processes have a mark as well as a colour.
 import { formatBytes } from "../data/format";
 import type { Rank } from "../data/header";
-import { fillOf, rankState, slotsOf, worstOf } from "../data/ranks";
+import { fillOf, rankState, shownPeak, slotsOf, worstOf } from "../data/ranks";
 import type { Colours } from "./colours";
 import { fitText, font, type Layer } from "./surface";
 
@@ -23,7 +23,7 @@ export function drawRanks(
     const slots = slotsOf(ranks.length, width);
     const named = slots.width >= 60;
     const floor = height - below - (named ? text : 0);
-    const most = ranks.reduce((all, { peak_reserved }) => Math.max(all, peak_reserved), 1);
+    const most = ranks.reduce((all, row) => Math.max(all, shownPeak(row)), 1);
     const someAsLines = ranks.some(({ device }) => device === null);
     // One bar per row, or per pixel if rows are thinner than a pixel.
     const columns = slots.width >= 1 ? ranks.length : Math.ceil(width);
@@ -115,7 +115,7 @@ function drawName(
     context.fillStyle = colours.faint;
     const name = row.rank === null ? `pid ${row.pid}` : `rank ${row.rank}`;
     context.fillText(
-        fitText(context, `${name} · ${formatBytes(row.peak_reserved)}`, wide - 8),
+        fitText(context, `${name} · ${formatBytes(shownPeak(row))}`, wide - 8),
         left + 4,
         base,
     );

@@ -6,6 +6,7 @@ import { markerAt } from "../draw/markers";
 import type { Layer } from "../draw/surface";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
+import { segmentsKnown } from "../data/header";
 import { blockUnder, byAddress } from "../data/under";
 import { toggleFold, toggleShape, zoomAddress, zoomTime } from "./actions";
 import { byId, showTip } from "./dom";
@@ -45,6 +46,12 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
         Math.min(bins.count - 1, Math.floor((tick / model.lastTick) * bins.count)),
     );
     const about = (bytes: number): string => formatBytes(Math.round(bytes));
+    if (!segmentsKnown(head)) {
+        return (
+            `about ${formatTime(tick * head.tick_ns)}\n` +
+            `up to ${about(bins.reserved_max[bin])} allocated; reserved memory is unknown`
+        );
+    }
     return (
         `about ${formatTime(tick * head.tick_ns)}\n` +
         `${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes, ` +

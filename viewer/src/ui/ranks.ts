@@ -43,10 +43,13 @@ export function selectDevice(device: number): void {
 }
 
 function rankText(row: Rank): string {
-    const counted = (count: number, one: string, many: string): string =>
-        count > 0 ? `, ${formatCount(count)} ${count === 1 ? one : many}` : "";
+    const counted = (count: number | null, one: string, many: string): string =>
+        count !== null && count > 0 ? `, ${formatCount(count)} ${count === 1 ? one : many}` : "";
     return (
-        `${rankLabel(row)}: peak reserved ${formatBytes(row.peak_reserved)}` +
+        `${rankLabel(row)}: ` +
+        (row.peak_reserved === null
+            ? `peak allocated ${formatBytes(row.peak_allocated)}`
+            : `peak reserved ${formatBytes(row.peak_reserved)}`) +
         (row.capacity === null ? "" : ` of ${formatBytes(row.capacity)}`) +
         counted(row.ooms, "OOM", "OOMs") +
         counted(row.retries, "retry", "retries") +

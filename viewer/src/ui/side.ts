@@ -112,11 +112,15 @@ export function showTotals(model: DeviceModel): void {
                       el("summary", {}, "Totals of the report"),
                       table(
                           ["", "", "exactly"],
-                          totals.map((total) => [
-                              total.label,
-                              total.bytes ? formatBytes(total.value) : formatCount(total.value),
-                              `${formatCount(total.value)}${total.bytes ? " B" : ""}`,
-                          ]),
+                          totals.map(({ label, value, bytes }) =>
+                              value === null
+                                  ? [label, "unknown", ""]
+                                  : [
+                                        label,
+                                        bytes ? formatBytes(value) : formatCount(value),
+                                        `${formatCount(value)}${bytes ? " B" : ""}`,
+                                    ],
+                          ),
                       ),
                   ),
               ]),

@@ -1,5 +1,6 @@
 // Texts about the state at the cursor, the window and the run, and the notes on the run.
 import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
+import { segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
 import { phaseAt } from "../data/phases";
@@ -17,9 +18,12 @@ export function statusText(page: PageView): string {
         (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]]}` : "") +
         `: ${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
         (heap.pending > 0 ? `${formatBytes(heap.pending)} pending, ` : "") +
-        `${formatBytes(heap.reserved)} reserved; ${formatBytes(heap.held)} in holes, ${formatBytes(heap.releasable)} releasable; ` +
+        (segmentsKnown(model.head)
+            ? `${formatBytes(heap.reserved)} reserved; ${formatBytes(heap.held)} in holes, ${formatBytes(heap.releasable)} releasable; `
+            : "reserved unknown; ") +
         (others > 0 ? `${formatBytes(others)} of other holders; ` : "") +
-        `${formatCount(heap.live.length)} blocks in ${formatCount(heap.units.length)} segments`;
+        `${formatCount(heap.live.length)} blocks` +
+        (segmentsKnown(model.head) ? ` in ${formatCount(heap.units.length)} segments` : "");
     if (!found) return text;
     if (found.problem) return `search "${view.query}": ${found.problem}. ${text}`;
     const all = countAll(model, found.matches);

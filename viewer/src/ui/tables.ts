@@ -1,5 +1,6 @@
 // Every picture as a table, for readers who do not see the picture.
 import { formatBytes, formatCount, formatTime } from "../data/format";
+import { segmentsKnown } from "../data/header";
 import { holesOf } from "../data/heap";
 import { never, othersAt } from "../data/model";
 import type { Cell, TableColumn, TableData } from "../data/rows";
@@ -37,17 +38,19 @@ export function memoryTables(page: PageView): TableData[] {
     const { heap, model } = page;
     const { capacity, total, limit, markers, tick_ns, phase_lanes, phase_names, phases_left_out } =
         model.head;
-    const parts: Cell[][] = [
-        ["requested", heap.requested],
-        ["rounding and slack", heap.allocated - heap.requested],
-        ["pending: waiting for streams", heap.pending],
-        ["holes", heap.held],
-        ["cached, can be returned to the driver", heap.releasable],
-        ["reserved (sum)", heap.reserved],
-    ];
+    const parts: Cell[][] = segmentsKnown(model.head)
+        ? [
+              ["requested", heap.requested],
+              ["rounding and slack", heap.allocated - heap.requested],
+              ["pending: waiting for streams", heap.pending],
+              ["holes", heap.held],
+              ["cached, can be returned to the driver", heap.releasable],
+              ["reserved (sum)", heap.reserved],
+          ]
+        : [["allocated (reserved memory is unknown)", heap.allocated]];
     const others = othersAt(model, page.view.cursor);
     if (others > 0) parts.push(["other holders", others]);
-    if (total !== null) {
+    if (total !== null && segmentsKnown(model.head)) {
         parts.push(
             ["free on the card", Math.max(0, total - others - heap.reserved)],
             ["card", total],

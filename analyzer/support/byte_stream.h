@@ -34,6 +34,9 @@ class ByteStream {
 
     [[nodiscard]] const std::uint8_t* data() const { return at_; }
 
+    // The number of bytes at data(): at least what was required, unless the stream ends before.
+    [[nodiscard]] std::size_t available() const { return static_cast<std::size_t>(end_ - at_); }
+
     // `count` must not exceed what was required.
     void skip(std::size_t count) { at_ += count; }
 

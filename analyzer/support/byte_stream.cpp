@@ -1,4 +1,4 @@
-#include "analyzer/snapshot/byte_stream.h"
+#include "analyzer/support/byte_stream.h"
 
 #include <cstring>
 #include <fmt/format.h>
