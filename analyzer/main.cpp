@@ -1,4 +1,4 @@
-// fraganalyze: what it can do is the table in commands/registry.cpp.
+// fraganalyze. The table of its commands is in commands/registry.cpp.
 #include "analyzer/commands/run.h"
 
 int main(int argc, char** argv) {

@@ -205,7 +205,7 @@ Status add_scans(const WhatIfRow& recorded, DeviceAnalysis* device) {
     return Ok{};
 }
 
-// Forecasts what the first failed step would have needed to its end.
+// Forecasts the memory that the first failed step would have needed to its end.
 Status add_forecast(const Analysis& analysis, DeviceAnalysis* device) {
     const auto failed =
         std::find_if(device->diagnoses.begin(), device->diagnoses.end(), [](const Diagnosis& one) {

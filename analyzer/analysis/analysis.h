@@ -64,7 +64,7 @@ struct DeviceAnalysis {
     std::uint64_t after_gap = 0;   // such events that follow from gaps in the recording
     ContextMemory context;
     MemorySample last_sample;                     // the driver's last report
-    std::vector<OtherProcesses> other_processes;  // asked for when memory ran out
+    std::vector<OtherProcesses> other_processes;  // NVML's figures when memory ran out
     std::optional<Fidelity> fidelity;             // nullopt: no caching pool was recorded
     // Only the state of one moment is known, from a checkpoint. No request was recorded, so none is
     // replayed.

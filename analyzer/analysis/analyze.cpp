@@ -218,7 +218,7 @@ std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
          .retried_bytes = retried_bytes});
 }
 
-// ---- what is assumed ---------------------------------------------------------------------------
+// ---- assumptions -------------------------------------------------------------------------------
 
 // Assumptions apply only from here on. Fidelity and diagnoses have used the recorded values.
 Status take_assumptions(const AnalyzeOptions& options, DeviceAnalysis* device) {
@@ -248,13 +248,13 @@ Status take_assumptions(const AnalyzeOptions& options, DeviceAnalysis* device) {
 std::string why_no_whatif(const DeviceAnalysis& device) {
     const std::uint64_t held = adopted_bytes(device.script);
     if (device.state_only) {
-        return "it is a state at one moment: no request was recorded that could be replayed";
+        return "it is the state at one moment, without requests that could be replayed";
     }
     if (held != 0 && device.script.source == ScriptSource::kBlocks &&
         device.recorded.segments_allocated == 0 && device.troubles == 0) {
         return fmt::format(
-            "all segments are older than the record, which has no request to the driver: a replay "
-            "cannot move the {} held then",
+            "all segments are older than the history, which has no request to the driver: a replay "
+            "cannot move the {} allocated before it",
             format_bytes(held));
     }
     return "";
@@ -296,7 +296,7 @@ Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
                                        device->recorded.peak_allocated / 2,
                                        2 * device->total_bytes);
         for (Candidate& card : more) {
-            // Nothing is known about the program after a failure that it did not have.
+            // After a failure that the recorded run did not have, the program is unpredictable.
             card.until_failure = device->recorded.ooms == 0;
         }
         candidates.insert(candidates.end(), more.begin(), more.end());

@@ -26,7 +26,7 @@ std::uint64_t held_at(const HeapSnapshot& heap) {
     return sum;
 }
 
-// When nothing was recorded, and what followed from that.
+// The gaps in the recording, and their consequences.
 void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
     constexpr std::size_t kMostGaps = 5;
     const auto time_of = [&timeline](EventIndex event) {
@@ -58,9 +58,9 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
         lines->push_back(fmt::format("and {} more times", timeline.gaps.size() - kMostGaps));
     }
     if (timeline.damage.after_gap != 0) {
-        lines->push_back(
-            fmt::format("{} follow from that, such as frees of blocks allocated meanwhile",
-                        format_counted(timeline.damage.after_gap, "event", "events")));
+        lines->push_back(fmt::format(
+            "{} are consequences of these gaps, such as frees of blocks allocated in a gap",
+            format_counted(timeline.damage.after_gap, "event", "events")));
     }
 }
 
@@ -213,7 +213,7 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     }
 }
 
-// Facts that count what the recorder had to omit, other than events.
+// Facts that count data, other than events, that the recorder had to omit.
 constexpr std::pair<const char*, const char*> kLosses[] = {
     {"stacks.without_room", "stacks are missing: the table of stacks was full"},
     {"stacks.native_failures", "native stacks are missing: unwinding failed"},
@@ -231,8 +231,7 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
     add_gaps(timeline, &lines);
     if (damage.events_lost != 0) {
         lines.push_back(
-            fmt::format("{} events were lost while recording; what follows them may be "
-                        "off",
+            fmt::format("{} events were lost while recording; figures after them may be wrong",
                         format_count(damage.events_lost)));
     }
     if (damage.events_unfinished != 0) {

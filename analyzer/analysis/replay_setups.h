@@ -6,7 +6,7 @@
 
 namespace fragtrace::analyzer {
 
-// The pool and device of the recorded run. The device refuses what the recording says was refused.
+// The pool and device of the recorded run. The device refuses the recorded refusals again.
 Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device);
 
 // A pool on a card of `candidate`'s size, for a replay with other settings.

@@ -138,7 +138,7 @@ Status run_compare(int argc, char** argv) {
     std::string path_a;
     std::string path_b;
     app.add_option("A", path_a, "the run before (.ftrace, .pickle or .json)")->required();
-    app.add_option("B", path_b, "the run to hold against it")->required();
+    app.add_option("B", path_b, "the run to compare with it")->required();
     std::vector<std::uint64_t> batches;
     std::vector<std::uint64_t> asked;
     auto* batch =

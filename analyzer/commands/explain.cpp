@@ -100,11 +100,11 @@ std::vector<std::string> other_lines(const MessageScanner& scanner) {
         "\"CUDA error: out of memory\", without figures: an allocation outside of PyTorch's pool "
         "failed (a library, a context, caching switched off) while the pool may have kept cache");
     add(signs.nccl,
-        "that NCCL ran out of memory: it asks the driver itself, and PyTorch's pool gives nothing "
-        "back for it");
+        "that NCCL ran out of memory: it asks the driver itself, and PyTorch's pool releases "
+        "nothing for it");
     add(signs.preemptive,
-        "that the request was refused beforehand for the process's memory fraction: a limit, not a "
-        "full card");
+        "that the process's memory fraction refused the request before the driver was asked: a "
+        "limit, not a full card");
     add(dumped ? 0 : signs.xla,
         "that XLA could not allocate a buffer, without figures of its pool: set "
         "TF_CPP_MIN_LOG_LEVEL=0 before jax is imported, and its BFC allocator prints them; with "

@@ -113,7 +113,8 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
     }
     if (summary.events_left_out != 0) {
         text += fmt::format(
-            "{} came late or twice and are not counted (fraganalyze report sorts them)\n",
+            "{} are out of order or repeated, and are not counted (fraganalyze report sorts "
+            "them)\n",
             format_counted(summary.events_left_out, "event", "events"));
     }
     if (tables.damage.events_lost != 0) {
@@ -217,7 +218,7 @@ Status run_summarize(int argc, char** argv) {
     common.add_trace(&app);
     common.add_json(&app);
     bool no_stacks = false;
-    app.add_flag("--no-stacks", no_stacks, "do not say who held what: no symbols are read");
+    app.add_flag("--no-stacks", no_stacks, "leave out memory by line: no symbols are read");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();

@@ -54,7 +54,7 @@ class Top {
             }
         }
         if (!options_.json) {
-            fmt::print("process {} records no more; its trace: {}\n",
+            fmt::print("process {} has stopped recording; its trace: {}\n",
                        options_.pid,
                        printable(view_.trace().path()));
         }

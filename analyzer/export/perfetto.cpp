@@ -632,7 +632,7 @@ class Exporter {
     std::uint64_t left_out_ = 0;
 };
 
-// What was read from the profile, in one line.
+// One line about the slices that were read from the profile.
 std::string profile_note(const std::string& path,
                          const ChromeTrace& profile,
                          const Timeline& timeline) {

@@ -29,7 +29,7 @@ class PerfettoFile {
         std::uint64_t value = 0;
     };
 
-    // What the details of a slice show. `name` must live as long as the file.
+    // An entry in the details of a slice. `name` must live as long as the file.
     struct Argument {
         std::string_view name;
         std::variant<std::uint64_t, Address, Text, std::string> value;

@@ -29,7 +29,7 @@ class DriverCallRequests {
     std::vector<std::pair<EventIndex, EventIndex>> requests_;  // descending
 };
 
-// What the recorded state does not keep of a segment.
+// Facts about a segment that the recorded state does not keep.
 struct SegmentOwner {
     std::uint64_t size_bytes = 0;
     OriginId origin = 0;
@@ -79,7 +79,7 @@ class SnapshotEntries : public RecordedWatch {
         std::uint64_t device_free_bytes = 0;  // kOomWord
     };
 
-    // What a checkpoint replaces.
+    // The state that a checkpoint replaces.
     struct Former {
         HeapSnapshot heap;
         std::map<DeviceAddress, SegmentOwner> owners;

@@ -50,10 +50,10 @@ void RecordedState::block_alloc(DeviceState* device, const Event& event) {
     block.stream = event.stream;
     block.private_pool = pool_;
     if (block.size_bytes == 0 || block.end() < block.address) {
-        return violation(fmt::format("block {:#x} has no sensible size", block.address));
+        return violation(fmt::format("block {:#x} has an impossible size", block.address));
     }
     if (block.requested_bytes != kUnknown64 && block.requested_bytes > block.size_bytes) {
-        violation(fmt::format("block {:#x} is smaller than was asked for", block.address));
+        violation(fmt::format("block {:#x} is smaller than its request", block.address));
     }
     if ((event.flags & kFlagSegmentUnknown) != 0) {
         // Blocks that this one overlaps must have been freed without a record.

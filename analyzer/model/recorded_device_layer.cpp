@@ -20,12 +20,12 @@ std::uint64_t place_bytes(std::uint64_t size_bytes) {
 
 void RecordedState::device_alloc(DeviceState* device, const Event& event) {
     if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
-        return violation(fmt::format("{:#x} has no sensible size", event.address));
+        return violation(fmt::format("{:#x} has an impossible size", event.address));
     }
     if (device->segments.overlaps(event.address, event.size_bytes)) {
         const RecordedSegment* former = device->segments.find(event.address);
         if (former == nullptr || !went_with_context(event.device, former->obtained_by)) {
-            violation(fmt::format("the driver handed out {:#x}, which the pool still holds",
+            violation(fmt::format("the driver allocated {:#x}, which still belongs to the pool",
                                   event.address));
         }
         const std::uint64_t reserved = device->totals.reserved;
@@ -45,7 +45,7 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
     const auto former = device->others.find(event.address);
     if (former != device->others.end()) {
         if (!went_with_context(event.device, former->second.allocated_by)) {
-            violation(fmt::format("the driver handed out {:#x} twice", event.address));
+            violation(fmt::format("the driver allocated {:#x} twice", event.address));
         }
         device->totals.own -= former->second.size_bytes;
         forget_other(device, former);
@@ -160,7 +160,7 @@ std::size_t RecordedState::entries() const {
 RecordedState::Unaddressed RecordedState::hold(DeviceState* device, std::uint64_t size_bytes) {
     if (size_bytes > kMostUnaddressedBytes ||
         device->next_stand_in + place_bytes(size_bytes) < kFirstStandInAddress) {
-        violation(fmt::format("{} bytes are no sensible size", size_bytes));
+        violation(fmt::format("{} bytes are an impossible size", size_bytes));
         return {};
     }
     device->totals.own += size_bytes;
@@ -242,7 +242,7 @@ void RecordedState::physical_ends(const PhysicalPiece& piece) {
 
 void RecordedState::map(const Event& event) {
     if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
-        return violation(fmt::format("{:#x} is mapped with no sensible size", event.address));
+        return violation(fmt::format("{:#x} is mapped with an impossible size", event.address));
     }
     const bool known = physical_.of_handle(event.extra) != PhysicalMemory::kNone;
     const PhysicalMemory::Mapping mapping = physical_.map(
@@ -346,8 +346,9 @@ void RecordedState::remove_range(DeviceState* device,
         }
         if (block->state == BlockState::kLive && !device->direct) {
             if (!unmapped) {
-                violation(fmt::format("the segment of live block {:#x} went back to the driver",
-                                      block->address));
+                violation(
+                    fmt::format("the segment of the live block {:#x} was returned to the driver",
+                                block->address));
             }
             device->detached[block->address] = *block;
         }

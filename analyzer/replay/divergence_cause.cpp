@@ -44,32 +44,33 @@ std::string divergence_cause(const Pool& pool,
     const Spot ours = find_spot(heap, replayed.segment, replayed.offset_bytes);
     const Spot theirs = find_spot(heap, segment, offset_bytes);
     if (theirs.block == nullptr) {
-        return "the replay holds no such segment: a cudaMalloc or cudaFree was decided otherwise";
+        return "the replay has no such segment: one of its cudaMallocs or cudaFrees differs from "
+               "the recording";
     }
     if (theirs.block->state == BlockState::kPending) {
-        return "there the replay still waits for another stream: when a free completed is not "
-               "known";
+        return "in the replay this memory still waits for another stream: the recording does not "
+               "show when the free completed";
     }
     if (theirs.block->state == BlockState::kLive) {
-        return "there the replay has a block that the record had given back: a free is missing or "
-               "was completed earlier";
+        return "in the replay a block is still live there: the recording lacks its free, or the "
+               "recorded run completed it earlier";
     }
     if (ours.block == nullptr) {
         return {};
     }
     if (theirs.with_rest_bytes == ours.with_rest_bytes) {
-        return "a tie: both free blocks are of one size, and the order of their segments is not "
-               "known";
+        return "a tie: both free blocks have the same size, and the order of their segments is "
+               "unknown";
     }
     if (theirs.with_rest_bytes > ours.with_rest_bytes) {
         return fmt::format(
-            "the record passed over a free block of {}: there it was not free, or "
-            "of another stream or pool",
+            "the recorded run did not use the free block of {}: there it was not free, or belonged "
+            "to another stream or pool",
             format_bytes(ours.with_rest_bytes));
     }
     return fmt::format(
-        "the record had a free block of {} there, smaller than the replay's: other "
-        "blocks were merged or split before",
+        "the recorded run used a free block of {}, smaller than the replay's: other blocks were "
+        "merged or split before",
         format_bytes(theirs.with_rest_bytes));
 }
 

@@ -18,11 +18,12 @@ std::string first_difference(const Timeline& timeline,
                              const AllocateResult& served) {
     const std::uint64_t requested = timeline.events[event].size_bytes;
     if (served.outcome == Outcome::kOutOfMemory || served.outcome == Outcome::kRejected) {
-        return fmt::format(
-            "event {}: the record serves {}, the replay does not", event, format_bytes(requested));
+        return fmt::format("event {}: the recorded run serves {}, the replay does not",
+                           event,
+                           format_bytes(requested));
     }
     if (!recorded) {
-        return fmt::format("event {}: the record has no segment around this block", event);
+        return fmt::format("event {}: the recording has no segment around this block", event);
     }
     return fmt::format("event {}: {} placed in segment {} at +{}, recorded in segment {} at +{}",
                        event,
@@ -37,7 +38,7 @@ std::string first_difference(const Timeline& timeline,
 std::string why_not_judged(const Timeline& timeline) {
     if (timeline.fact("snapshot.entries") == "0") {
         return "the snapshot has no history (torch.cuda.memory._record_memory_history was off, or "
-               "kept the state alone)";
+               "recorded only the state)";
     }
     if (timeline.facts.contains("options.min_bytes")) {
         return fmt::format("blocks below {} bytes were not recorded (FRAGTRACE_MIN_BYTES)",
@@ -84,8 +85,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
             fidelity.segments_equal += equal ? 1 : 0;
             if (!equal && fidelity.reason.empty()) {
                 fidelity.reason = fmt::format(
-                    "event {}: the replay asks the driver for {}, "
-                    "the record does not",
+                    "event {}: the replay requests {} from the driver, the recorded run does not",
                     step.event,
                     format_bytes(call.size_bytes));
             }
@@ -96,7 +96,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
         if (step.recorded_oom) {
             if (!failed && fidelity.reason.empty()) {
                 fidelity.reason = fmt::format(
-                    "event {}: the record ran out of memory, the replay did not", step.event);
+                    "event {}: the recorded run ran out of memory, the replay did not", step.event);
             }
             return;
         }
@@ -117,8 +117,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
     ReplayResult replayed = replay(script, pool, &recorded, hooks);
     if (next_segment < segments.size() && fidelity.reason.empty()) {
         fidelity.reason = fmt::format(
-            "event {}: the record asks the driver for {}, "
-            "the replay does not",
+            "event {}: the recorded run requests {} from the driver, the replay does not",
             segments[next_segment].event,
             format_bytes(segments[next_segment].size_bytes));
     }

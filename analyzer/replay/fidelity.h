@@ -17,7 +17,7 @@ struct Fidelity {
     std::uint64_t segments = 0;          // recorded cudaMallocs and map calls
     std::uint64_t segments_equal = 0;    // replayed with the same kind and size, in order
     std::string reason;                  // the first difference; empty if everything is equal
-    // Why the numbers mean nothing, e.g. the recording omits events on purpose.
+    // Why the replay cannot be compared, e.g. the recording omits events on purpose.
     std::string not_judged;
 
     [[nodiscard]] bool exact() const {

@@ -37,7 +37,7 @@ bool PickleReader::memoize(std::uint64_t index) {
     Memo entry = {value.kind, value.index};
     if (value.kind != Kind::kText && value.kind != Kind::kPair && value.kind != Kind::kList &&
         value.kind != Kind::kDict && value.kind != Kind::kOpaque) {
-        fail("a number is referred to, which no pickler does");
+        fail("a number is stored for later use, which no pickler does");
         return false;
     }
     if (index < memo_.size()) {

@@ -33,9 +33,10 @@ std::vector<std::string> left_out_lines(const Snapshot& snapshot) {
     tell("entries", snapshot.unknown_actions);
     tell("keys", snapshot.unknown_keys);
     if (snapshot.internal_entries != 0) {
-        lines.push_back(fmt::format(
-            "{} are the allocator's own (mallocWithAddress), which a replay does not know",
-            format_counted(snapshot.internal_entries, "request", "requests")));
+        lines.push_back(
+            fmt::format("{} came from the allocator itself (mallocWithAddress); a replay treats "
+                        "them as ordinary requests",
+                        format_counted(snapshot.internal_entries, "request", "requests")));
     }
     return lines;
 }
@@ -44,21 +45,20 @@ std::vector<std::string> snapshot_assumptions(const SnapshotReading& reading) {
     std::vector<std::string> lines;
     if (has_pool(reading.snapshot) && is_oldest_release(reading.snapshot, reading.release)) {
         lines.push_back(
-            fmt::format("the snapshot does not name its release: the rules of PyTorch {} are "
-                        "taken, the oldest that writes its keys; --torch-version names "
-                        "another",
+            fmt::format("the snapshot does not name its PyTorch release: the rules of {} are used, "
+                        "the oldest release that writes its keys; --torch-version sets another",
                         reading.release));
     }
     if (has_pool(reading.snapshot) && !reading.snapshot.settings_known) {
-        lines.push_back(fmt::format("the snapshot does not tell the allocator's settings: {} taken",
-                                    reading.snapshot.settings.empty()
-                                        ? "the defaults are"
-                                        : reading.snapshot.settings + ", as its segments are, is"));
+        lines.push_back(
+            fmt::format("the snapshot does not contain the allocator's settings: {} assumed",
+                        reading.snapshot.settings.empty() ? "the defaults are"
+                                                          : reading.snapshot.settings + " is"));
     }
     if (reading.config.garbage_collection_threshold > 0) {
         lines.push_back(
-            "garbage collection depends on a memory fraction, which a snapshot does not "
-            "tell: none is replayed");
+            "garbage collection depends on a memory fraction, which a snapshot does not contain: "
+            "it is not replayed");
     }
     const bool midlife = std::any_of(reading.starts.begin(),
                                      reading.starts.end(),
@@ -66,8 +66,8 @@ std::vector<std::string> snapshot_assumptions(const SnapshotReading& reading) {
     if (midlife && reading.entries != 0 &&
         reading.rules.tie_break == PytorchRules::TieBreak::kRegistration) {
         lines.push_back(
-            "in which order the segments at the start were obtained is not told: that of "
-            "their addresses is taken");
+            "the order in which the segments at the start were allocated is unknown: the order of "
+            "their addresses is used");
     }
     std::uint64_t pending = 0;
     std::uint64_t releases = 0;
@@ -79,14 +79,14 @@ std::vector<std::string> snapshot_assumptions(const SnapshotReading& reading) {
     }
     if (pending != 0) {
         lines.push_back(
-            fmt::format("{} frees waited for other streams, it is not told which: each "
-                        "completes when it was seen complete",
+            fmt::format("{} frees waited for other streams, which the snapshot does not name: each "
+                        "completes where the history shows its completion",
                         pending));
     }
     if (releases != 0) {
         lines.push_back(
-            fmt::format("{} times segments went back without a stack that tells why: taken "
-                        "for calls of empty_cache",
+            fmt::format("segments were released {} times without a stack that shows the reason: "
+                        "calls of empty_cache are assumed",
                         releases));
     }
     if (expandable) {
@@ -98,11 +98,12 @@ std::vector<std::string> snapshot_assumptions(const SnapshotReading& reading) {
             return start.without_requests != start.without_completions;
         })) {
         lines.push_back(
-            "the history leaves the requests or the completions of frees out: each free "
+            "the history has only the requests or only the completions of frees: each free "
             "completes at once");
     }
     if (!reading.snapshot.times_known && reading.entries != 0) {
-        lines.push_back("the entries have no times: each is shown as a microsecond");
+        lines.push_back(
+            "the entries have no times: each is shown one microsecond after the one before");
     }
     return lines;
 }

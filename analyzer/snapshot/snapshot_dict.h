@@ -76,7 +76,7 @@ class SnapshotDict {
         }
         const PickleValue& value = values_[word];
         if (!value.is_count() || value.number > most) {
-            reader_->fail(fmt::format("'{}' is no sensible number", kWords[word]));
+            reader_->fail(fmt::format("'{}' is not a possible number", kWords[word]));
             return 0;
         }
         return value.number;

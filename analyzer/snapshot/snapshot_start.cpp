@@ -106,7 +106,7 @@ class Undo {
     void undo_alloc(SnapshotEntry& entry) {
         const auto block = start_.blocks.find(entry.address);
         if (block == start_.blocks.end()) {
-            contradiction(entry, "handed out, but free afterwards");
+            contradiction(entry, "allocated, but free afterwards");
             start_.block_units[index_] = units(rounded(entry.size_bytes));
             return;
         }
@@ -126,7 +126,7 @@ class Undo {
     void undo_annotation(const SnapshotEntry& entry) {
         const auto block = start_.blocks.find(entry.address);
         if (block == start_.blocks.end()) {
-            return contradiction(entry, "named, but free then");
+            return contradiction(entry, "annotated, but free at that time");
         }
         block->second.label = joined(entry.label, block->second.label);
     }
@@ -167,7 +167,7 @@ class Undo {
         } else if (start_.without_completions) {
             hold(entry, false);
         } else {
-            contradiction(entry, "given back, but not seen completed");
+            contradiction(entry, "freed, but its completion is missing");
             hold(entry, false);
         }
     }
@@ -178,7 +178,7 @@ class Undo {
     void hold(const SnapshotEntry& entry, bool pending) {
         const auto segment = segment_at(entry.address);
         if (segment == start_.segments.end()) {
-            return contradiction(entry, "given back, but in no segment");
+            return contradiction(entry, "freed, but in no segment");
         }
         const auto next = start_.blocks.lower_bound(entry.address);
         const bool overlaps =
@@ -186,14 +186,14 @@ class Undo {
             (next != start_.blocks.begin() &&
              std::prev(next)->first + std::prev(next)->second.size_bytes > entry.address);
         if (overlaps) {
-            return contradiction(entry, "given back, but handed out afterwards");
+            return contradiction(entry, "freed, but allocated afterwards");
         }
         const std::uint64_t segment_end = segment->first + segment->second.size_bytes;
         const std::uint64_t end =
             next == start_.blocks.end() ? segment_end : std::min(next->first, segment_end);
         const std::uint64_t size = block_bytes(entry, segment->second, end - entry.address);
         if (size == 0) {
-            return contradiction(entry, "given back, but larger than the room there");
+            return contradiction(entry, "freed, but larger than the free memory there");
         }
         start_.blocks[entry.address] = {.size_bytes = size,
                                         .requested_bytes = entry.size_bytes,
@@ -221,11 +221,11 @@ class Undo {
         const auto segment = segment_at(entry.address);
         const std::uint64_t end = entry.address + entry.size_bytes;
         if (segment == start_.segments.end() || segment->first + segment->second.size_bytes < end) {
-            return contradiction(entry, "obtained, but not held afterwards");
+            return contradiction(entry, "a new segment, but missing afterwards");
         }
         const auto block = start_.blocks.lower_bound(entry.address);
         if (block != start_.blocks.end() && block->first < end) {
-            contradiction(entry, "obtained, but blocks in it are older");
+            contradiction(entry, "a new segment, but contains older blocks");
         }
         const HeldSegment whole = segment->second;
         const std::uint64_t begin = segment->first;
@@ -254,7 +254,7 @@ class Undo {
             (next != start_.segments.end() && next->first < end) ||
             (next != start_.segments.begin() &&
              std::prev(next)->first + std::prev(next)->second.size_bytes > entry.address)) {
-            return contradiction(entry, "given back, but held afterwards");
+            return contradiction(entry, "a released segment, but present afterwards");
         }
         HeldSegment range = {
             .size_bytes = entry.size_bytes,

@@ -1,4 +1,4 @@
-// Reconstructs what was allocated on a device when its history begins. It undoes the events, from
+// Reconstructs the live memory of a device at the start of its history. It undoes the events, from
 // the last to the first, starting from the state at the end.
 //
 // A history has requests and addresses, but not the sizes of blocks. A block's size is its rounded

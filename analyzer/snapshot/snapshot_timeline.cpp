@@ -288,7 +288,7 @@ class Maker {
         const std::vector<std::string> left_out = left_out_lines(snapshot_);
         notes.insert(notes.end(), left_out.begin(), left_out.end());
         if (snapshot_.entries.empty() && sequence_ == 0) {
-            notes.emplace_back("the snapshot holds nothing: no segment and no history");
+            notes.emplace_back("the snapshot is empty: no segment and no history");
         }
         for (std::size_t device = 0; device < starts_.size(); ++device) {
             const SnapshotStart& start = starts_[device];

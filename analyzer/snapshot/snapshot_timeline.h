@@ -1,5 +1,5 @@
-// A snapshot as a Timeline. A checkpoint lists what was live when the history begins; then the
-// history follows as events of both layers. All analyses treat it like a recorded trace.
+// A snapshot as a Timeline. A checkpoint lists the memory that is live when the history begins.
+// Then the history follows as events of both layers. All analyses treat it like a recorded trace.
 //
 // A snapshot lacks some facts: requests that the driver refused (derived from the allocator's next
 // actions), the streams that a free waited for, and reservations of address space.

@@ -1,5 +1,5 @@
-// Result<T>: a value or an Error. The tools report errors in no other way. One place (analyzer/cli)
-// turns an Error into text and an exit code.
+// Result<T>: a value or an Error. The tools report errors in no other way. One place
+// (analyzer/commands/run.cpp) turns an Error into text and an exit code.
 #pragma once
 
 #include <cassert>

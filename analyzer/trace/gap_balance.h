@@ -1,5 +1,5 @@
-// Computes what was freed and allocated while recording was stopped. It compares the allocations
-// before a gap with the checkpoint after it.
+// Counts the allocations and frees that happened while recording was stopped. It compares the
+// allocations before a gap with the checkpoint after it.
 #pragma once
 
 #include "analyzer/model/pair_map.h"

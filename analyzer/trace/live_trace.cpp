@@ -103,8 +103,8 @@ Result<LiveTrace> LiveTrace::open(std::uint32_t pid) {
     const std::string path = open_trace_of(pid);
     if (path.empty() || !live.open_file(path)) {
         return Error{ErrorCode::kInput,
-                     fmt::format("process {} writes no trace that can be read: it is of another "
-                                 "user, or not recorded, or has made no CUDA call yet",
+                     fmt::format("process {} has no readable trace: it belongs to another user, is "
+                                 "not recorded, or has made no CUDA call yet",
                                  pid)};
     }
     return live;

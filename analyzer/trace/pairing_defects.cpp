@@ -16,10 +16,11 @@ void PairingDefects::over_live(EventIndex index, EventIndex former) {
         return;
     }
     if (allocs_over_live_++ < kNotesPerDefect) {
-        notes_.push_back(fmt::format("event {}: {:#x} is handed out while event {} still holds it",
-                                     index,
-                                     timeline_.events[index].address,
-                                     former));
+        notes_.push_back(fmt::format(
+            "event {}: {:#x} is allocated, but the allocation of event {} there is still live",
+            index,
+            timeline_.events[index].address,
+            former));
     }
 }
 
@@ -29,10 +30,9 @@ void PairingDefects::without_alloc(EventIndex index) {
         return;
     }
     if (frees_without_alloc_++ < kNotesPerDefect) {
-        notes_.push_back(
-            fmt::format("event {}: {:#x} is released but was not obtained in the trace",
-                        index,
-                        timeline_.events[index].address));
+        notes_.push_back(fmt::format("event {}: {:#x} is freed, but was not allocated in the trace",
+                                     index,
+                                     timeline_.events[index].address));
     }
 }
 
@@ -44,7 +44,7 @@ void PairingDefects::finish() {
     damage.notes.insert(damage.notes.end(), notes_.begin(), notes_.end());
     if (frees_without_alloc_ > kNotesPerDefect || allocs_over_live_ > kNotesPerDefect) {
         damage.notes.push_back(
-            fmt::format("in all {} frees of what was not allocated in the trace and {} "
+            fmt::format("in total {} frees of memory that was not allocated in the trace, and {} "
                         "allocations at addresses still in use",
                         frees_without_alloc_,
                         allocs_over_live_));

@@ -91,7 +91,8 @@ class TraceReading {
         damage.bytes_unreadable = scanner.bytes_unreadable() + undecodable_bytes_;
         damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable_chunks_;
         if (scanner.gave_up()) {
-            damage.notes.push_back("the search for intact parts was given up: too many false ones");
+            damage.notes.push_back(
+                "the search for intact parts was stopped: too many false matches");
         }
         if (scanner.over_budget()) {
             damage.notes.emplace_back(

@@ -18,7 +18,7 @@ class Spans {
         if (checkpoint_) {
             timeline_.checkpoints.back().end = count;
             timeline_.damage.notes.emplace_back(
-                "the trace ends before it has told what was held at its begin");
+                "the trace ends within the list of allocations that were live at its begin");
         }
     }
 

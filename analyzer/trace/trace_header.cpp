@@ -40,8 +40,8 @@ Result<TraceHeader> read_trace_header(const std::string& path, const InputFile& 
     }
     if (header.byte_order != kByteOrderMark &&
         __builtin_bswap32(header.byte_order) == kByteOrderMark) {
-        return input_error(path,
-                           "was recorded on a machine of the other byte order; read it there.");
+        return input_error(
+            path, "was recorded on a machine with another byte order. Read it on such a machine.");
     }
     if (header.version > kFormatVersion && header.version < kPlausibleVersion) {
         return input_error(path,

@@ -99,7 +99,7 @@ complete -c fraganalyze -n __fish_use_subcommand -a summarize -d 'print the figu
 complete -c fraganalyze -n '__fish_seen_subcommand_from summarize' -l help -s h -d 'Print this help message and exit'
 complete -c fraganalyze -n '__fish_seen_subcommand_from summarize' -l json -r -F -d 'write JSON to FILE instead of text ('\''-'\'': standard output)'
 complete -c fraganalyze -n '__fish_seen_subcommand_from summarize' -l force -d 'replace a file that fraganalyze did not write'
-complete -c fraganalyze -n '__fish_seen_subcommand_from summarize' -l no-stacks -d 'do not say who held what'
+complete -c fraganalyze -n '__fish_seen_subcommand_from summarize' -l no-stacks -d 'leave out memory by line'
 complete -c fraganalyze -n __fish_use_subcommand -a top -d 'show the memory of a running process, one line per second'
 complete -c fraganalyze -n '__fish_seen_subcommand_from top' -l help -s h -d 'Print this help message and exit'
 complete -c fraganalyze -n '__fish_seen_subcommand_from top' -l interval -d 'seconds between lines'

@@ -251,8 +251,8 @@ using GetEnvironment = char* (*)(const char*);
 
 constexpr char kVariable[] = "NVTX_INJECTION64_PATH";
 GetEnvironment g_real_getenv;
-// Not zero initially, so that it is in the page of data that the loader has already written. Most
-// processes only run the constructor.
+// Not zero initially: a variable that is zero would be in a further page of memory, and most
+// processes need it only in the constructor.
 bool g_before_constructor = true;
 
 // Reads the array itself: before our constructor has run, no function can be called safely.

@@ -54,8 +54,8 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     if (special) [[unlikely]] {
         complete_deferred_frees(device);
     }
-    // The settings at the first block count: a script may set them after it first queries the
-    // devices.
+    // The settings at the first block are the valid ones: a script may change them between its
+    // first query of the devices and its first block.
     if (__atomic_load_n(&g_torch.had_first_block, __ATOMIC_RELAXED) == 0 &&
         __atomic_exchange_n(&g_torch.had_first_block, 1, __ATOMIC_RELAXED) == 0) [[unlikely]] {
         record_torch_version();

@@ -16,9 +16,9 @@ void record_context_fact(uint16_t device, uint64_t bytes, const char* how);
 // Records whether NVML knows the device as a part (MIG instance) of a physical GPU. Calls NVML.
 void record_mig_fact(uint16_t device, const void* caller);
 
-// Like record_context_fact, for a context whose creation was not seen: the size is what is missing
-// from the device's total right after the first allocation. `free_bytes` is the free memory that
-// the driver reports.
+// Like record_context_fact, for a context whose creation was not seen. Its size is the device's
+// total minus the free memory right after the first allocation. `free_bytes` is the free memory
+// that the driver reports.
 void record_context_bytes(uint16_t device, uint64_t free_bytes, const void* caller);
 
 // Records other processes' device memory, at most once a second, as facts "device.N.processes.K".

@@ -33,8 +33,8 @@ void* g_seen[kHookCount];
 
 constexpr char kPreloadVariable[] = "LD_PRELOAD=";
 constexpr size_t kPreloadList_bytes = 8192;
-// A short list is not zero initially, so that it is in the page of data that the loader has already
-// written. Most processes only run the constructor.
+// A short list is not zero initially: a variable that is zero would be in a further page of memory,
+// and most processes need it only in the constructor.
 char g_short_preload_list[256] = " ";
 char g_long_preload_list[kPreloadList_bytes];
 

@@ -1,10 +1,10 @@
 // Finds the real functions that the hooks call.
 //
-// The result is what the caller would have called without us. In this order: a preloaded library
-// after ours that defines the name; what the caller's own object finds; what follows us in the
-// program's scope; what was seen through dlsym or cuGetProcAddress. A result inside this library is
-// never used. Results are cached per return address in a fixed table without locks. The library of
-// a result is kept loaded.
+// The result is the function that the caller would have called without us. In this order: that of a
+// preloaded library after ours; that which the caller's own object finds; the next one after ours
+// in the program's scope; one seen through dlsym or cuGetProcAddress. A result inside this library
+// is never used. Results are cached per return address in a fixed table without locks. The library
+// of a result is kept loaded.
 #pragma once
 
 #include "hooks/hook_call.h"

@@ -93,7 +93,7 @@ class LiveTable {
     void remember_segment(Thing thing, const EventRecord& event);
     void give_segment_its_stream(const EventRecord& block);
 
-    // Memory that the framework's allocator has just allocated. Its first block tells its stream
+    // Memory that the framework's allocator has just allocated. Its first block shows its stream
     // and pool, which stay known after that block is freed.
     static constexpr uint32_t kNewSegments = 16;
     static constexpr uint16_t kMostDevices = 64;

@@ -86,7 +86,7 @@ __attribute__((constructor)) void on_load() {
     on_exit(on_exit_code, nullptr);
 }
 
-// `path_is_settled` requires the flush lock. Without it, the drain may be starting another part.
+// Set `path_is_settled` only with the flush lock: the drain may otherwise be starting another part.
 void describe_losses(const Session& session, bool path_is_settled, Text* text) {
     const RingHeader* ring = session.ring.header;
     const uint64_t lost = load_relaxed(&ring->lost_ring_full) +
@@ -101,7 +101,7 @@ void describe_losses(const Session& session, bool path_is_settled, Text* text) {
         text->add("; writing failed: ");
         add_error(text, session.file.last_error());
         if (session.file.kept_free()) {
-            text->add(" but what is kept free (FRAGTRACE_KEEP_FREE)");
+            text->add(" except the reserved space (FRAGTRACE_KEEP_FREE)");
         }
     }
     if (session.lost_removed != 0) {

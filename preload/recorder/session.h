@@ -31,7 +31,7 @@ inline constexpr uint32_t kFinished = 1;      // the end is written; the last ha
 inline constexpr uint32_t kFinishedLast = 2;  // the last handler has run: a thread that records an
                                               // event also writes it
 
-// A request from a host thread to the drain; see drain.h.
+// A request from a host thread to the drain; see drain_thread.h.
 struct DrainTask {
     enum Kind : uint8_t { kBegin, kFlush, kStart, kCopy, kEnd };
 

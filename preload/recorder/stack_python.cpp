@@ -56,7 +56,7 @@ void say_python(Session* session, const char* status) {
     wake_drain(session);
 }
 
-// dlsym() would wait for a thread that is opening a library, whose constructors may take long.
+// Not dlsym(): it would wait for another thread's dlopen(), and that may run long constructors.
 void* find_symbol(const char* name) {
     return find_definition(first_object(), "", name);
 }

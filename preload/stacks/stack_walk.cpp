@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint64_t kPage_bytes = 4096;
 constexpr uint64_t kWord_bytes = 8;
-// Stacks larger than this are left to libunwind. Within this distance of the main thread's stack,
-// the kernel maps nothing else.
+// libunwind walks stacks that are larger than this. The kernel maps nothing else within this
+// distance of the main thread's stack.
 constexpr uint64_t kDeepest_bytes = 64u << 20;
 
 constinit UnwindRules g_rules{};

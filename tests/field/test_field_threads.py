@@ -125,7 +125,7 @@ def row_of(path):
             "helps: " + " or ".join(name if " " in name else f"`{name}`" for name in field["remedies"])
         )
     if "runs_well" in field:
-        parts.append(" ".join(field["runs_well"]) + " runs without failure or retry")
+        parts.append("the run with `" + " ".join(field["runs_well"]) + "` has no failure and no retry")
     return (
         f"| [{field['thread']}](../tests/field/threads/{path.name}) | {field['finding']} | "
         f"{'; '.join(parts)} |"

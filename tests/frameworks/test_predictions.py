@@ -15,7 +15,7 @@ class Predictions(TorchTest):
         statistics, trace, _ = self.train(program, CARD)
         report = self.report(trace)
         device = report["devices"][0]
-        with self.subTest("the record agrees with PyTorch's own statistics"):
+        with self.subTest("the recording agrees with PyTorch's own statistics"):
             self.assertEqual(device["peak"]["reserved"], statistics["reserved_bytes.all.peak"])
             self.assertEqual(device["peak"]["allocated"], statistics["allocated_bytes.all.peak"])
             self.assertEqual(device["peak"]["requested"], statistics["requested_bytes.all.peak"])

@@ -124,7 +124,7 @@ class Csv(real_process.RealProcessTest):
         facts = {row["key"]: row["value"] for row in tables["facts"]}
         self.assertEqual(facts, {cell_of(k): cell_of(v) for k, v in report["facts"].items()})
 
-    def test_two_devices(self):
+    def test_the_tables_of_two_devices_have_all_that_the_report_has(self):
         tables, report = self.export(recordings.two_devices(self))
         self.assert_tables_have_all(tables, report)
         peaks = [(row["device"], int(row["peak_allocated_bytes"]) // MIB) for row in tables["devices"]]
@@ -142,11 +142,11 @@ class Csv(real_process.RealProcessTest):
                     if value[:1] in tuple("=+-@"):
                         self.assertRegex(value, r"^-[0-9.e+-]+$", f"{table}.{column}")
 
-    def test_a_snapshot(self):
+    def test_the_tables_of_a_snapshot_have_all_that_the_report_has(self):
         self.assert_tables_have_all(*self.export(recordings.snapshot(self)))
 
     @unittest.skipUnless(TORCH_PYTHON, recordings.NO_TORCH)
-    def test_pytorch_and_its_snapshot(self):
+    def test_the_tables_of_pytorch_and_its_snapshot_have_all_that_the_report_has(self):
         trace, snapshots = recordings.torch_training(self)
         tables, report = self.export(trace)
         self.assert_tables_have_all(tables, report)

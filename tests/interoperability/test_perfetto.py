@@ -92,7 +92,7 @@ class Plain(PerfettoTest):
         self.document = self.report(self.trace)
         self.exported, _ = self.export(self.trace)
 
-    def test_process_clocks_and_counters(self):
+    def test_the_file_has_the_process_its_clocks_and_its_counters(self):
         process = self.exported.process().descriptor.process
         source = self.document["source"]
         self.assertEqual(process.pid, self.pid())
@@ -200,7 +200,7 @@ class Plain(PerfettoTest):
             )
             self.assertEqual([(one.name, one.depth) for one in tracks[1].slices], [("over", 0)])
 
-    def test_options_of_other_formats(self):
+    def test_help_lists_the_options_of_perfetto(self):
         done = self.run_well([ANALYZER, "export", "--help"])
         self.assertRegex(done.stdout, r"perfetto +memory over time")
         for option in ("--blocks", "--with"):
@@ -216,7 +216,7 @@ class Torch(PerfettoTest):
         self.run_training([PROGRAM, self.folder], env=environment(CARD, self.folder, **MODULE))
         self.trace = self.only_trace()
 
-    def test_the_recording(self):
+    def test_the_file_of_a_training_agrees_with_the_report(self):
         document = self.report(self.trace)
         exported, stderr = self.export(self.trace, "--blocks")
         self.assertEqual(stderr, "")
@@ -293,7 +293,7 @@ class Torch(PerfettoTest):
                 self.assertLess(abs(inner.begin - outer.begin), 2e6)
                 self.assertLess(abs(inner.end - outer.end), 2e6)
 
-    def test_a_snapshot(self):
+    def test_the_file_of_a_snapshot_agrees_with_the_report(self):
         snapshot = self.folder / "snapshot.pickle"
         document = self.report(snapshot)
         exported, _ = self.export(snapshot, "--blocks")

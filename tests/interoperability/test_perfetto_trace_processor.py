@@ -17,7 +17,7 @@ PROGRAM = os.environ.get("FRAGTRACE_TRACE_PROCESSOR") or shutil.which("trace_pro
 
 
 class TraceProcessor(real_process.RealProcessTest):
-    def test_peaks(self):
+    def test_the_trace_processor_finds_the_peaks_of_the_report(self):
         if perfetto_trace.protos is None:
             self.skipTest(perfetto_trace.MISSING)
         if not PROGRAM or not pathlib.Path(PROGRAM).is_file():

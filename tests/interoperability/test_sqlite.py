@@ -297,7 +297,7 @@ class Sqlite(real_process.RealProcessTest):
         )
         return self.only_trace()
 
-    def test_a_program_without_a_pool(self):
+    def test_the_database_of_a_program_without_a_pool_agrees_with_the_report(self):
         trace = self.record_steps()
         database = self.export(trace)
         report = self.check(trace, database)
@@ -371,7 +371,7 @@ class Sqlite(real_process.RealProcessTest):
         self.assertEqual(sum(row[4] for row in rows), 4 * MIB)
         self.assertTrue(all(row[1] != row[2] for row in rows), rows)
 
-    def test_a_snapshot_of_a_state_with_a_hostile_name(self):
+    def test_a_hostile_name_in_a_snapshot_stays_text(self):
         snapshot = self.folder / "state.pickle"
         snapshot.write_bytes(made_up_snapshot(ADDRESS, 0, "x'); DROP TABLE events; --\x1b[31m"))
         database = self.export(snapshot)
@@ -387,7 +387,7 @@ class Sqlite(real_process.RealProcessTest):
         )
         self.run_queries(database)
 
-    def test_numbers_that_sqlite_does_not_have(self):
+    def test_numbers_too_large_for_sqlite_are_null_and_counted(self):
         self.run_well([sys.executable, "-c", HUGE], env=environment("1GiB,context=0", self.folder))
         database = self.export(self.only_trace())
         self.assertEqual(self.one(database, "SELECT bytes FROM events WHERE kind = 'alloc_refused'"), (None,))
@@ -442,7 +442,7 @@ class Sqlite(real_process.RealProcessTest):
         self.assertEqual(file.read_text(), "not a database")
 
     @unittest.skipUnless(TORCH_PYTHON, "no interpreter with PyTorch (-DFRAGTRACE_PYTHON=PATH)")
-    def test_pytorch_out_of_memory_despite_holes(self):
+    def test_the_database_shows_a_pytorch_out_of_memory_despite_free_memory(self):
         self.run_well(
             [TORCH_PYTHON, DEMOS / "holes.py"],
             expected=1,
@@ -461,7 +461,7 @@ class Sqlite(real_process.RealProcessTest):
         self.assertEqual(held_open, report["ooms"][0]["culprits"][0]["held_open_bytes"])
 
     @unittest.skipUnless(TORCH_PYTHON, "no interpreter with PyTorch (-DFRAGTRACE_PYTHON=PATH)")
-    def test_pytorch_training_with_two_streams_and_its_snapshot(self):
+    def test_the_databases_of_a_training_and_its_snapshot_agree_with_the_report(self):
         self.run_training([SNAPSHOT_PROGRAM, self.folder], env=environment("16GiB", self.folder))
         database = self.export(self.only_trace())
         report = self.check(self.only_trace(), database)
@@ -475,7 +475,7 @@ class Sqlite(real_process.RealProcessTest):
         self.run_queries(database)
 
     @unittest.skipUnless(TORCH_PYTHON, "no interpreter with PyTorch (-DFRAGTRACE_PYTHON=PATH)")
-    def test_pytorch_steps(self):
+    def test_the_database_has_the_steps_of_a_pytorch_training(self):
         self.run_training(
             [DEMOS / "gpt.py", "--steps", 14, "--layers", 2, "--width", 128, "--max-length", 128],
             env=environment("8GiB", self.folder),

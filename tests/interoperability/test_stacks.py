@@ -83,7 +83,7 @@ class Stacks(real_process.RealProcessTest):
             self.assertTrue(found == self.folded(trace, "--of", quantity), quantity)  # too long to print
         return profiles
 
-    def test_two_devices_at_four_moments(self):
+    def test_the_bytes_of_two_devices_are_right_at_four_moments(self):
         trace = recordings.two_devices(self)
         report = self.report(trace)
         self.assertEqual([device["peak"]["allocated"] // MIB for device in report["devices"]], [300, 50])
@@ -110,7 +110,7 @@ class Stacks(real_process.RealProcessTest):
         ((_, stacks),) = in_speedscope(self, file).items()
         self.assertEqual(sum(stacks.values()), 450 * MIB)
 
-    def test_a_snapshot_with_a_block_that_waits(self):
+    def test_a_block_of_a_snapshot_that_waits_for_a_stream_is_included(self):
         snapshot = recordings.snapshot(self)
         (device,) = self.report(snapshot)["devices"]
         self.assertEqual(device["peak"]["active"], 5 * MIB)
@@ -127,7 +127,7 @@ class Stacks(real_process.RealProcessTest):
         self.assert_speedscope_agrees(snapshot)
 
     @unittest.skipUnless(TORCH_PYTHON, recordings.NO_TORCH)
-    def test_pytorch_and_its_snapshots(self):
+    def test_the_stacks_of_pytorch_and_its_snapshots_agree_with_the_report(self):
         trace, snapshots = recordings.torch_training(self)
         self.assert_pytorch(trace)
         self.assert_speedscope_agrees(trace)

@@ -141,7 +141,7 @@ def check_row(found, report, device, row, recorded):
         found.equal("valid until", row["valid_until_event"], None)
         found.holds(
             row["ooms"] == 0 or recorded is None or recorded["ooms"],
-            "exact, and runs out of memory where the record does not",
+            "exact, and runs out of memory where the recorded run does not",
         )
     found.holds(row["class"] == "exact" or row["class_reason"], f"{row['class']} without a reason")
     found.holds(row["usable"] or row["usable_reason"], "not usable without a reason")

@@ -98,7 +98,7 @@ void check_baseline(const RunFigures& run, const RunFigures& before, double tole
                         with_tolerance(before.peak_allocated, tolerance),
                         allowed);
     rows->at_most("baseline-segments",
-                  "segments obtained from the driver",
+                  "segments allocated from the driver",
                   run.segments_allocated,
                   with_tolerance(before.segments_allocated, tolerance),
                   allowed);

@@ -63,7 +63,7 @@ void find_contradictions(const BfcDump& dump, Explanation* result) {
                         format_counted(dump.conflicts, "figure is", "figures are")));
     }
     if (dump.negative != 0) {
-        found.push_back(fmt::format("{} below 0: the allocator lost count",
+        found.push_back(fmt::format("{} below 0: the allocator's own count is wrong",
                                     format_counted(dump.negative, "figure is", "figures are")));
     }
     if (dump.in_use_sum && dump.pool && dump.in_use_sum->least() > dump.pool->most()) {
@@ -86,8 +86,8 @@ void find_contradictions(const BfcDump& dump, Explanation* result) {
         (dump.in_use.bytes < dump.in_use_sum->least() ||
          dump.in_use.bytes > dump.in_use_sum->most())) {
         found.push_back(fmt::format(
-            "the chunks listed as in use make {} bytes, the statistics say {}: lines "
-            "are missing, or other threads went on while the dump was written",
+            "the chunks listed as in use add up to {} bytes, but the statistics say {}: lines are "
+            "missing, or other threads used the allocator while the dump was written",
             dump.in_use.bytes,
             dump.in_use_sum->error_bytes == 0 ? fmt::format("{}", dump.in_use_sum->bytes)
                                               : text_of(*dump.in_use_sum)));
@@ -141,8 +141,8 @@ void conclude(const BfcDump& dump, const Heap& heap, Explanation* result) {
     if (heap.largest && heap.largest->least() >= heap.needed.most()) {
         result->verdict = "unclear";
         result->sentence = fmt::format(
-            "A chunk of {} was free when the dump was written, enough for the {} asked: it became "
-            "free after the failure.",
+            "A chunk of {} was free when the dump was written, enough for the requested {}: it "
+            "became free after the failure.",
             text_of(*heap.largest),
             text_of(heap.needed));
     } else if (heap.free.least() >= heap.needed.most()) {
@@ -158,7 +158,7 @@ void conclude(const BfcDump& dump, const Heap& heap, Explanation* result) {
             fmt::format("Not fragmentation: {} requested, {} free in the whole pool{}.",
                         text_of(heap.needed),
                         text_of(heap.free),
-                        refused ? ", and the driver gave no more" : "");
+                        refused ? ", and the driver allocated no more" : "");
     } else {
         result->verdict = "unclear";
         result->sentence = fmt::format(
@@ -182,11 +182,9 @@ Explanation explain(const BfcDump& dump) {
     } else if (!heap.known) {
         const bool figures = heap.listed || dump.pool || dump.in_use_sum;
         result.verdict = "unclear";
-        result.sentence =
-            figures
-                ? "The dump lacks the size of the pool, what is in use, or what was asked: give "
-                  "the whole of it."
-                : how_to_get_figures(dump);
+        result.sentence = figures ? "The dump lacks the size of the pool, the bytes in use or the "
+                                    "requested size. Give the whole dump."
+                                  : how_to_get_figures(dump);
     } else {
         conclude(dump, heap, &result);
     }

@@ -67,12 +67,11 @@ void find_contradictions(const PytorchMessage& message, const Sizes& sizes, Expl
     auto& found = result->contradictions;
     if (message.reserved && message.allocated &&
         message.reserved->most() < message.allocated->least()) {
-        found.push_back(
-            fmt::format("{} reserved is less than the {} allocated out of it: no allocator can be "
-                        "in that state, "
-                        "so at least one of the two is not from this failure",
-                        message.reserved->text,
-                        message.allocated->text));
+        found.push_back(fmt::format(
+            "{} reserved is less than the {} allocated from it: no allocator can be in that state, "
+            "so at least one of the two figures does not belong to this failure",
+            message.reserved->text,
+            message.allocated->text));
     }
     if (!message.capacity) {
         return;
@@ -80,8 +79,8 @@ void find_contradictions(const PytorchMessage& message, const Sizes& sizes, Expl
     const Range capacity = range(message.capacity);
     if (sizes.reserved_known && sizes.reserved.least + sizes.device_free.least > capacity.most) {
         found.push_back(fmt::format(
-            "{} reserved{} make more than the card's {}: possible only where the driver "
-            "backs device memory by the host's (Windows), else the numbers are of different "
+            "{} reserved{} make more than the card's {}: possible only where the driver also uses "
+            "host memory for the device (Windows); otherwise the numbers belong to different "
             "moments",
             text(sizes.reserved),
             message.device_free ? fmt::format(" and {} free", message.device_free->text) : "",
@@ -98,16 +97,16 @@ void say_what_was_asked(const PytorchMessage& message, Explanation* result) {
     constexpr std::uint64_t kLargeSegment = 20 * kMiB;
     if (message.tried.bytes == kSmallSegment) {
         result->certain.push_back(
-            "2 MiB is what PyTorch asks the driver for when a tensor of at most 1 MiB needs a new "
-            "segment: the last straw, not the cause");
+            "PyTorch requests 2 MiB from the driver when a tensor of at most 1 MiB needs a new "
+            "segment: other memory filled the card, not this tensor");
     } else if (message.tried.bytes == kLargeSegment && !message.expandable_segments) {
         result->certain.push_back(
-            "20 MiB is what PyTorch asks the driver for when a tensor between 1 and 10 MiB needs a "
-            "new segment (or one of 18 to 20 MiB): the tensor itself may be smaller");
+            "PyTorch requests 20 MiB from the driver when a tensor of 1 to 10 MiB (or 18 to 20 "
+            "MiB) needs a new segment: the tensor itself may be smaller");
     }
     if (message.device_free && message.device_free->most() < message.tried.least()) {
         result->certain.push_back(
-            fmt::format("the driver could not serve it: {} asked, {} free on the device",
+            fmt::format("the driver could not serve it: {} requested, {} free on the device",
                         message.tried.text,
                         message.device_free->text));
     }
@@ -164,9 +163,8 @@ void judge(const PytorchMessage& message, const Sizes& sizes, Explanation* resul
         sizes.reserved_known && sizes.reserved.most + tried.most > message.allowed->least()) {
         result->verdict = "limit";
         result->sentence = fmt::format(
-            "The process's own limit refused: {} allowed, {} reserved, {} asked, while the device "
-            "had "
-            "{} free.",
+            "The process's own limit refused the request: {} allowed, {} reserved, {} requested. "
+            "The device had {} free.",
             message.allowed->text,
             text(sizes.reserved),
             message.tried.text,
@@ -176,9 +174,8 @@ void judge(const PytorchMessage& message, const Sizes& sizes, Explanation* resul
     if (message.expandable_reserve) {
         result->verdict = "limit";
         result->sentence = fmt::format(
-            "One allocation cannot span expandable segments: {} asked, {} of address space "
-            "reserved "
-            "for a segment.",
+            "One allocation cannot span expandable segments: {} requested, {} of address space "
+            "reserved for a segment.",
             message.tried.text,
             message.expandable_reserve->text);
         return;
@@ -191,11 +188,9 @@ void judge(const PytorchMessage& message, const Sizes& sizes, Explanation* resul
     if (message.device_free->least() >= tried.most) {
         result->verdict = "unclear";
         result->sentence = fmt::format(
-            "The device had {} free for the {} asked, and refused: a limit that is not printed, "
-            "memory "
-            "that another process gave back in between, or free memory that the driver could not "
-            "map "
-            "in one piece.",
+            "The device had {} free but refused the request for {}. Possible reasons: a limit that "
+            "is not printed, memory that another process freed just after the refusal, or free "
+            "memory that the driver could not map in one piece.",
             message.device_free->text,
             message.tried.text);
         return;
@@ -217,9 +212,8 @@ void judge(const PytorchMessage& message, const Sizes& sizes, Explanation* resul
     if (usable.most < tried.least) {
         result->verdict = "private_pools";
         result->sentence = fmt::format(
-            "Only with the {} that private pools (CUDA graphs, MemPool) keep to themselves would "
-            "{} "
-            "have been enough: {} cached and {} free elsewhere.",
+            "Private pools (CUDA graphs, MemPool) cache {} that this request for {} cannot use. "
+            "Without it, {} cached and {} free on the device are not enough.",
             message.private_cached->text,
             message.tried.text,
             text(sizes.cached),
@@ -245,9 +239,8 @@ void judge(const PytorchMessage& message, const Sizes& sizes, Explanation* resul
     }
     result->verdict = "unclear";
     result->sentence = fmt::format(
-        "A borderline case: cached and free memory together equal the {} asked as far as two "
-        "decimals "
-        "tell.",
+        "Unclear: cached and free memory together equal the requested {}, as far as two decimals "
+        "show.",
         message.tried.text);
 }
 
@@ -271,13 +264,11 @@ Explanation explain(const PytorchMessage& message) {
         // True because release_cached_blocks() runs before PyTorch fails (docs/pools.md).
         result.certain.push_back(
             message.expandable_segments
-                ? "PyTorch had unmapped every wholly free page before it gave up: what is cached "
-                  "lies "
-                  "between live blocks"
-                : "PyTorch had waited for all streams and given every wholly free segment back "
-                  "before "
-                  "it gave up (unless a CUDA graph was being captured): what is cached lies in "
-                  "segments that hold live blocks as well");
+                ? "PyTorch had unmapped every wholly free page before the request failed: the "
+                  "cached memory lies between live blocks"
+                : "PyTorch had waited for all streams and released every wholly free segment "
+                  "before the request failed (unless a CUDA graph was being captured): the cached "
+                  "memory lies in segments that also contain live blocks");
     }
     say_who_else(message, sizes, &result);
     say_unknown(message, result.verdict == "fragmented" || result.verdict == "unclear", &result);

@@ -223,8 +223,8 @@ class DeviceMeasurement::Progress {
         const MemorySample& sample = sample_.event != kNoEvent ? sample_ : state.sample(device_);
         if (sample.event != kNoEvent) {
             metrics_.total_bytes = sample.total_bytes;
-            // The pool can use what is free and what it has already. Memory that PyTorch took past
-            // the pool counts too, since it comes and goes with the program's requests.
+            // The pool can use free memory and its own. Memory that PyTorch took past the pool
+            // counts too, since the program's requests allocate and free it.
             metrics_.capacity_bytes =
                 std::min(sample.total_bytes,
                          sample.free_bytes + sample.own_pool_bytes + sample.past_pool_bytes);

@@ -1,4 +1,5 @@
-// Explains why a driver request outside a pool failed: what the pool could have returned.
+// Explains why a driver request outside a pool failed, and how much memory the pool could have
+// returned.
 #pragma once
 
 #include "analyzer/analysis/verdict/verdict.h"

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kNoLine = ~std::uint32_t{0};
 // The place and the sizes that a request needs.
 struct RoomWanted {
     WindowPlace place;               // part of the pool that may serve it
-    std::uint64_t window_bytes = 0;  // size of a free block that serves it; kNoWindow: no block can
+    std::uint64_t window_bytes = 0;  // size of a free block that serves it; kNoWindow: none can
     std::uint64_t driver_bytes = 0;  // size that the driver would be asked for
 };
 

@@ -10,9 +10,9 @@ namespace fragtrace::analyzer {
 // The bytes in words, or "an unknown amount".
 std::string device_free_text(const Verdict& verdict);
 
-// One sentence: what was requested, what was free, why that did not help.
+// One sentence: the requested bytes, the free bytes, and why these did not help.
 std::string verdict_sentence(const Verdict& verdict, Outcome outcome);
-// The serving rung in words: what was free, and why it did not help.
+// The serving rung in words: the free memory, and why it did not help.
 std::string verdict_explanation(const Verdict& verdict);
 
 // For "stream_bound" and "other_pool": the place with most free memory among those that would have

@@ -54,7 +54,7 @@ Advice judge(std::string name,
         best = better ? &row : best;
     }
     if (best == nullptr) {
-        advice.reason = "the trace has nothing to replay it with";
+        advice.reason = "this trace does not allow it";
         return advice;
     }
     advice.row = best->candidate.name;

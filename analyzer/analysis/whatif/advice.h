@@ -21,7 +21,7 @@ struct Advice {
         kWorse,
         kInForce,      // the recorded run already had it
         kNotUsable,    // this program cannot use it; the other fields say what it would have done
-        kNotReplayed,  // the trace has nothing to replay it with
+        kNotReplayed,  // the trace does not allow it, e.g. it has no steps
     };
     std::string name;      // as people call it
     std::string key = {};  // a name for programs that read the JSON

@@ -1,4 +1,4 @@
-// Estimates what the step that ran out of memory would have needed to its end. The step is
+// Estimates the memory that a step which ran out of memory needs to its end. The step is
 // completed from the last complete step of the same shape, and replayed (rest_of_iteration.h).
 // docs/metrics.md, Forecast.
 #pragma once

@@ -8,8 +8,8 @@
 
 namespace fragtrace::analyzer {
 
-// The largest request that would have fitted. It fits in a free block of the pool, or in what the
-// driver has once the pool returned all it can.
+// The largest request that would have fitted. It fits in a free block of the pool, or in the
+// driver's free memory once the pool has returned all that it can.
 struct FittingRequest {
     EventIndex event = kNoEvent;  // right after this request
     std::uint64_t bytes = 0;

@@ -189,7 +189,7 @@ class Builder {
         return request == rest_.failed || timeline_.partner[request] > rest_.failed;
     }
 
-    // Adds what the basis did after the place, up to its end. False if that cannot be known.
+    // Adds the requests and frees of the basis after the place. False if they are not all known.
     bool add_rest() {
         match_blocks();
         const EventIndex place = basis_.events[place_];

@@ -40,7 +40,7 @@ std::string_view SweepContext::why_not_exact() const {
 
 std::string adopted_reason(std::uint64_t adopted_bytes) {
     return fmt::format(
-        "{} allocated before the recording began, or continued, stay where they were recorded",
+        "{} allocated before the recording began or continued keep their recorded addresses",
         format_bytes(adopted_bytes));
 }
 

@@ -6,7 +6,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Returns the shortest list that produces these slots.
+// Returns the shortest text of roundup_power2_divisions that gives these values.
 std::string roundup_to_string(const std::array<std::uint64_t, PytorchConfig::kRoundupSlots>& all) {
     bool equal = true;
     for (const std::uint64_t divisions : all) {

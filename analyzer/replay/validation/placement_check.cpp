@@ -60,12 +60,14 @@ void PlacementCheck::take(const Request& request, const Placement& place, const 
     const auto found = pool.find(request.block);
     if (!found || found->segment != place.segment || found->offset_bytes != place.offset_bytes ||
         found->block_bytes != place.block_bytes) {
-        report(fmt::format("{}: the pool says that it lies elsewhere", name));
+        report(fmt::format("{}: the pool reports another place", name));
     }
     const auto [stream, first] = segment_streams_.try_emplace(place.segment, request.stream);
     if (streams_ == StreamRule::kSegments && stream->second != request.stream) {
-        report(fmt::format(
-            "{} is of stream {}, its segment of stream {}", name, request.stream, stream->second));
+        report(fmt::format("{} belongs to stream {}, its segment to stream {}",
+                           name,
+                           request.stream,
+                           stream->second));
     }
     blocks_[request.block] = {place, request.requested_bytes, request.stream, 0};
     requested_bytes_ += request.requested_bytes;
@@ -79,7 +81,7 @@ void PlacementCheck::allocated(const Request& request, const AllocateResult& res
     if (served(result.outcome)) {
         take(request, result.placement, pool);
     } else if (!blocks_.contains(request.block) && pool.find(request.block)) {
-        report(fmt::format("block {} was refused and is there", request.block));
+        report(fmt::format("block {} was refused but exists", request.block));
     }
     follow_driver(pool);
     compare_sums(pool.statistics());
@@ -163,8 +165,8 @@ void PlacementCheck::adopted(const HeapSnapshot& heap, Pool& pool) {
         }
         const auto place = pool.find(block.allocated_by);
         if (!place) {
-            report(
-                fmt::format("block {} was held at a checkpoint and is gone", block.allocated_by));
+            report(fmt::format("block {} was live at a checkpoint but is missing",
+                               block.allocated_by));
             return;
         }
         take({.block = block.allocated_by,
@@ -184,14 +186,15 @@ void PlacementCheck::follow_driver(Pool& pool) {
         if (call.kind == DriverCall::Kind::kSegmentAlloc || call.kind == DriverCall::Kind::kMap) {
             reserved_bytes_ += call.size_bytes;
         } else if (call.size_bytes > reserved_bytes_) {
-            report(fmt::format(
-                "{} bytes go back to the driver, {} were taken", call.size_bytes, reserved_bytes_));
+            report(fmt::format("{} bytes are returned to the driver, only {} were allocated",
+                               call.size_bytes,
+                               reserved_bytes_));
         } else {
             reserved_bytes_ -= call.size_bytes;
         }
         if (reserved_bytes_ > capacity_bytes_) {
             report(fmt::format(
-                "{} bytes are reserved, of {} that there are", reserved_bytes_, capacity_bytes_));
+                "{} bytes are reserved, the device has {}", reserved_bytes_, capacity_bytes_));
         }
     }
 }
@@ -243,7 +246,7 @@ void PlacementCheck::compare(const Pool& pool) {
         }
     }
     if (reserved != reserved_bytes_) {
-        report(fmt::format("the segments of the address map have {} bytes, {} were taken",
+        report(fmt::format("the segments of the address map have {} bytes, {} were allocated",
                            reserved,
                            reserved_bytes_));
     }
@@ -274,8 +277,7 @@ void PlacementCheck::compare_block(const HeapSegment& segment, const HeapBlock& 
     const auto found = blocks_.find(block.allocated_by);
     if (found == blocks_.end()) {
         if (block.state == BlockState::kLive) {
-            report(fmt::format("block {} is in the address map and was given back",
-                               block.allocated_by));
+            report(fmt::format("block {} is in the address map but was freed", block.allocated_by));
         }
         return;  // pending: the pool has not yet noticed that its events completed
     }

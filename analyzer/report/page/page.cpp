@@ -76,8 +76,8 @@ std::string check_devices(const PageData& data) {
     return {};
 }
 
-// Content security policy: the browser runs only this script and this style. Text that should ever
-// be written unescaped still cannot run. Workers, which read the blocks, run the same script,
+// Content security policy: the browser runs only this script and this style. Text that is
+// written unescaped by mistake cannot run. Workers, which read the blocks, run the same script,
 // because a local file has no other address from which to start one.
 std::string content_policy() {
     const auto hash = [](const std::array<std::uint8_t, 32>& digest) {

@@ -89,8 +89,8 @@ std::vector<PageBar> failure_bars(const Verdict& verdict) {
                         "elsewhere",
                         places.elsewhere_largest_bytes});
     } else {
-        // Had the pool got that far, it would have released all free memory that live blocks do not
-        // block.
+        // A pool releases all free memory that live blocks do not block, unless it fails before
+        // that ("releasable"). The remaining free memory is in holes.
         bars.push_back({verdict.id == "releasable" ? "free in the pool" : "free, in holes",
                         "free",
                         verdict.free_bytes});

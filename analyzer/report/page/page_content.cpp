@@ -92,8 +92,8 @@ class DevicePage {
         const std::vector<DriverBurst> bursts = find_driver_bursts(timeline, device_.device);
         if (bursts.size() == kMostDriverBursts) {
             notes->push_back(
-                fmt::format("device {}: the {} bursts of cudaMallocs with most requests have a "
-                            "marker; there may be more",
+                fmt::format("device {}: the {} bursts of cudaMallocs with the most requests have a "
+                            "marker; further bursts may have none",
                             device_.device,
                             kMostDriverBursts));
         }
@@ -122,7 +122,7 @@ class DevicePage {
                 page_.markers.push_back(
                     {event.time_ns,
                      trouble.retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom,
-                     fmt::format("{} when {} {} asked for; not looked into",
+                     fmt::format("{} when {} {} requested; not diagnosed",
                                  trouble.retry ? "retry" : "out of memory",
                                  event.size_bytes == kUnknown64 ? "an unknown size"
                                                                 : format_bytes(event.size_bytes),
@@ -207,7 +207,7 @@ void add_device_notes(const DeviceAnalysis& device, std::vector<std::string>* no
     const std::uint64_t troubles = device.recorded.ooms + device.recorded.retries;
     if (troubles > device.diagnoses.size()) {
         notes->push_back(fmt::format(
-            "device {}: of {} failed requests and retries {} were looked into and have a card; {} "
+            "device {}: of {} failed requests and retries {} were diagnosed and have a card; {} "
             "have a marker",
             device.device,
             format_count(troubles),
@@ -222,10 +222,10 @@ void add_device_notes(const DeviceAnalysis& device, std::vector<std::string>* no
                         device.device));
     }
     if (!device.capacity_known) {
-        notes->push_back(fmt::format(
-            "device {}: the driver's figures are not in the trace: what the context and other "
-            "processes use of the card is not known and not drawn",
-            device.device));
+        notes->push_back(
+            fmt::format("device {}: the trace lacks the driver's figures, so the memory of the "
+                        "context and other processes is unknown and not drawn",
+                        device.device));
     }
 }
 

@@ -154,7 +154,7 @@ std::string outcome_of(const WhatIfRow& row, const WhatIfRow& recorded) {
                        retries_text(row, recorded));
 }
 
-// What the row does, its certainty, its cost, and what is known about later requests.
+// The row's effect, its certainty, its cost, and the known facts about later requests.
 std::string row_words(const DeviceAnalysis& device, const WhatIfRow& row) {
     const WhatIfRow& recorded = *recorded_row(device.settings);
     const std::string cost = cost_text(row);

@@ -11,13 +11,13 @@ namespace fragtrace::analyzer {
 // The responsible code line and what it does. Empty if there is none.
 std::string culprit_text(const Culprit& culprit);
 
-// What to change, the result of replaying it, its certainty and its cost. Empty if nothing helps.
+// The recommended change, its replayed result, its certainty and its cost. Empty if nothing helps.
 std::string remedy_text(const DeviceAnalysis& device, const Recommendation& remedy);
 
 // The row's class word for a sentence about its effect. For a row that gets past the failed
 // request: the class of the replay up to that request.
 std::string class_in_sentence(const WhatIfRow& row);
-// What is known about the requests after one that a row gets past. Empty for other rows.
+// The known facts about later requests, for a row that gets past the failed one. Else empty.
 std::string what_follows(const WhatIfRow& row);
 
 // Memory that the failed step would need until its end, and what would provide it. Empty without a

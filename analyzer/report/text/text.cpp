@@ -103,8 +103,8 @@ std::string outlived_text(const Outlived& outlived,
         return "";
     }
     if (outlived.again != 0) {
-        return fmt::format(", still alive {} of it later",
-                           format_counted(outlived.again, "run", "runs"));
+        return fmt::format(", still alive after {} of that phase",
+                           format_counted(outlived.again, "more run", "more runs"));
     }
     return outlived.phases_since == 0
                ? std::string(", still alive after it")

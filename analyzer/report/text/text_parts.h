@@ -14,7 +14,7 @@ namespace fragtrace::analyzer {
 // Shortens a text to at most `width` bytes and marks the cut.
 std::string shorten(std::string_view text, std::size_t width);
 
-// What was recorded, how it ended and what was lost.
+// The recorded program, how it ended, and the lost events.
 std::string first_line(const Analysis& analysis, const Terminal& terminal);
 
 // The main sentence of the report.
@@ -36,7 +36,7 @@ std::string conclusion_lines(const Analysis& analysis,
 // Which code holds the memory at the first out-of-memory, otherwise at the peak: by category, and
 // compared with the last good iteration. With `brief` only the one or two most important lines.
 std::string holder_lines(const DeviceAnalysis& device, bool brief, const Terminal& terminal);
-// What grows with every iteration. Empty if nothing grows.
+// The memory that grows with every step. Empty if nothing grows.
 std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal);
 
 // Lines about the run as a whole. Each is empty if there is nothing to report.

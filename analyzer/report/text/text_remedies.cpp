@@ -57,7 +57,7 @@ std::string advice_text(const Advice& advice) {
     return text;
 }
 
-// What the user has to change. Settings need no change of the program.
+// The code that the user has to change. Settings need no change of the program.
 std::string_view code_of(Remedy remedy) {
     switch (remedy) {
         case Remedy::kEmptyCache:

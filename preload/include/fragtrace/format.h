@@ -32,7 +32,7 @@ enum class RangeKind : uint8_t {
     kCell = 2,  // a cell of a notebook
 };
 
-// Kinds share values: a flag has its meaning only for the kinds named at it.
+// Kinds share values: a flag has its meaning only for the kinds named beside it.
 enum EventFlag : uint8_t {
     kFlagFromAllocator = 1,  // device layer: the caller is the framework's caching allocator
     kFlagPending = 2,        // kBlockFree: the free waits for the kPendingEvent events that follow

@@ -267,7 +267,7 @@ class Top(PartsTest):
         lines += top.communicate(timeout=120)[0].splitlines()
         self.assertEqual(top.returncode, 0)
         self.assertRegex(lines[-2], r"^gpu0  allocated +3 MiB  reserved +3 MiB ")
-        self.assertIn("records no more", lines[-1])
+        self.assertIn("has stopped recording", lines[-1])
 
     def test_top_of_an_unrecorded_process_prints_one_line_with_exit_code_2(self):
         process = subprocess.Popen(["sleep", "60"])

@@ -129,7 +129,7 @@ class Launcher(real_process.RealProcessTest):
             done = self.launch("top", *wrong, expected=2)
             self.assertRegex(done.stderr, r"^fragtrace: .*\n$")
 
-    def test_version(self):
+    def test_the_option_version_prints_name_and_number(self):
         self.assertRegex(self.launch("--version").stdout, r"^fragtrace \d+\.\d+\.\d+\n$")
 
     def test_bad_usage_is_one_line_and_exit_code_2(self):

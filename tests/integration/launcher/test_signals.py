@@ -138,7 +138,7 @@ class Signals(real_process.RealProcessTest):
 
     def test_the_program_inherits_the_launchers_signal_mask_and_handling(self):
         ask = ["grep", "-E", "^(Sig|Shd)", "/proc/self/status"]
-        # The interpreter ignores some signals itself, so both ways begin with it.
+        # The interpreter ignores some signals itself, so both commands begin with the interpreter.
         plain = self.run_well([sys.executable, "-c", STRANGE, "/usr/bin/env", *ask]).stdout
         launched = self.run_well(
             [sys.executable, "-c", STRANGE, LAUNCHER, "run", "--no-record", "--", "/usr/bin/env", *ask]

@@ -22,7 +22,7 @@ def complete(program, *words):
 
 
 class Completions(real_process.RealProcessTest):
-    def test_they_are_up_to_date(self):
+    def test_the_completion_files_agree_with_help(self):
         self.run_well([sys.executable, "-B", SOURCE / "scripts" / "completions", "--build", BUILD, "--check"])
 
     def test_bash_completes_commands_options_and_values(self):

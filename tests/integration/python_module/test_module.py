@@ -37,7 +37,7 @@ print(fragtrace.stop(), fragtrace.start(), fragtrace.write())
 
 
 class Module(real_process.RealProcessTest):
-    def test_phases_in_every_interpreter(self):
+    def test_phases_are_recorded_in_every_interpreter(self):
         for version, python in interpreters().items():
             with self.subTest(version):
                 folder = self.folder / re.sub(r"\W", "", version)

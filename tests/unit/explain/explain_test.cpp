@@ -172,7 +172,7 @@ TEST_CASE("less reserved than allocated is reported as a contradiction", "[expla
     REQUIRE(explanation.contradictions.size() == 1);
     CHECK(explanation.contradictions[0].starts_with(
         "13.25 GiB reserved is less than the 14.00 GiB allocated"));
-    CHECK(any_contains(explanation.certain, "512.00 MiB asked, 500.00 MiB free on the device"));
+    CHECK(any_contains(explanation.certain, "512.00 MiB requested, 500.00 MiB free on the device"));
 }
 
 TEST_CASE("figures that differ only by rounding do not contradict each other", "[explain]") {
@@ -238,7 +238,7 @@ TEST_CASE("the cause follows from the cached and the free memory", "[explain]") 
         const Explanation explanation =
             explain_text(message("2.00 GiB", "4.00 GiB", "10.00 GiB", "", "1.00 GiB"));
         CHECK(explanation.verdict == "unclear");
-        CHECK(explanation.sentence.find("and refused") != std::string::npos);
+        CHECK(explanation.sentence.find("but refused the request") != std::string::npos);
     }
 }
 

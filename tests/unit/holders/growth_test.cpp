@@ -75,7 +75,7 @@ TEST_CASE("growth at every second step counts, a slightly smaller rate is no slo
             run.alloc(seldom, 5 * kMiB);
         }
         run.alloc(less, (step < 5 ? 3 : 2) * kMiB);
-        run.alloc(once, (step == 4 ? 100 : 1) * kMiB);  // 100 MiB more at once, in the middle
+        run.alloc(once, (step == 4 ? 100 : 1) * kMiB);  // 100 MiB in one step
     }
     std::map<std::string, bool> slows;
     for (const GrowingLine& place : growth_in(run).places) {

@@ -290,11 +290,11 @@ TEST_CASE("violations are counted and described, and the sums stay sound", "[sta
     }
     SECTION("a segment freed under a live block") {
         events.segment_free(kBase);
-        expected = "went back to the driver";
+        expected = "was returned to the driver";
     }
     SECTION("a segment over another segment") {
         events.segment(kBase + 1 * kMiB, 2 * kMiB);
-        expected = "still holds";
+        expected = "still belongs to the pool";
     }
     SECTION("a block smaller than its request") {
         events.block(kBase + 512, 1024, 512);

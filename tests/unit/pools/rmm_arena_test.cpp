@@ -40,7 +40,7 @@ TEST_CASE("rmm-arena: without room all superblocks are returned and empty ones j
 
 TEST_CASE("rmm-arena: the global arena splits a superblock only if 1 MiB remains") {
     WorkedExample pool("rmm-arena", "arena_size:4MiB");
-    // 512 KiB are left after a in its superblock, so a small request gets the whole superblock.
+    // Block a leaves 512 KiB of its superblock, so a small request gets the whole superblock.
     CHECK(pool.calls("a=3584KiB b@1=256KiB c@2=256KiB") == "a 0+0 grow, b 0+3670016, c 0+3932160");
     CHECK(pool.calls("-a -b -c x=4MiB") == "x 0+0");
 }

@@ -409,7 +409,8 @@ TEST_CASE("the space to keep free is never used, and the loss is reported") {
     const Child child =
         in_child(folder.path(), [] { record_noise(100000); }, {{"FRAGTRACE_KEEP_FREE", "99%"}});
     CHECK(child.status == 0);
-    CHECK(child.errors.find("no space left on device but what is kept free") != std::string::npos);
+    CHECK(child.errors.find("no space left on device except the reserved space") !=
+          std::string::npos);
     CHECK(bytes_of(folder.traces()) < 100000);
     const Dump dump = read_trace(folder.traces()[0]);
     CHECK(dump.defects.empty());

@@ -85,8 +85,8 @@ TEST_CASE("a divergence names a free block that the recorded run did not use") {
     const auto why = [&driver](std::uint32_t replayed, std::uint32_t recorded) {
         return divergence_cause(driver.pool, {replayed, 0, mib(2)}, recorded, 0);
     };
-    CHECK(why(0, 1).find("passed over a free block of 12 MiB") != std::string::npos);
-    CHECK(why(1, 0).find("had a free block of 12 MiB there, smaller") != std::string::npos);
+    CHECK(why(0, 1).find("did not use the free block of 12 MiB") != std::string::npos);
+    CHECK(why(1, 0).find("used a free block of 12 MiB, smaller") != std::string::npos);
     CHECK(why(0, 2).find("no such segment") != std::string::npos);
 }
 
@@ -102,7 +102,8 @@ TEST_CASE("a recorded cudaMalloc that the replay does not need is reported") {
     REQUIRE(pool.ok());
     const Fidelity fidelity = measure_fidelity(events.timeline, script, **pool, recorded, nullptr);
     CHECK(fidelity.segments == 2);
-    CHECK(fidelity.reason.find("the record asks the driver for 20 MiB") != std::string::npos);
+    CHECK(fidelity.reason.find("the recorded run requests 20 MiB from the driver") !=
+          std::string::npos);
 }
 
 TEST_CASE("pending blocks count towards the peak") {

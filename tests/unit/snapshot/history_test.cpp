@@ -154,7 +154,7 @@ TEST_CASE("frees that fit into no block or segment contradict the state at the e
                       {"free_completed", kBase, 512},
                       {"free_requested", kBase + 16 * kMiB, 8 * kMiB},
                       {"free_completed", kBase + 16 * kMiB, 8 * kMiB}};
-    CHECK(is_noted(*analysis_of(writer), "larger than the room"));
+    CHECK(is_noted(*analysis_of(writer), "larger than the free memory"));
     writer.entries[3].address = writer.entries[4].address = kBase + 100 * kMiB;
     CHECK(is_noted(*analysis_of(writer), "in no segment"));
 }

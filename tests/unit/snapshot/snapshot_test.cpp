@@ -213,9 +213,8 @@ TEST_CASE("missing settings are concluded from expandable segments", "[snapshot]
     CHECK(analysis->devices[0].config == (expandable ? "expandable_segments:True" : ""));
     CHECK(std::any_of(
         analysis->assumptions.begin(), analysis->assumptions.end(), [&](const std::string& line) {
-            return line.find(expandable ? "expandable_segments:True, as its segments "
-                                          "are, is taken"
-                                        : "the defaults are taken") != std::string::npos;
+            return line.find(expandable ? "expandable_segments:True is assumed"
+                                        : "the defaults are assumed") != std::string::npos;
         }));
 }
 

@@ -147,7 +147,7 @@ TEST_CASE("in mid-life the recorded row has the recorded waste, other rows are e
     if (!grows) {
         // The trace has nothing that a setting could change.
         CHECK(device.settings.empty());
-        CHECK(has(text, "all segments are older than the record"));
+        CHECK(has(text, "all segments are older than the history"));
         return;
     }
     const WhatIfRow* recorded = recorded_row(device.settings);
@@ -160,7 +160,7 @@ TEST_CASE("in mid-life the recorded row has the recorded waste, other rows are e
         for (const WhatIfRow& row : *rows) {
             INFO(row.candidate.name);
             CHECK((row.is_recorded || row.row_class == RowClass::kEstimate));
-            CHECK((row.is_recorded || has(row.class_reason, "stay where they were recorded")));
+            CHECK((row.is_recorded || has(row.class_reason, "keep their recorded addresses")));
         }
     }
 }

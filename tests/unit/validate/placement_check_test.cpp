@@ -71,7 +71,7 @@ TEST_CASE("a block is in use while it waits for another stream's event") {
         it.check.completed(7);
         it.check.allocated({2, 1000, 0, 0}, result, *it.pool);
         CHECK(it.check.violation() ==
-              "block 2 (segment 0, bytes 0 to 1024): the pool says that it lies elsewhere");
+              "block 2 (segment 0, bytes 0 to 1024): the pool reports another place");
     }
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("size, alignment, stream and number of a block are checked") {
     };
     CHECK(violation("pytorch", [](Request*, AllocateResult*) {}).empty());
     CHECK(violation("pytorch", [](Request* request, AllocateResult*) { request->stream = 1; }) ==
-          "block 2 (segment 0, bytes 1024 to 2048) is of stream 1, its segment of stream 0");
+          "block 2 (segment 0, bytes 1024 to 2048) belongs to stream 1, its segment to stream 0");
     CHECK(violation("best-fit", [](Request* request, AllocateResult*) {
               request->stream = 1;
           }).empty());
@@ -101,14 +101,14 @@ TEST_CASE("size, alignment, stream and number of a block are checked") {
           "block 1 (segment 0, bytes 1024 to 2048) has the number of a live block");
     CHECK(violation("best-fit", [](Request*, AllocateResult* result) {
               result->outcome = Outcome::kOutOfMemory;
-          }) == "block 2 was refused and is there");
+          }) == "block 2 was refused but exists");
 }
 
 TEST_CASE("sums, capacity and address map are compared with the pool's") {
     SECTION("more reserved than the capacity") {
         Checked it("none", kMiB);
         it.serve({1, kMiB + 1, 0, 0});
-        CHECK(it.check.violation() == "1048577 bytes are reserved, of 1048576 that there are");
+        CHECK(it.check.violation() == "1048577 bytes are reserved, the device has 1048576");
     }
     SECTION("a request that the check did not see") {
         Checked it("none");

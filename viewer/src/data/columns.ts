@@ -106,7 +106,7 @@ export function unpack(raw: Uint8Array, description: PackDescription): Columns {
         columns[name] = difference === 1 ? added(column, width) : column;
         begin += width * description.rows;
     }
-    if (begin !== raw.length) throw new Error("columns do not fill the data");
+    if (begin !== raw.length) throw new Error("the columns and the data differ in length");
     return columns;
 }
 

@@ -49,7 +49,7 @@ function knownNames(model: DeviceModel): string[] {
 }
 
 /**
- * What a lane shows: boxes of one range each, and bands of several ranges. `first` is the row of
+ * A part of a lane: a box of one range, or a band of several ranges. `first` is the row of
  * the first range.
  */
 export interface LanePart {

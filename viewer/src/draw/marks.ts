@@ -100,7 +100,7 @@ export function outlineBlock(
 }
 
 /**
- * Right of the map: what is at each address at the cursor's time. An unchanged `of` is not drawn
+ * Right of the map: the state of each address at the cursor's time. An unchanged `of` is not drawn
  * again.
  */
 export function drawAtCursor(

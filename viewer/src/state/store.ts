@@ -52,8 +52,8 @@ export const initialView: View = {
 export const viewParts = Object.keys(initialView) as (keyof View)[];
 
 /**
- * What a panel can depend on: a part of the view, the size of the pictures, whether the blocks are
- * read, or a value computed from these.
+ * A value that a panel can depend on: a part of the view, the size of the pictures, whether the
+ * blocks are read, or a value computed from these.
  */
 export type Part =
     | keyof View

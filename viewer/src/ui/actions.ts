@@ -1,4 +1,4 @@
-// What keys, buttons and the wheel do to the view.
+// The changes of the view that keys, buttons and the wheel make.
 import { eventAfter, eventBefore } from "../data/events";
 import { lifeWindow } from "../data/life";
 import type { PageView } from "./view";
