@@ -15,6 +15,7 @@ constexpr std::array kCommands = {
     Command{"explain", "explain an out-of-memory message, without a trace", run_explain},
     Command{"export", "write a recording in the format of another tool", run_export},
     Command{"list", "list traces, one line each", run_list},
+    Command{"mcp", "answer a language model's questions (Model Context Protocol)", run_mcp},
     Command{"plan", "place buffers with known lifetimes, from CSV to CSV", run_plan},
     Command{"replay", "replay once under other settings or on another card", run_replay},
     Command{"summarize", "print the figures of a run, for traces of any length", run_summarize},

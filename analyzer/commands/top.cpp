@@ -2,6 +2,7 @@
 #include "analyzer/analysis/live_view.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/commands/top_server.h"
 #include "analyzer/support/units.h"
 
 #include <chrono>
@@ -118,7 +119,9 @@ Status run_top(int argc, char** argv) {
                              "Examples\n"
                              "  {0}                the only recorded process of this user\n"
                              "  {0} 4711\n"
-                             "  {0} 4711 --json --interval 10 >> usage.jsonl\n",
+                             "  {0} 4711 --json --interval 10 >> usage.jsonl\n"
+                             "  {0} --serve :9464    for Prometheus, at "
+                             "http://127.0.0.1:9464/metrics\n",
                              name),
                  name);
     TopOptions options;
@@ -132,12 +135,27 @@ Status run_top(int argc, char** argv) {
         });
     app.add_flag("--once", options.once, "print once and end");
     app.add_flag("--json", options.json, "print one JSON object per line");
+    std::string serve;
+    const CLI::Option* serving =
+        app.add_option(
+               "--serve",
+               serve,
+               "answer http://ADDRESS:PORT/metrics in Prometheus' text format, instead of "
+               "printing lines; without PID for all recorded processes of this user. Without "
+               "ADDRESS only this machine can ask. There is no password")
+            ->type_name("[ADDRESS]:PORT");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
     }
     if (!*parsed) {
         return Ok{};
+    }
+    if (serving->count() != 0) {
+        if (options.once || options.json) {
+            return Error{ErrorCode::kUsage, "--serve goes with neither --once nor --json"};
+        }
+        return serve_figures(serve, options.pid, options.interval_s);
     }
     if (options.pid == 0) {
         const Result<std::uint32_t> only = only_process();

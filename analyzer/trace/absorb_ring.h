@@ -16,6 +16,8 @@ bool absorb_ring(const std::string& trace_path,
                  const InputFile& trace,
                  const RingContents& ring,
                  const RingSurplus& surplus);
+// After this call, absorb_ring() does nothing in this process and returns false.
+void keep_rings();
 // Whether a trace with these facts has absorbed its ring.
 bool was_absorbed(const std::map<std::string, std::string>& facts);
 

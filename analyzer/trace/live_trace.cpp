@@ -127,7 +127,7 @@ bool LiveTrace::open_file(const std::string& path) {
     return true;
 }
 
-bool LiveTrace::update(RecordedState* state) {
+bool LiveTrace::update(RecordedState* state, const std::function<void(const Event&)>& seen) {
     const std::string path = open_trace_of(pid_);
     const bool runs = !path.empty() && process_runs(header_);
     if (runs && path != path_ && open_file(path)) {
@@ -136,21 +136,21 @@ bool LiveTrace::update(RecordedState* state) {
     // Read the ring before the file: events that leave the ring in the meantime are then in the
     // file.
     const RingContents ring = runs ? read_ring(path, header_, true) : RingContents{};
-    read_file(state);
+    read_file(state, seen);
     if (ring.state == RingContents::State::kRead) {
         for (const EventRecord& event : ring.events) {
             // Stop at an unfinished event: it will be in the file, before all later events.
             if (event.sequence > last_sequence_ + 1) {
                 break;
             }
-            add(event, state);
+            add(event, state, seen);
         }
         events_lost_ = lost_events(ring);
     }
     return runs;
 }
 
-void LiveTrace::read_file(RecordedState* state) {
+void LiveTrace::read_file(RecordedState* state, const std::function<void(const Event&)>& seen) {
     const Result<InputFile> file = InputFile::open(path_);
     if (!file.ok()) {
         return;
@@ -166,14 +166,20 @@ void LiveTrace::read_file(RecordedState* state) {
                           chunk.header.raw_bytes,
                           chunk.header.first,
                           chunk.header.count,
-                          [this, state](const EventRecord& event) { add(event, state); });
+                          [&](const EventRecord& event) { add(event, state, seen); });
         }
     }
 }
 
-void LiveTrace::add(const EventRecord& record, RecordedState* state) {
+void LiveTrace::add(const EventRecord& record,
+                    RecordedState* state,
+                    const std::function<void(const Event&)>& seen) {
     if (!any_event_ || record.sequence > last_sequence_) {
-        state->apply(event_of(record), record.pool);
+        const Event event = event_of(record);
+        state->apply(event, record.pool);
+        if (seen) {
+            seen(event);
+        }
         last_sequence_ = record.sequence;
         any_event_ = true;
     }

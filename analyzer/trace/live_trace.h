@@ -10,6 +10,7 @@
 #include "analyzer/support/result.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ class LiveTrace {
     // another file, the state is emptied first: a new part begins with a checkpoint, a new
     // recording with nothing. Returns false once the process has ended or writes no trace file any
     // more; everything that it wrote has then been read.
-    bool update(RecordedState* state);
+    // `seen` gets each new event after it was applied.
+    bool update(RecordedState* state, const std::function<void(const Event&)>& seen = {});
 
     // The file that the process writes or wrote last.
     [[nodiscard]] const std::string& path() const { return path_; }
@@ -41,10 +43,15 @@ class LiveTrace {
 
     [[nodiscard]] std::uint64_t events_lost() const { return events_lost_; }
 
+    // The process's rank in its job; -1 = unknown.
+    [[nodiscard]] std::int32_t rank() const { return header_.rank; }
+
   private:
     bool open_file(const std::string& path);
-    void read_file(RecordedState* state);
-    void add(const EventRecord& record, RecordedState* state);
+    void read_file(RecordedState* state, const std::function<void(const Event&)>& seen);
+    void add(const EventRecord& record,
+             RecordedState* state,
+             const std::function<void(const Event&)>& seen);
 
     std::uint32_t pid_ = 0;
     TraceHeader header_ = {};

@@ -16,11 +16,12 @@ _fraganalyze() {
         explain) options="--force --help --json" ;;
         export) options="--at --blocks --force --help --of --output --to --torch-version --with" ;;
         list) options="--absorb --force --help --job --json --limit" ;;
+        mcp) options="--help" ;;
         plan) options="--force --help --output" ;;
         replay) options="--capacity --color --conf --context --device --driver-page --force --help --json --pending --pool --request --torch-version" ;;
         report) options="--capacity --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version" ;;
         summarize) options="--force --help --json --no-stacks" ;;
-        top) options="--help --interval --json --once" ;;
+        top) options="--help --interval --json --once --serve" ;;
         validate) options="--capacity --conf --device --force --help --json --pool --torch-version" ;;
         whatif) options="--capacity --color --context --driver-page --empty-cache-every --force --help --json --no-scan --pending --torch-version" ;;
         *) options="--capacity --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version --version" ;;
@@ -31,7 +32,7 @@ _fraganalyze() {
     fi
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "anonymize check compare dump explain export list plan replay report summarize top validate whatif" -- "$word")
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "anonymize check compare dump explain export list mcp plan replay report summarize top validate whatif" -- "$word")
     fi
 }
 complete -o filenames -F _fraganalyze fraganalyze

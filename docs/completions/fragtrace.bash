@@ -10,8 +10,9 @@ _fragtrace() {
     case "${COMP_WORDS[1]}" in
         clean) options="--age --dry-run --help" ;;
         demo) options="--help --output --python" ;;
+        doctor) options="--bundle --help --json --trace" ;;
         run) options="--flight-recorder --help --keep-free --min-bytes --no-record --output --quiet --signal --size-limit --stack-depth --stacks --start --start-after --version --virtual-gpu" ;;
-        top) options="--help --interval --json --once" ;;
+        top) options="--help --interval --json --once --serve" ;;
         *) options="--help --version" ;;
     esac
     if [[ $word == -* ]]; then
@@ -20,7 +21,7 @@ _fragtrace() {
     fi
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "clean demo run top" -- "$word")
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "clean demo doctor run top" -- "$word")
     fi
 }
 complete -o filenames -F _fragtrace fragtrace

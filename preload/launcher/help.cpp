@@ -17,11 +17,15 @@ constexpr const char* kBegin =
   fragtrace run --start off --signal USR2 -- python train.py
                                                             start recording at the first USR2
   fragtrace top                                             watch a recorded process
+  fragtrace try train.4711.ftrace                           run again with the recommended change
+  fragtrace doctor                                          what will be recorded on this machine
   fragtrace clean                                           remove leftover files; traces stay
   fragtrace demo                                            record and analyse an example training
 
 Usage: fragtrace run [OPTIONS] [--] COMMAND [ARGUMENT...]
-       fragtrace top [PID] [--once] [--json] [--interval SECONDS]
+       fragtrace try TRACE [--remedy N | --list] [--virtual-gpu CARD] [-o DIR] [-- COMMAND]
+       fragtrace top [PID] [--once] [--json] [--interval SECONDS] [--serve [ADDRESS]:PORT]
+       fragtrace doctor [--json] [--bundle FILE.tar.gz [--trace TRACE]] [[--] COMMAND]
        fragtrace clean [--dry-run] [--age AGE] [FOLDER...]
        fragtrace demo [--python PATH] [--output FILE]
        fragtrace --help | --version
@@ -52,8 +56,17 @@ and 127 when COMMAND cannot be run or found.
 
 constexpr std::size_t kWidth = 100;
 
-// Appends "  name   words words", wrapped. A name that is too long for its column gets its own
-// line.
+// Returns "-o, --output DIR" for the row with "-o,--output" and "DIR".
+std::string option_name(const OptionText& row) {
+    std::string name = row.option;
+    if (const std::size_t comma = name.find(','); comma != std::string::npos) {
+        name.insert(comma + 1, " ");
+    }
+    return name + (row.value[0] == '[' ? "" : " ") + row.value;
+}
+
+}  // namespace
+
 void add_row(std::string* text, std::string_view name, std::string_view words, std::size_t column) {
     std::string line = "  " + std::string(name);
     if (line.size() + 1 > column) {
@@ -75,17 +88,6 @@ void add_row(std::string* text, std::string_view name, std::string_view words, s
     }
     *text += line + '\n';
 }
-
-// Returns "-o, --output DIR" for the row with "-o,--output" and "DIR".
-std::string option_name(const OptionText& row) {
-    std::string name = row.option;
-    if (const std::size_t comma = name.find(','); comma != std::string::npos) {
-        name.insert(comma + 1, " ");
-    }
-    return name + (row.value[0] == '[' ? "" : " ") + row.value;
-}
-
-}  // namespace
 
 std::string help_text() {
     constexpr std::size_t kOptionColumn = 21;

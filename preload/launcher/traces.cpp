@@ -144,21 +144,18 @@ std::vector<std::string> find_traces(const std::string& folder,
     return paths;
 }
 
-std::string shell_path(std::string_view path, std::string_view folder) {
+std::string shell_word(std::string_view word) {
     constexpr std::string_view kPlain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-    if (path.size() > folder.size() + 1 && path.starts_with(folder) && path[folder.size()] == '/') {
-        path.remove_prefix(folder.size() + 1);
-    }
-    if (path.find_first_not_of(kPlain) == std::string_view::npos) {
-        return path.starts_with('-') ? "./" + std::string(path) : std::string(path);
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+        return std::string(word);
     }
     constexpr char kDigits[] = "01234567";
-    const bool controls = std::any_of(path.begin(), path.end(), [](char c) {
+    const bool controls = std::any_of(word.begin(), word.end(), [](char c) {
         return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
     });
     std::string text = controls ? "$'" : "'";
-    for (const char c : path) {
+    for (const char c : word) {
         const auto byte = static_cast<unsigned char>(c);
         if (controls && (byte < ' ' || byte == 0x7f)) {
             text += {'\\', kDigits[byte >> 6], kDigits[byte >> 3 & 7], kDigits[byte & 7]};
@@ -171,6 +168,13 @@ std::string shell_path(std::string_view path, std::string_view folder) {
         }
     }
     return text + '\'';
+}
+
+std::string shell_path(std::string_view path, std::string_view folder) {
+    if (path.size() > folder.size() + 1 && path.starts_with(folder) && path[folder.size()] == '/') {
+        path.remove_prefix(folder.size() + 1);
+    }
+    return path.starts_with('-') ? shell_word("./" + std::string(path)) : shell_word(path);
 }
 
 }  // namespace fragtrace::launcher

@@ -108,14 +108,51 @@ class FactsLock {
     bool held_;
 };
 
+// Records the arguments as a list, one per line. Within an argument, a backslash is doubled and a
+// newline becomes a backslash and an n. A list that is too long is not recorded: a part of it would
+// be another command.
+void add_arguments(Session* session, const char* arguments, long size) {
+    static char list[kMaxFactValue_bytes];
+    size_t used = 0;
+    const auto put = [&](char c) {
+        if (used < sizeof list) {
+            list[used++] = c;
+        }
+    };
+    for (long i = 0; i < size; ++i) {
+        switch (arguments[i]) {
+            case '\0':
+                put('\n');
+                break;
+            case '\n':
+                put('\\'), put('n');
+                break;
+            case '\\':
+                put('\\'), put('\\');
+                break;
+            default:
+                put(arguments[i]);
+                break;
+        }
+    }
+    if (used < sizeof list) {
+        list[used] = '\0';
+        add_session_fact(session, "arguments", list);
+    }
+}
+
 void add_command_line(Session* session) {
     static char arguments[kMaxFactValue_bytes];
     long size = read_file("/proc/self/cmdline", arguments, sizeof arguments - 1);
     if (size <= 0) {
         return;
     }
+    const bool complete = static_cast<size_t>(size) < sizeof arguments - 1;
     if (arguments[size - 1] == '\0') {
         --size;
+    }
+    if (complete) {
+        add_arguments(session, arguments, size);
     }
     for (long i = 0; i < size; ++i) {
         if (arguments[i] == '\0') {

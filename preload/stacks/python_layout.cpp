@@ -259,16 +259,33 @@ uint64_t add_to_hash(uint64_t hash, const uint8_t* bytes, size_t count) {
 
 }  // namespace
 
+const char* why_python_is_unknown(const char* version) {
+    if (strstr(version, "free-threading") != nullptr) {
+        return "off: free-threaded Python is not known";
+    }
+    if (strncmp(version, "3.", 2) == 0) {
+        const int minor = atoi(version + 2);
+        for (const PythonLayout& known : kLayouts) {
+            if (known.minor == minor) {
+                return nullptr;
+            }
+        }
+        for (const DebugOffsets& known : kDebugOffsets) {
+            if (known.minor == minor) {
+                return nullptr;
+            }
+        }
+    }
+    return "off: this version of Python is not known";
+}
+
 bool python_layout(const char* version,
                    const void* debug_offsets,
                    PythonLayout* layout,
                    const char** reason) {
-    if (strncmp(version, "3.", 2) != 0) {
-        *reason = "off: this version of Python is not known";
-        return false;
-    }
-    if (strstr(version, "free-threading") != nullptr) {
-        *reason = "off: free-threaded Python is not known";
+    const char* unknown = why_python_is_unknown(version);
+    if (unknown != nullptr) {
+        *reason = unknown;
         return false;
     }
     const int minor = atoi(version + 2);

@@ -38,6 +38,10 @@ struct PythonTypes {
     const void* bytes;
 };
 
+// Returns nullptr if the recorder knows this interpreter, otherwise the reason why it records no
+// Python stacks there. `version` is the text of Py_GetVersion().
+const char* why_python_is_unknown(const char* version);
+
 // Returns false and a reason for unknown interpreters. `debug_offsets` is the start of _PyRuntime
 // since 3.13, otherwise nullptr.
 bool python_layout(const char* version,

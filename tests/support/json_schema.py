@@ -122,8 +122,10 @@ def schemas():
 
 
 def kind_of(command, document):
-    """The document that a command of fraganalyze, or `fragtrace top`, writes."""
+    """The document that a command of fraganalyze, or `fragtrace top` or `fragtrace doctor`, writes."""
     word = str(command[1]) if len(command) > 1 else ""
+    if pathlib.Path(command[0]).name == "fragtrace" and word == "doctor":
+        return word
     word = word if word in COMMANDS else "report"
     if word == "report" and "processes" in document:
         return "job"
@@ -142,6 +144,8 @@ def documents(command, status, stdout, cwd=None):
         return []
     if words[1] == "top":
         return stdout.splitlines()
+    if program == "fragtrace" and words[1] == "doctor":
+        return [stdout] if status in (0, 1) else []
     if program != "fraganalyze":
         return []
     target = "".join(words[words.index("--json") + 1 :][:1])

@@ -130,6 +130,9 @@ class Documents(real_process.RealProcessTest):
             process.kill()
             process.communicate()
 
+    def check_machine(self):
+        self.run_well([real_process.LAUNCHER, "doctor", "--json", "--", "true"])
+
     def check_files(self):
         """Approved files, and the reports of C++ tests."""
         reports = [*APPROVED.glob("*.json"), *GOLDEN.glob("*.json"), *KEPT.glob("*.json")]
@@ -145,6 +148,7 @@ class Documents(real_process.RealProcessTest):
         self.check_recorded()
         self.check_pool()
         self.check_others()
+        self.check_machine()
         self.check_files()
         self.assertEqual(json_schema.schemas().unseen(), [])
 

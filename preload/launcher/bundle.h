@@ -1,0 +1,24 @@
+// One archive with what a report on a problem of fragtrace needs, without names.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fragtrace::launcher {
+
+// Returns the text without the user, the host, and every path outside of the system's folders. A
+// path becomes <path>, the id of a card <id>.
+std::string without_names(std::string text);
+
+struct BundleFile {
+    std::string name;
+    std::string content;
+    std::string source;  // if not empty: the content is that of this file
+};
+
+// Writes a new .tar.gz with these files, which only the user may read. Throws a Refusal if the
+// archive exists or cannot be written; then nothing is left.
+void write_bundle(const std::string& path, const std::vector<BundleFile>& files);
+
+}  // namespace fragtrace::launcher

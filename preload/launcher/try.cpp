@@ -1,0 +1,570 @@
+#include "launcher/try.h"
+
+#include "launcher/libraries.h"
+#include "launcher/probe.h"
+#include "launcher/program.h"
+#include "launcher/refusal.h"
+#include "launcher/run.h"
+#include "launcher/sizes_text.h"
+#include "launcher/traces.h"
+#include "vgpu/common/config.h"
+
+#include <nlohmann/json.hpp>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <vector>
+
+namespace fragtrace::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr const char* kText =
+    R"(Runs the recorded command again with a change that fraganalyze recommends, records it, and shows the
+prediction and the outcome side by side. The change is one of settings; changes of the program are listed,
+but you make them. The command, its folder and its allocator settings come from TRACE. This is done only for
+a trace of your own from this machine: give the command of any other trace after --.
+
+Examples
+  fragtrace try train.4711.ftrace                    the recommended change, on the same kind of card
+  fragtrace try train.4711.ftrace --list             all changes that can be tried, with their numbers
+  fragtrace try train.4711.ftrace --remedy 3
+  fragtrace try train.4711.ftrace -- python train.py --steps 100
+
+Exit code: 0 if the prediction held, 1 if not, 2 for bad usage or if nothing was recorded.
+)";
+
+constexpr int kAnalysisLimit_s = 3600;
+constexpr const char* kSettings = "PYTORCH_CUDA_ALLOC_CONF";
+
+struct TryRequest {
+    std::string trace;
+    int remedy = 0;  // 0 = the recommended one
+    bool list = false;
+    std::string virtual_gpu;  // empty = as recorded
+    std::string output = ".";
+    std::vector<std::string> command;  // empty = as recorded
+};
+
+// A folder that is removed with everything in it.
+class Scratch {
+  public:
+    Scratch() {
+        std::error_code failed;
+        path_ = (fs::temp_directory_path(failed) / "fragtrace-try-XXXXXX").native();
+        if (mkdtemp(path_.data()) == nullptr) {
+            throw Refusal{kBadUsage, "cannot make a temporary folder in $TMPDIR"};
+        }
+    }
+
+    ~Scratch() {
+        std::error_code failed;
+        fs::remove_all(path_, failed);
+    }
+
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+
+    [[nodiscard]] std::string file(const char* name) const { return path_ + '/' + name; }
+
+  private:
+    std::string path_;
+};
+
+TryRequest parse(int argc, char** argv, bool* help) {
+    CLI::App app(kText, "fragtrace try");
+    TryRequest request;
+    app.prefix_command();
+    app.add_option("TRACE", request.trace, "a trace that fragtrace recorded (.ftrace)")->required();
+    app.add_option("--remedy", request.remedy, "number of the change, as --list shows it")
+        ->check(CLI::Range(1, 100000))
+        ->type_name("N");
+    app.add_flag("--list", request.list, "list the changes that can be tried, and run nothing");
+    app.add_option(
+           "--virtual-gpu",
+           request.virtual_gpu,
+           "run on this virtual GPU; without it, as recorded: on the same virtual GPU, or on "
+           "the card of this machine")
+        ->type_name("CARD");
+    app.add_option("-o,--output", request.output, "folder for the new trace")
+        ->type_name("DIR")
+        ->capture_default_str();
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        *help = true;
+        if (fputs(app.help().c_str(), stdout) < 0 || fflush(stdout) != 0) {
+            throw Refusal{kBadUsage, "standard output: cannot be written"};
+        }
+        return request;
+    } catch (const CLI::ParseError& error) {
+        throw Refusal{kBadUsage, one_line(error.what()) + " (fragtrace try --help)"};
+    }
+    request.command = app.remaining();
+    if (!request.command.empty()) {
+        if (request.command.front() != "--") {
+            throw Refusal{kBadUsage,
+                          one_line(request.command.front()) +
+                              ": no such option; a command comes after -- (fragtrace try --help)"};
+        }
+        request.command.erase(request.command.begin());
+        if (request.command.empty()) {
+            throw Refusal{kBadUsage, "no command after -- (fragtrace try --help)"};
+        }
+    }
+    if (!request.virtual_gpu.empty() &&
+        vgpu::parse_config(request.virtual_gpu.c_str(), nullptr).status == vgpu::Config::kInvalid) {
+        throw Refusal{kBadUsage,
+                      "--virtual-gpu cannot be '" + one_line(request.virtual_gpu) +
+                          "': give a card such as 24GiB or A100-80GB"};
+    }
+    return request;
+}
+
+// Returns the JSON that fraganalyze writes for these arguments. Throws its error as a Refusal.
+Json analyze(std::vector<std::string> words, const std::string& trace, const std::string& file) {
+    words.insert(words.begin(), find_installation().analyzer());
+    words.insert(words.end(), {"--json", file, "--", trace});
+    const Probe done = probe_command(words, {}, kAnalysisLimit_s);
+    if (!done.succeeded()) {
+        const std::string said = one_line(done.errors.substr(0, done.errors.find('\n')));
+        throw Refusal{kBadUsage, said.empty() ? one_line(trace) + ": cannot be analysed" : said};
+    }
+    std::ifstream from(file);
+    Json json = Json::parse(from, nullptr, false);
+    if (json.is_discarded()) {
+        throw Refusal{kBadUsage, one_line(trace) + ": fraganalyze wrote no result"};
+    }
+    return json;
+}
+
+std::uint64_t number(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found == object.end() || !found->is_number() ? 0 : found->get<std::uint64_t>();
+}
+
+std::string text(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found == object.end() || !found->is_string() ? std::string() : found->get<std::string>();
+}
+
+// ---- the change
+// -----------------------------------------------------------------------------------
+
+bool can_be_run(const Json& row) {
+    const std::string remedy = text(row, "remedy");
+    return row.value("usable", false) && row["rank"].is_number() && !row.value("recorded", false) &&
+           ((remedy == "settings" && text(row, "pool") == "pytorch") || remedy == "caching_off");
+}
+
+// The device whose out-of-memory came first; without one, the first device.
+const Json& device_of(const Json& report) {
+    for (const Json& device : report["devices"]) {
+        if (!report["ooms"].empty() && device["index"] == report["ooms"][0]["device"]) {
+            return device;
+        }
+    }
+    return report["devices"][0];
+}
+
+std::vector<Json> rows_of(const Json& report) {
+    std::vector<Json> rows;
+    for (const Json& row : report["whatif"]) {
+        if (row["device"] == device_of(report)["index"] && can_be_run(row)) {
+            rows.push_back(row);
+        }
+    }
+    std::sort(rows.begin(), rows.end(), [](const Json& left, const Json& right) {
+        return number(left, "rank") < number(right, "rank");
+    });
+    return rows;
+}
+
+std::string prediction_text(const Json& row) {
+    const bool past = row.value("gets_past", false);
+    return fmt::format("{}, {} reserved ({})",
+                       past                       ? "past the out-of-memory"
+                       : number(row, "ooms") != 0 ? "out of memory"
+                                                  : "no out-of-memory",
+                       size_text(number(row, "peak_reserved_bytes")),
+                       text(row, "class_text"));
+}
+
+void print_list(const std::vector<Json>& rows, const std::string& recommended) {
+    for (const Json& row : rows) {
+        fmt::print("{:>4}  {}: {}{}\n",
+                   number(row, "rank"),
+                   one_line(text(row, "name")),
+                   prediction_text(row),
+                   text(row, "name") == recommended ? ", recommended" : "");
+    }
+    if (rows.empty()) {
+        fmt::print("No change of settings can be tried.\n");
+    }
+}
+
+Json choose_row(const TryRequest& request, const Json& report, const std::vector<Json>& rows) {
+    const Json& conclusion = device_of(report)["conclusion"];
+    const std::string recommended = text(conclusion, "row");
+    for (const Json& row : rows) {
+        if (request.remedy != 0 ? number(row, "rank") == static_cast<unsigned>(request.remedy)
+                                : text(row, "name") == recommended && !recommended.empty()) {
+            return row;
+        }
+    }
+    const std::string how = " (fragtrace try TRACE --list shows what can be tried)";
+    if (request.remedy != 0) {
+        throw Refusal{
+            kBadUsage,
+            fmt::format(
+                "--remedy {}: no change with this number can be tried{}", request.remedy, how)};
+    }
+    const std::string sentence = one_line(text(conclusion, "remedy"));
+    throw Refusal{
+        kBadUsage,
+        (sentence.empty() ? "no change is recommended"
+                          : "the recommended change is not one of settings: " + sentence) +
+            how};
+}
+
+// ---- the command
+// ----------------------------------------------------------------------------------
+
+// The fact `arguments`: one argument per line, backslashes doubled, newlines as \n.
+std::vector<std::string> arguments_of(const std::string& fact) {
+    std::vector<std::string> arguments(1);
+    for (std::size_t i = 0; i < fact.size(); ++i) {
+        if (fact[i] == '\n') {
+            arguments.emplace_back();
+        } else if (fact[i] == '\\' && i + 1 < fact.size()) {
+            ++i;
+            arguments.back() += fact[i] == 'n' ? '\n' : fact[i];
+        } else {
+            arguments.back() += fact[i];
+        }
+    }
+    return arguments;
+}
+
+// A trace is a file of unknown origin. Its command is run only if this user recorded it here.
+void check_owner(const std::string& trace, const Json& facts) {
+    struct stat file = {};
+    utsname here = {};
+    uname(&here);
+    const char* reason =
+        stat(trace.c_str(), &file) != 0             ? "cannot be read"
+        : file.st_uid != geteuid()                  ? "belongs to another user"
+        : (file.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "can be changed by other users"
+        : text(facts, "host") != here.nodename      ? "was recorded on another machine"
+        : text(facts, "arguments").empty()
+            ? "does not have the command (an earlier version recorded it, it is anonymized, or the "
+              "command line is too long)"
+            : nullptr;
+    if (reason != nullptr) {
+        throw Refusal{kBadUsage,
+                      fmt::format("{} {}: its command is not run. Give the command: fragtrace try "
+                                  "{} -- COMMAND",
+                                  one_line(trace),
+                                  reason,
+                                  one_line(trace))};
+    }
+}
+
+std::vector<std::string> recorded_command(const std::string& trace, const Json& facts, int rank) {
+    check_owner(trace, facts);
+    if (rank >= 0) {
+        throw Refusal{
+            kBadUsage,
+            fmt::format("{} is rank {} of a job, which cannot run alone. Give the command "
+                        "of the job: fragtrace try {} -- torchrun ...",
+                        one_line(trace),
+                        rank,
+                        one_line(trace))};
+    }
+    std::vector<std::string> command = arguments_of(text(facts, "arguments"));
+    const std::string folder = text(facts, "working_directory");
+    if (chdir(folder.c_str()) != 0) {
+        throw Refusal{kBadUsage,
+                      fmt::format("the recorded folder {}: {}", one_line(folder), strerror(errno))};
+    }
+    std::error_code failed;
+    const fs::path found = fs::canonical(find_command(command[0]), failed);
+    const std::string recorded = text(facts, "executable");
+    if (found != fs::path(recorded)) {
+        throw Refusal{
+            kBadUsage,
+            fmt::format("{} is {} here; {} was recorded. Activate the same environment, or "
+                        "give the command: fragtrace try {} -- COMMAND",
+                        one_line(command[0]),
+                        one_line(found.native()),
+                        one_line(recorded),
+                        one_line(trace))};
+    }
+    return command;
+}
+
+// The virtual GPU of the recording; empty: a real card.
+std::string recorded_card(const Json& report) {
+    if (!report["source"].value("virtual", false)) {
+        return "";
+    }
+    const std::string card = text(report["facts"], "environment.FRAGTRACE_VIRTUAL_GPU");
+    const bool valid = vgpu::parse_config(card.c_str(), nullptr).status == vgpu::Config::kValid;
+    return valid ? card : std::to_string(number(device_of(report), "total_bytes"));
+}
+
+std::vector<std::pair<std::string, std::string>> environment_of(const Json& facts,
+                                                                const Json& row) {
+    std::vector<std::pair<std::string, std::string>> environment;
+    // By name: a trace from others must not set a variable such as LD_PRELOAD.
+    for (const char* name : {kSettings,
+                             "PYTORCH_ALLOC_CONF",
+                             "PYTORCH_NO_CUDA_MEMORY_CACHING",
+                             "CUDA_VISIBLE_DEVICES",
+                             "CUDA_MODULE_LOADING"}) {
+        const std::string key = std::string("environment.") + name;
+        if (facts.contains(key)) {
+            environment.emplace_back(name, text(facts, key.c_str()));
+        }
+    }
+    if (text(row, "remedy") == "caching_off") {
+        environment.emplace_back("PYTORCH_NO_CUDA_MEMORY_CACHING", "1");
+    } else {
+        environment.emplace_back(kSettings, text(row, "config"));
+    }
+    return environment;
+}
+
+// ---- the outcome
+// ----------------------------------------------------------------------------------
+
+struct Line {
+    const char* what;
+    std::string recorded;
+    std::string predicted;
+    std::string outcome;
+    std::optional<bool> held;  // nothing: nothing certain was predicted
+};
+
+std::string count_or_none(std::uint64_t count) {
+    return count == 0 ? "none" : std::to_string(count);
+}
+
+Line out_of_memory_line(const Json& recorded, const Json& row, const Json& outcome) {
+    const std::uint64_t ooms = number(outcome, "ooms");
+    Line line = {"out of memory",
+                 count_or_none(number(recorded, "ooms")),
+                 count_or_none(number(row, "ooms")),
+                 count_or_none(ooms),
+                 ooms == number(row, "ooms")};
+    if (row.value("gets_past", false)) {
+        const Json& rest = row["rest_fits"];
+        line.predicted = rest.is_null()     ? "not at this request"
+                         : rest.get<bool>() ? "none (rest of the step: estimate)"
+                                            : "later in the step (estimate)";
+        // What comes after the recorded request was not recorded, and other steps may follow.
+        line.held =
+            ooms == 0 ? std::optional(!rest.is_boolean() || rest.get<bool>()) : std::nullopt;
+    } else if (text(row, "class") == "estimate") {
+        line.held = std::nullopt;
+    }
+    return line;
+}
+
+Line peak_line(const Json& recorded, const Json& row, const Json& outcome) {
+    const std::uint64_t most = number(row, "peak_reserved_bytes");
+    const std::uint64_t least = number(row, "least_peak_reserved_bytes");
+    const std::uint64_t peak = number(outcome["peak"], "reserved");
+    const std::string kind = text(row, "bound_kind");
+    Line line = {"peak reserved",
+                 size_text(number(recorded["peak"], "reserved")),
+                 size_text(most),
+                 size_text(peak),
+                 std::nullopt};
+    if (row.value("gets_past", false) || kind == "at_least" || kind == "until_failure") {
+        line.predicted = "at least " + size_text(least);
+        line.held = peak >= least;
+    } else if (kind == "at_most") {
+        line.predicted = "at most " + size_text(most);
+        line.held = peak <= most;
+    } else if (text(row, "class") == "exact") {
+        line.held = peak >= least && peak <= most;
+        if (!*line.held) {
+            line.outcome +=
+                fmt::format(" ({} bytes off)",
+                            static_cast<std::int64_t>(peak) - static_cast<std::int64_t>(most));
+        }
+    } else {
+        line.predicted += " (estimate)";
+    }
+    return line;
+}
+
+Line retry_line(const Json& recorded, const Json& row, const Json& outcome) {
+    const std::uint64_t retries = number(outcome, "retries");
+    const bool exact = text(row, "class") == "exact" && !row.value("gets_past", false);
+    return {"retries",
+            count_or_none(number(recorded, "retries")),
+            count_or_none(number(row, "retries")) + (exact ? "" : " up to there"),
+            count_or_none(retries),
+            exact ? std::optional(retries == number(row, "retries")) : std::nullopt};
+}
+
+void print_lines(const std::vector<Line>& lines) {
+    write_error(fmt::format("  {:<15} {:<12} {:<34} {}\n", "", "recorded", "predicted", "outcome"));
+    for (const Line& line : lines) {
+        const std::string verdict = !line.held   ? ""
+                                    : *line.held ? "  as predicted"
+                                                 : "  NOT as predicted";
+        write_error(fmt::format("  {:<15} {:<12} {:<34} {}{}\n",
+                                line.what,
+                                line.recorded,
+                                line.predicted,
+                                line.outcome,
+                                verdict));
+    }
+}
+
+// The trace of the run that belongs to the recorded process: of the same rank in a job, otherwise
+// the command's own, otherwise the largest. Empty if there is none.
+std::string new_trace(const FinishedRun& run, int rank, const Scratch& scratch) {
+    const std::vector<std::string> traces = find_traces(run.folder, run.begin, run.process);
+    for (const std::string& trace : traces) {
+        if (rank < 0) {
+            break;
+        }
+        const Json list = analyze({"list"}, trace, scratch.file("list.json"));
+        if (!list["traces"].empty() && list["traces"][0].value("rank", Json()) == rank) {
+            return trace;
+        }
+    }
+    return traces.empty() ? "" : traces[0];
+}
+
+int compare(const Json& recorded_report,
+            const Json& row,
+            const std::string& trace,
+            const Scratch& scratch) {
+    const Json& recorded = device_of(recorded_report);
+    const Json report = analyze({"report", "--no-whatif"}, trace, scratch.file("outcome.json"));
+    const Json* outcome = nullptr;
+    for (const Json& device : report["devices"]) {
+        outcome = device["index"] == recorded["index"] ? &device : outcome;
+    }
+    if (outcome == nullptr) {
+        throw Refusal{kBadUsage, "the run did not use the recorded device: " + one_line(trace)};
+    }
+    std::vector<Line> lines = {out_of_memory_line(recorded, row, *outcome),
+                               peak_line(recorded, row, *outcome),
+                               retry_line(recorded, row, *outcome)};
+    const std::string set = text(report["facts"], "allocator_conf");
+    const bool own_settings = text(row, "remedy") == "settings" && set != text(row, "config");
+    const bool other_card = (*outcome)["total_bytes"] != recorded["total_bytes"];
+    if (own_settings || other_card) {
+        for (Line& line : lines) {
+            line.held = std::nullopt;
+        }
+    }
+    print_lines(lines);
+    if (own_settings) {
+        say(fmt::format(
+            "the program replaced the setting by its own, '{}': the prediction does not "
+            "apply",
+            set));
+    } else if (other_card) {
+        say(fmt::format("the card has {}; {} was recorded: the prediction does not apply",
+                        size_text(number(*outcome, "total_bytes")),
+                        size_text(number(recorded, "total_bytes"))));
+    }
+    const bool wrong = std::any_of(
+        lines.begin(), lines.end(), [](const Line& line) { return line.held == false; });
+    say("the new trace: " + shell_word(trace));
+    return wrong || own_settings || other_card ? 1 : 0;
+}
+
+int rank_of(const std::string& trace, const Scratch& scratch) {
+    const Json list = analyze({"list"}, trace, scratch.file("list.json"));
+    const Json rank = list["traces"].empty() ? Json() : list["traces"][0].value("rank", Json());
+    return rank.is_number() ? rank.get<int>() : -1;
+}
+
+std::string command_text(const std::vector<std::string>& command) {
+    std::string line;
+    for (const std::string& word : command) {
+        line += (line.empty() ? "" : " ") + shell_word(word);
+    }
+    return line;
+}
+
+}  // namespace
+
+int try_remedy(int argc, char** argv) {
+    bool help = false;
+    TryRequest request = parse(argc, argv, &help);
+    if (help) {
+        return 0;
+    }
+    const Scratch scratch;
+    std::error_code failed;
+    const std::string trace = fs::absolute(request.trace, failed).native();
+    const Json report = analyze({"report"}, trace, scratch.file("report.json"));
+    if (!report.contains("whatif") || !report.contains("facts") || report["devices"].empty()) {
+        throw Refusal{kBadUsage,
+                      one_line(request.trace) +
+                          ": give one trace of a process that used a card, recorded by fragtrace"};
+    }
+    const std::vector<Json> rows = rows_of(report);
+    if (request.list) {
+        print_list(rows, text(device_of(report)["conclusion"], "row"));
+        return fflush(stdout) == 0 ? 0 : kBadUsage;
+    }
+    const Json row = choose_row(request, report, rows);
+    Request run;
+    run.settings.emplace_back("FRAGTRACE_OUTPUT", prepare_folder(request.output));
+    run.virtual_gpu = request.virtual_gpu.empty() ? recorded_card(report) : request.virtual_gpu;
+    run.quiet = true;
+    const int rank = rank_of(trace, scratch);
+    run.command =
+        !request.command.empty() ? request.command : recorded_command(trace, report["facts"], rank);
+    for (const auto& [name, value] : environment_of(report["facts"], row)) {
+        run.settings.emplace_back(name, value);
+    }
+    say(fmt::format("running with {} on {}:",
+                    text(row, "remedy") == "caching_off"
+                        ? std::string("PYTORCH_NO_CUDA_MEMORY_CACHING=1")
+                        : fmt::format("{}={}", kSettings, text(row, "config")),
+                    run.virtual_gpu.empty() ? "the card of this machine"
+                                            : "the virtual GPU " + run.virtual_gpu));
+    write_error(fmt::format("  cd {}\n  {}\n",
+                            shell_word(fs::current_path(failed).native()),
+                            command_text(run.command)));
+    HeldSignals signals;
+    const FinishedRun finished = run_command(run, &signals);
+    const int exit_code = exit_code_of(finished.status);
+    say(exit_code == 0 ? "the program ended well"
+                       : fmt::format("the program ended with exit code {}", exit_code));
+    const std::string recorded = new_trace(finished, rank, scratch);
+    if (recorded.empty()) {
+        throw Refusal{kBadUsage,
+                      "no process of this command made a CUDA call that is recorded: nothing to "
+                      "compare"};
+    }
+    return compare(report, row, recorded, scratch);
+}
+
+}  // namespace fragtrace::launcher
