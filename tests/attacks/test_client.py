@@ -23,7 +23,7 @@ import real_process
 CARD = "1GiB,count=2,context=16MiB"
 LOG_HEADER = struct.Struct("=QQQQ")
 LOG_ENTRY = struct.Struct("=QQQQ")
-LOG_ENTRIES = 65536
+LOG_ENTRIES = 524288
 PROGRAMS = os.environ["CLIENT_PROGRAMS"]
 KINDS = {1: "device_alloc", 2: "device_free"}
 LIBRARIES = "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"

@@ -26,7 +26,7 @@ int cudaGetDeviceCount(int* count);
 #endif
 
 /* test_client.py reads the same layout. */
-enum { kLogEntries = 65536, kLogAlloc = 1, kLogFree = 2 };
+enum { kLogEntries = 524288, kLogAlloc = 1, kLogFree = 2 };
 
 struct LogEntry {
     uint64_t process;
