@@ -20,6 +20,7 @@ class Scenarios(ScenarioTest):
     def test_the_figures_in_the_guide_equal_those_of_its_runs(self):
         guide = (SOURCE / "docs/guide.md").read_text()
         part = guide.split("## From an out-of-memory to the fix")[1].split("\n## ")[0]
+        part = re.sub(r"^```$.*?^```$", "", part, flags=re.MULTILINE | re.DOTALL)  # other programs' output
         shown = re.findall(
             r"^ {7}(?! *(?:fragtrace|python|PYTORCH_CUDA_ALLOC_CONF=\S+ fragtrace) )(.*)$", part, re.MULTILINE
         )
