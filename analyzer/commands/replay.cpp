@@ -62,8 +62,7 @@ Status replay_trace(const CommonOptions& common,
         return assumed.error();
     }
     const auto analysis =
-        analyze(common.trace,
-                {.torch_version = common.torch_version, .assumptions = *assumed, .holders = false});
+        analyze(common.trace, {.torch_version = common.torch_version, .assumptions = *assumed});
     if (!analysis) {
         return analysis.error();
     }
