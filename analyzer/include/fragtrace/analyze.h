@@ -45,9 +45,8 @@ typedef struct fraganalyze_report fraganalyze_report;
 // Reads and analyses a trace, or a memory snapshot of PyTorch.
 //  capacity       the memory that the pool may use, such as "16GiB"; NULL: as recorded
 //  torch_version  the release whose allocator rules are replayed, such as "2.6"; NULL: as recorded
-//  whatif         1: replay other settings, pools, cards and remedies too, as a report does. 0:
-//  skip
-//                 these replays, which take longest; no remedy is known then
+//  whatif         1: also replay other settings, pools, cards and remedies, as a report does.
+//                 0: skip these replays, which take longest; no remedy is known then
 // The caller closes the report with fraganalyze_close().
 fraganalyze_report* fraganalyze_load(
     const char* path, const char* capacity, const char* torch_version, int whatif, char** error);
