@@ -9,21 +9,27 @@
 #include "synthetic.h"
 #include "synthetic_held.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 int main(int argc, char** argv) {
     using namespace fragtrace;
-    if (argc < 3) {
+    const std::string kind = argc < 3 ? "" : argv[1];
+    const std::uint64_t blocks = std::strtoull(kind.c_str(), nullptr, 10);
+    const std::vector<std::string> kinds = {
+        "checkerboard", "two", "job", "crowd", "shares", "private-pools", "expandable"};
+    if (blocks == 0 && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
         std::fprintf(
             stderr,
             "usage: make_page checkerboard|two|job|crowd|shares|private-pools|expandable|BLOCKS "
             "OUTPUT [BUDGET]\n");
         return 2;
     }
-    const std::string kind = argv[1];
     analyzer::PageData data =
         kind == "checkerboard" ? page_test::checkerboard_page()
         : kind == "two"        ? page_test::two_device_page()
@@ -32,7 +38,7 @@ int main(int argc, char** argv) {
         : kind == "private-pools" || kind == "expandable"
             ? page_test::recorded_page(kind == "expandable", std::string(argv[2]) + ".moments.json")
         : kind == "crowd" ? page_test::crowded_page(300'000)
-                          : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));
+                          : page_test::synthetic_page(blocks);
     if (data.class_words.empty()) {
         data.class_words = {{"exact", "as it would have been"},
                             {"at least", "this or more"},
