@@ -2,29 +2,149 @@
 _fraganalyze() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options=""
     COMPREPLY=()
-    case "$before" in
-        --at) mapfile -t COMPREPLY < <(compgen -W "peak oom end" -- "$word"); return ;;
-        --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
-        --of) mapfile -t COMPREPLY < <(compgen -W "holders waste allocations" -- "$word"); return ;;
-        --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;
-    esac
     case "${COMP_WORDS[1]}" in
-        anonymize) options="--force --help" ;;
-        check) options="--allow-losses --baseline --force --help --json --max-allocated --max-reserved --max-waste --no-oom --no-retries --tolerance" ;;
-        compare) options="--batch --capacity --color --force --help --json --predict" ;;
-        dump) options="--facts --help --no-stacks" ;;
-        explain) options="--force --help --json" ;;
-        export) options="--at --blocks --force --help --of --output --to --torch-version --with" ;;
-        list) options="--absorb --force --help --job --json --limit" ;;
-        mcp) options="--help" ;;
-        plan) options="--force --help --output" ;;
-        replay) options="--capacity --color --conf --context --device --driver-page --force --help --json --pending --pool --request --torch-version" ;;
-        report) options="--capacity --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version" ;;
-        summarize) options="--force --help --json --no-stacks" ;;
-        top) options="--help --interval --json --once --serve" ;;
-        validate) options="--capacity --conf --device --force --help --json --pool --torch-version" ;;
-        whatif) options="--capacity --color --context --driver-page --empty-cache-every --force --help --json --no-scan --pending --torch-version" ;;
-        *) options="--capacity --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version --version" ;;
+        anonymize)
+            options="--force --help"
+            ;;
+        check)
+            options="--allow-losses --baseline --force --help --json --max-allocated --max-reserved --max-waste --no-oom --no-retries --tolerance"
+            case "$before" in
+                --baseline) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --max-allocated) return ;;
+                --max-reserved) return ;;
+                --max-waste) return ;;
+                --tolerance) return ;;
+            esac
+            ;;
+        compare)
+            options="--batch --capacity --color --force --help --json --predict"
+            case "$before" in
+                --batch) return ;;
+                --capacity) return ;;
+                --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --predict) return ;;
+            esac
+            ;;
+        dump)
+            options="--facts --help --no-stacks"
+            ;;
+        explain)
+            options="--force --help --json"
+            case "$before" in
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
+            ;;
+        export)
+            options="--at --blocks --force --help --of --output --to --torch-version --with"
+            case "$before" in
+                --at) mapfile -t COMPREPLY < <(compgen -W "peak oom end" -- "$word"); return ;;
+                --of) mapfile -t COMPREPLY < <(compgen -W "holders waste allocations" -- "$word"); return ;;
+                --to) mapfile -t COMPREPLY < <(compgen -W "folded speedscope perfetto csv sqlite snapshot" -- "$word"); return ;;
+                --torch-version) return ;;
+                --with) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
+            ;;
+        list)
+            options="--absorb --force --help --job --json --limit"
+            case "$before" in
+                --job) return ;;
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --limit) return ;;
+            esac
+            ;;
+        mcp)
+            options="--help"
+            ;;
+        plan)
+            options="--force --help --output"
+            case "$before" in
+                --output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
+            ;;
+        replay)
+            options="--capacity --color --conf --context --device --driver-page --force --help --json --pending --pool --request --torch-version"
+            case "$before" in
+                --capacity) return ;;
+                --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
+                --conf) return ;;
+                --context) return ;;
+                --device) return ;;
+                --driver-page) return ;;
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;
+                --pool) mapfile -t COMPREPLY < <(compgen -W "pytorch none cuda-async rmm-pool rmm-arena bfc best-fit live compact pages offline" -- "$word"); return ;;
+                --request) return ;;
+                --torch-version) return ;;
+            esac
+            ;;
+        report)
+            options="--capacity --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version"
+            case "$before" in
+                --capacity) return ;;
+                --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
+                --context) return ;;
+                --driver-page) return ;;
+                --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --killed) return ;;
+                --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;
+                --torch-version) return ;;
+            esac
+            ;;
+        summarize)
+            options="--force --help --json --no-stacks"
+            case "$before" in
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
+            ;;
+        top)
+            options="--help --interval --json --once --serve"
+            case "$before" in
+                --interval) return ;;
+                --serve) return ;;
+            esac
+            ;;
+        validate)
+            options="--capacity --conf --device --force --help --json --pool --torch-version"
+            case "$before" in
+                --capacity) return ;;
+                --conf) return ;;
+                --device) return ;;
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --pool) mapfile -t COMPREPLY < <(compgen -W "pytorch none cuda-async rmm-pool rmm-arena bfc best-fit live compact pages offline" -- "$word"); return ;;
+                --torch-version) return ;;
+            esac
+            ;;
+        whatif)
+            options="--capacity --color --context --driver-page --empty-cache-every --force --help --json --no-scan --pending --torch-version"
+            case "$before" in
+                --capacity) return ;;
+                --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
+                --context) return ;;
+                --driver-page) return ;;
+                --empty-cache-every) return ;;
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;
+                --torch-version) return ;;
+            esac
+            ;;
+        *)
+            options="--capacity --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version --version"
+            case "$before" in
+                --capacity) return ;;
+                --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
+                --context) return ;;
+                --driver-page) return ;;
+                --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --killed) return ;;
+                --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;
+                --torch-version) return ;;
+            esac
+            ;;
     esac
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")

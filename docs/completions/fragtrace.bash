@@ -2,18 +2,60 @@
 _fragtrace() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options=""
     COMPREPLY=()
-    case "$before" in
-        --signal) mapfile -t COMPREPLY < <(compgen -W "HUP USR1 USR2 URG WINCH IO PWR" -- "$word"); return ;;
-        --stacks) mapfile -t COMPREPLY < <(compgen -W "all native python none" -- "$word"); return ;;
-        --start) mapfile -t COMPREPLY < <(compgen -W "on off" -- "$word"); return ;;
-    esac
     case "${COMP_WORDS[1]}" in
-        clean) options="--age --dry-run --help" ;;
-        demo) options="--help --output --python" ;;
-        doctor) options="--bundle --help --json --trace" ;;
-        run) options="--flight-recorder --help --keep-free --min-bytes --no-record --output --quiet --signal --size-limit --stack-depth --stacks --start --start-after --version --virtual-gpu" ;;
-        top) options="--help --interval --json --once --serve" ;;
-        *) options="--help --version" ;;
+        clean)
+            options="--age --dry-run --help"
+            case "$before" in
+                --age) return ;;
+            esac
+            ;;
+        demo)
+            options="--help --output --python"
+            case "$before" in
+                --python) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
+            ;;
+        doctor)
+            options="--bundle --help --json --trace"
+            case "$before" in
+                --bundle) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
+            ;;
+        run)
+            options="--flight-recorder --help --keep-free --min-bytes --no-record --output --quiet --signal --size-limit --stack-depth --stacks --start --start-after --version --virtual-gpu"
+            case "$before" in
+                --keep-free) return ;;
+                --min-bytes) return ;;
+                --signal) mapfile -t COMPREPLY < <(compgen -W "HUP USR1 USR2 URG WINCH IO PWR" -- "$word"); return ;;
+                --size-limit) return ;;
+                --stack-depth) return ;;
+                --stacks) mapfile -t COMPREPLY < <(compgen -W "all native python none" -- "$word"); return ;;
+                --start) mapfile -t COMPREPLY < <(compgen -W "on off" -- "$word"); return ;;
+                --start-after) return ;;
+                --virtual-gpu) return ;;
+                -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
+            ;;
+        top)
+            options="--help --interval --json --once --serve"
+            case "$before" in
+                --interval) return ;;
+                --serve) return ;;
+            esac
+            ;;
+        try)
+            options="--help --list --output --remedy --virtual-gpu"
+            case "$before" in
+                --remedy) return ;;
+                --virtual-gpu) return ;;
+                -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
+            ;;
+        *)
+            options="--help --version"
+            ;;
     esac
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
@@ -21,7 +63,7 @@ _fragtrace() {
     fi
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "clean demo doctor run top" -- "$word")
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "clean demo doctor run top try" -- "$word")
     fi
 }
 complete -o filenames -F _fragtrace fragtrace
