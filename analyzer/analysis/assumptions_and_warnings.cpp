@@ -229,6 +229,11 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
     std::vector<std::string>& lines = analysis->warnings;
     lines.insert(lines.end(), damage.notes.begin(), damage.notes.end());
     add_gaps(timeline, &lines);
+    if (damage.bytes_unreadable != 0) {
+        lines.push_back(
+            fmt::format("the file is damaged: {} cannot be read, and their events are missing",
+                        format_bytes(damage.bytes_unreadable)));
+    }
     if (damage.events_lost != 0) {
         lines.push_back(
             fmt::format("{} events were lost while recording; figures after them may be wrong",

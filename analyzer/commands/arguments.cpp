@@ -51,18 +51,22 @@ Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
             return written.error();
         }
         return false;
-    } catch (const CLI::ExtrasError& failure) {
+    } catch (const CLI::ParseError& failure) {
+        // A mistyped option is the cause of other faults: a required option is missing, or its
+        // value is taken for the trace.
         const std::string unknown = unknown_option(*app);
         return Error{ErrorCode::kUsage,
                      fmt::format("{}{} (see '{} --help')",
                                  unknown.empty() ? failure.what() : unknown + " is no option",
                                  did_you_mean(unknown, option_names(*app)),
                                  app->get_name())};
-    } catch (const CLI::ParseError& failure) {
-        return Error{ErrorCode::kUsage,
-                     fmt::format("{} (see '{} --help')", failure.what(), app->get_name())};
     }
     return true;
+}
+
+std::string output_fault(const std::string& path) {
+    const Status checked = check_output(path);
+    return checked ? std::string() : checked.error().message;
 }
 
 void CommonOptions::add_trace(CLI::App* app) {
@@ -75,7 +79,8 @@ void CommonOptions::add_trace(CLI::App* app) {
 
 void CommonOptions::add_json(CLI::App* app) {
     app->add_option("--json", json, "write JSON to FILE instead of text ('-': standard output)")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(output_fault);
     add_force(app);
 }
 

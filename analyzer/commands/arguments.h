@@ -16,6 +16,10 @@ namespace fragtrace::analyzer {
 // do.
 Result<bool> parse_arguments(CLI::App* app, int argc, char** argv);
 
+// For CLI::Option::check() of an option that names an output file: check_output() before the work
+// begins. Empty = nothing is wrong.
+std::string output_fault(const std::string& path);
+
 // Options that several commands share.
 struct CommonOptions {
     std::string trace;

@@ -6,6 +6,8 @@
 #include "analyzer/commands/registry.h"
 #include "analyzer/export/formats.h"
 #include "analyzer/export/stack_weights.h"
+#include "analyzer/support/output_file.h"
+#include "analyzer/support/units.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -99,21 +101,26 @@ Status run_export(int argc, char** argv) {
     std::string at;
     ExportOptions options;
     common.add_trace(&app);
-    app.add_option("--to", to, "the format, see above")->required();
+    app.add_option("--to", to, "the format, see above")->type_name("FORMAT")->required();
     app.add_option("-o,--output",
                    options.output,
                    "the file to write; - is standard output. csv: the folder")
+        ->type_name("FILE")
         ->required();
-    app.add_option("--of", of, "folded: holders, waste or allocations")->capture_default_str();
+    app.add_option("--of", of, "folded: holders, waste or allocations")
+        ->type_name("QUANTITY")
+        ->capture_default_str();
     app.add_option("--at",
                    at,
                    "the moment of holders and waste: peak, oom, end, or seconds since the start. "
-                   "Default: the first out-of-memory, else the peak of allocated memory");
+                   "Default: the first out-of-memory, else the peak of allocated memory")
+        ->type_name("MOMENT");
     app.add_flag("--blocks", options.blocks, "perfetto: add each block as a slice");
     app.add_option("--with",
                    options.profile,
                    "perfetto: add the slices of this trace of PyTorch's profiler (JSON, also "
-                   "gzipped), so that memory stands beside operators and kernels");
+                   "gzipped), so that memory stands beside operators and kernels")
+        ->type_name("FILE");
     common.add_torch_version(&app);
     CommonOptions::add_force(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
@@ -145,6 +152,11 @@ Status run_export(int argc, char** argv) {
         return Error{ErrorCode::kUsage,
                      fmt::format("--of {}: must be holders, waste or allocations", of)};
     }
+    if (!format->writes_folder) {
+        if (const Status possible = check_output(options.output); !possible) {
+            return possible;
+        }
+    }
     options.quantity = quantity->second;
     AnalyzeOptions analyze_options = {.torch_version = common.torch_version};
     if (format->shows_replays) {
@@ -159,7 +171,18 @@ Status run_export(int argc, char** argv) {
         return moment.error();
     }
     options.moment = *moment;
-    return format->write(**analysis, options);
+    const Status written = format->write(**analysis, options);
+    if (const TraceDamage& damage = (*analysis)->timeline.damage;
+        written && (damage.bytes_unreadable != 0 || damage.events_lost != 0)) {
+        fmt::print(stderr,
+                   "fraganalyze: {} lacks events: {} of {} cannot be read, {} lost while "
+                   "recording\n",
+                   printable(options.output),
+                   format_bytes(damage.bytes_unreadable),
+                   printable(common.trace),
+                   format_counted(damage.events_lost, "event was", "events were"));
+    }
+    return written;
 }
 
 }  // namespace fragtrace::analyzer

@@ -99,8 +99,11 @@ std::vector<std::string> command_on_trace(std::vector<std::string> words, const 
     return words;
 }
 
-// Who holds memory, without the rest of the report.
+// Who holds memory, without the rest of the report. Null for a job, whose report has no holders.
 Json holders_of(const Json& report) {
+    if (!report.contains("source")) {
+        return nullptr;
+    }
     Json devices = Json::array();
     if (report.contains("devices")) {
         for (const Json& device : report["devices"]) {
@@ -307,13 +310,14 @@ Json call(const Tool& tool, const Json& arguments) {
     if (tool.part == nullptr) {
         return answer_of(done.output, false);
     }
-    return answer_of(
-        tool.part(Json::parse(done.output)).dump(-1, ' ', false, Json::error_handler_t::replace),
-        false);
+    const Json part = tool.part(Json::parse(done.output));
+    if (part.is_null()) {
+        return answer_of("trace: give one trace, not a folder of them", true);
+    }
+    return answer_of(part.dump(-1, ' ', false, Json::error_handler_t::replace), false);
 }
 
-// ---- the protocol
-// ---------------------------------------------------------------------------------
+// ---- the protocol -------------------------------------------------------------------------------
 
 class Server {
   public:

@@ -65,7 +65,8 @@ Status run_report(int argc, char** argv) {
            "job several, or a folder of them")
         ->required();
     app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(output_fault);
     common.add_json(&app);
     common.add_capacity(&app);
     common.add_torch_version(&app);

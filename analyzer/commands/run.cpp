@@ -90,13 +90,15 @@ int dispatch(std::string_view program, int argc, char** argv) {
     // "fraganalyze TRACE ..." means "fraganalyze report TRACE ...".
     const bool named = command != nullptr;
     if (!named) {
-        if (argc > 2 && !first.starts_with('-') && argv[2][0] != '-' && !exists(first)) {
+        const bool traces_follow = argc > 2 && argv[2][0] != '-';
+        const std::string meant = did_you_mean(first, command_names());
+        if (!first.starts_with('-') && !exists(first) && (traces_follow || !meant.empty())) {
             return report_error(program,
                                 {ErrorCode::kUsage,
                                  fmt::format("{} is neither a command nor a trace{} (see "
                                              "'fraganalyze --help')",
                                              quoted(first),
-                                             did_you_mean(first, command_names()))});
+                                             meant)});
         }
         command = find_command("report");
     }

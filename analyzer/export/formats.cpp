@@ -23,6 +23,7 @@ constexpr std::array kFormats = {
                  "the tables of the report in a folder: spreadsheets, pandas, SQLite",
                  "",
                  export_csv,
+                 true,
                  true},
     ExportFormat{"sqlite",
                  "a database of events, blocks, stacks and failures: sqlite3, Python, pandas",

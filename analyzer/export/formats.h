@@ -38,6 +38,7 @@ struct ExportFormat {
     Status (*write)(const Analysis& analysis, const ExportOptions& options);
     // The format shows what-if replays, so that the analysis must have those of a report.
     bool shows_replays = false;
+    bool writes_folder = false;  // the output is a folder
 };
 
 std::span<const ExportFormat> export_formats();

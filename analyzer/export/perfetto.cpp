@@ -477,7 +477,9 @@ class Exporter {
         const std::size_t count = timeline_.events.size();
         const std::size_t stride = std::max<std::size_t>(count / kLargestFreeSamples, 1);
         bool in_checkpoint = false;
+        Progress progress("writing events");
         for (EventIndex i = 0; i < count; ++i) {
+            progress.show_sometimes(i, count);
             const Event event = timeline_.events[i];
             // A checkpoint lists live memory with the times of its allocations. The list is
             // complete at its end, so the counters change only there.

@@ -1,6 +1,7 @@
 #include "analyzer/export/snapshot_entries.h"
 
 #include "analyzer/model/device_layer.h"
+#include "analyzer/support/terminal.h"
 #include "analyzer/trace/possible_event.h"
 
 #include <algorithm>
@@ -125,7 +126,9 @@ SnapshotEntries::SnapshotEntries(PickleWriter* pickle,
 }
 
 DeviceEnd SnapshotEntries::write() {
+    Progress progress("writing events");
     for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
+        progress.show_sometimes(i, timeline_.events.size());
         step(i);
     }
     if (former_) {

@@ -12,6 +12,7 @@
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/support/output_file.h"
+#include "analyzer/support/terminal.h"
 #include "analyzer/trace/describe_event.h"
 
 #include <nlohmann/json.hpp>
@@ -248,7 +249,9 @@ class Database {
         std::size_t pool_cursor = 0;
         auto duration = timeline_.durations.begin();
         const auto count = static_cast<EventIndex>(timeline_.events.size());
+        Progress progress("writing events");
         for (EventIndex i = 0; i < count; ++i) {
+            progress.show_sometimes(i, count);
             const Event event = timeline_.events[i];
             const EventSizes sizes = sizes_of(event);
             const Json details = details_of(timeline_, event);

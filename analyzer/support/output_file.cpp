@@ -36,6 +36,10 @@ Error refused(const std::string& path, std::string_view why) {
     return {ErrorCode::kOutput, fmt::format("{}: {}", path, why)};
 }
 
+Error is_a_folder(const std::string& path) {
+    return refused(path, "cannot be written: it is a folder. Name a file in it.");
+}
+
 Status write_standard_output(std::string_view content) {
     if (std::fwrite(content.data(), 1, content.size(), stdout) != content.size()) {
         return failed("standard output", "write");
@@ -229,7 +233,7 @@ Status write_to(const std::string& path, const Fill& fill) {
         existing = link;
     }
     if (S_ISDIR(existing.st_mode)) {
-        return refused(path, "cannot be written: it is a folder. Name a file in it.");
+        return is_a_folder(path);
     }
     if (!S_ISREG(existing.st_mode)) {
         return write_special(target, fill);
@@ -267,6 +271,19 @@ Status write_stream(const std::string& path,
 }
 
 }  // namespace
+
+Status check_output(const std::string& path) {
+    struct stat existing = {};
+    if (path == "-") {
+        return Ok{};
+    }
+    if (stat(path.c_str(), &existing) == 0) {
+        return S_ISDIR(existing.st_mode) ? Status(is_a_folder(path)) : Ok{};
+    }
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    return access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0 ? Status(Ok{})
+                                                                           : failed(path, "create");
+}
 
 Status write_output(const std::string& path, std::string_view content) {
     if (path == "-") {

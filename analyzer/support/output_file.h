@@ -28,6 +28,10 @@ Status write_output(const std::string& path, const std::function<Status(std::FIL
 Status write_output_by_name(const std::string& path,
                             const std::function<Status(const std::string& name)>& write);
 
+// Errors that are known before anything is written: the folder of `path` is missing or cannot be
+// written, or `path` is a folder. For long computations. Writing may still fail later.
+Status check_output(const std::string& path);
+
 struct NamedOutput {
     std::string name;  // without a folder
     std::string content;

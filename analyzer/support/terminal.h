@@ -70,6 +70,14 @@ class Progress {
 
     void show(std::size_t done, std::size_t all);
 
+    // The same for loops over events: shows one of 65,536 calls.
+    void show_sometimes(std::size_t done, std::size_t all) {
+        constexpr std::size_t kEvery = 65536;
+        if (done % kEvery == 0) {
+            show(done, all);
+        }
+    }
+
   private:
     void show_line(std::size_t done, std::size_t all);
 

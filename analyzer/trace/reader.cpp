@@ -45,8 +45,8 @@ void report_ring(const RingContents& ring, Timeline* timeline) {
     } else if (ring.state == RingContents::State::kAbsent && !ring.path.empty() &&
                timeline->ending == Ending::kKilled && !was_absorbed(timeline->facts)) {
         timeline->damage.notes.push_back(
-            fmt::format("the process was killed and its ring {} is gone: the last events before "
-                        "the end may be missing",
+            fmt::format("the trace has no end, and the ring {} is gone: the process was killed, "
+                        "or the file was cut off. The last events may be missing",
                         ring.path));
     }
 }

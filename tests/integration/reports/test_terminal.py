@@ -12,12 +12,13 @@ import real_process
 TRACE = pathlib.Path(__file__).resolve().parents[2] / "format" / "golden" / "v1-ended.ftrace"
 
 
-def shown_on_terminal(command, columns):
-    """The output of `command` on a terminal with so many columns."""
+def shown_on_terminal(command, columns, stream="stdout"):
+    """The output (or the errors) of `command` on a terminal with so many columns."""
     env = real_process.environment()
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=terminal, env=env) as process:
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: terminal}
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, **streams) as process:
         os.close(terminal)
         shown = b""
         try:
@@ -46,6 +47,62 @@ class Terminal(real_process.RealProcessTest):
                     self.assertEqual(shown.split(), whole.split())
                     for line in shown.splitlines():
                         self.assertTrue(len(line) <= columns or len(line.split()) == 1, line)
+
+    def test_an_export_shows_its_progress(self):
+        for to in ("perfetto", "sqlite", "snapshot"):
+            with self.subTest(to):
+                command = [real_process.ANALYZER, "export", TRACE, "--to", to, "-o", self.folder / to]
+                code, shown = shown_on_terminal(command, 80, "stderr")
+                self.assertEqual(code, 0)
+                self.assertRegex(shown, r"writing events \[.*\] 0/\d+")
+
+
+class BadCommandLines(real_process.RealProcessTest):
+    def refusal(self, *words):
+        done = real_process.run([real_process.ANALYZER, *words])
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done.stderr
+
+    def test_a_mistyped_option_is_named_before_what_it_causes(self):
+        for words, typed, meant in (
+            (("export", TRACE, "--too", "csv", "-o", "x"), "--too", "--to"),
+            (("export", TRACE, "--to", "csv", "--outptu", "x"), "--outptu", "--output"),
+            (("top", "--srve", ":1"), "--srve", "--serve"),
+            (("report", TRACE, "--htlm", "x"), "--htlm", "--html"),
+        ):
+            with self.subTest(typed):
+                self.assertIn(f"{typed} is no option; did you mean '{meant}'?", self.refusal(*words))
+
+    def test_a_mistyped_command_is_not_taken_for_a_trace(self):
+        self.assertIn("did you mean 'export'?", self.refusal("xport"))
+        self.assertIn("did you mean 'whatif'?", self.refusal("whatfi", "--no-scan"))
+        self.assertIn("no such file", self.refusal("somewhere/train.1.ftrace"))
+
+    def test_an_output_that_cannot_be_written_is_refused_before_the_work(self):
+        missing = self.folder / "missing" / "file"
+        for words in (
+            ("report", "/no/such", "--html", missing),
+            ("whatif", "/no/such", "--json", missing),
+            ("report", "/no/such", "--json", self.folder),
+        ):
+            with self.subTest(words[0]):
+                self.assertRegex(self.refusal(*words), "cannot (create|be written)")
+        self.assertIn("cannot create", self.refusal("export", "/no/such", "--to", "sqlite", "-o", missing))
+
+
+class DamagedTraces(real_process.RealProcessTest):
+    def test_an_export_says_what_it_lacks(self):
+        whole = TRACE.read_bytes()
+        cut = self.folder / "cut.ftrace"
+        cut.write_bytes(whole[: len(whole) - len(whole) // 3])
+        for to in ("perfetto", "csv", "sqlite", "snapshot"):
+            with self.subTest(to):
+                output = self.folder / f"{to}.out"
+                done = real_process.run([real_process.ANALYZER, "export", cut, "--to", to, "-o", output])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertRegex(done.stderr, r"\.out lacks events: .* of .*cut\.ftrace cannot be read")
+        self.assertIn("the file is damaged", (self.folder / "csv.out" / "warnings.csv").read_text())
 
 
 if __name__ == "__main__":

@@ -192,6 +192,7 @@ class Mcp(real_process.RealProcessTest):
         self.assertIn("no out-of-memory message", self.tool("explain", True, message="hello"))
         trace = self.record()
         self.assertIn("12XB", self.tool("replay", True, trace=str(trace), capacity="12XB"))
+        self.assertIn("not a folder", self.tool("holders", True, trace=str(trace.parent)))
 
     def test_a_message_is_never_taken_for_a_file(self):
         log = self.folder / "log of memory"
