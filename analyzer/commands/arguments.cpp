@@ -73,7 +73,8 @@ void CommonOptions::add_trace(CLI::App* app) {
     app->add_option("TRACE",
                     trace,
                     "a trace that fragtrace recorded, a memory snapshot of PyTorch (pickle), a log "
-                    "of RMM (CSV) or a profile of PyTorch with memory events (JSON), also gzipped")
+                    "of RMM (CSV), a profile with memory events of PyTorch (JSON), of TensorFlow "
+                    "or JAX (.xplane.pb), or of Nsight Systems (.sqlite)")
         ->required();
 }
 

@@ -61,8 +61,9 @@ Status run_report(int argc, char** argv) {
            "TRACE",
            traces,
            "a trace that fragtrace recorded, a memory snapshot of PyTorch (pickle), a log of "
-           "RMM (CSV) or a profile of PyTorch with memory events (JSON), also gzipped; of a "
-           "job several, or a folder of them")
+           "RMM (CSV), a profile with memory events of PyTorch (JSON), of TensorFlow or JAX "
+           "(.xplane.pb), or of Nsight Systems (.sqlite); of a job several, or a folder of "
+           "them")
         ->required();
     app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
         ->type_name("FILE")

@@ -68,7 +68,9 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
                 "      {}\n",
                 device.device,
                 format_bytes(run.peak_allocated),
-                format_counted(run.ooms, "failed request", "failed requests"));
+                run.ooms == 0 && !summary.failures_known()
+                    ? "failed requests unknown"
+                    : format_counted(run.ooms, "failed request", "failed requests"));
             continue;
         }
         text += device.metrics.state_only ? fmt::format("gpu{}  state at one moment: {} reserved\n",
@@ -136,17 +138,18 @@ Json summary_json(const TraceSummary& summary, bool with_holders) {
         for (const HeldBy& row : holder_rows(device, with_holders, &symbols)) {
             holders.push_back({{"label", row.label}, {"bytes", row.bytes}, {"blocks", row.blocks}});
         }
-        devices.push_back({{"index", device.device},
-                           {"peak", peaks_json(run)},
-                           {"peak_time_ns", device.peak_time_ns},
-                           {"waste_at_peak", waste_json(run)},
-                           {"segments_allocated", if_reserved(run, run.segments_allocated)},
-                           {"segments_freed", if_reserved(run, run.segments_freed)},
-                           {"retries", if_reserved(run, run.retries)},
-                           {"ooms", run.ooms},
-                           {"violations", device.metrics.violations},
-                           {"state_only", device.metrics.state_only},
-                           {"holders_at_peak", holders}});
+        devices.push_back(
+            {{"index", device.device},
+             {"peak", peaks_json(run)},
+             {"peak_time_ns", device.peak_time_ns},
+             {"waste_at_peak", waste_json(run)},
+             {"segments_allocated", if_reserved(run, run.segments_allocated)},
+             {"segments_freed", if_reserved(run, run.segments_freed)},
+             {"retries", if_reserved(run, run.retries)},
+             {"ooms", run.ooms == 0 && !summary.failures_known() ? Json() : Json(run.ooms)},
+             {"violations", device.metrics.violations},
+             {"state_only", device.metrics.state_only},
+             {"holders_at_peak", holders}});
     }
     return Json{{"schema", 1},
                 {"path", tables.path},

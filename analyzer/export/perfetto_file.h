@@ -4,7 +4,7 @@
 // All texts must be valid UTF-8 (printable() makes them so). Not thread-safe.
 #pragma once
 
-#include "analyzer/export/protobuf.h"
+#include "analyzer/support/protobuf.h"
 
 #include <cstdint>
 #include <cstdio>

@@ -1,6 +1,7 @@
 #include "analyzer/imports/import_timeline.h"
 
 #include "analyzer/model/unknown_segments.h"
+#include "analyzer/support/units.h"
 
 #include <fmt/format.h>
 #include <utility>
@@ -18,12 +19,38 @@ void ImportTimeline::add(EventRecord event) {
     builder_.add_event(event);
 }
 
+std::uint64_t ImportTimeline::text_number(const std::string& text) {
+    const auto [found, is_new] = texts_.try_emplace(text, texts_.size() + 1);
+    if (is_new) {
+        builder_.add_fact(fmt::format("text.{}", found->second), text);
+    }
+    return found->second;
+}
+
+void ImportTimeline::warn_left_out(std::uint64_t count,
+                                   std::string_view what,
+                                   std::string_view which) {
+    if (count != 0) {
+        warn(fmt::format("{} {}{} {} {} left out",
+                         format_count(count),
+                         what,
+                         count == 1 ? "" : "s",
+                         which,
+                         count == 1 ? "is" : "are"));
+    }
+}
+
 void ImportTimeline::lacks(const std::string& sentence) {
     builder_.add_fact(fmt::format("import.lacks.{:02}", ++sentences_), sentence);
 }
 
 void ImportTimeline::lacks_reserved(const std::string& sentence) {
     builder_.add_fact(kReservedFact, "unknown");
+    lacks(sentence);
+}
+
+void ImportTimeline::lacks_failures(const std::string& sentence) {
+    builder_.add_fact(kFailuresFact, "unknown");
     lacks(sentence);
 }
 

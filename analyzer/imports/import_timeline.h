@@ -7,10 +7,15 @@
 #include "analyzer/trace/builder.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fragtrace::analyzer {
+
+// Earlier times (before September 2001) are not taken for unix times.
+inline constexpr std::uint64_t kUnixTimesFrom_ns = 1'000'000'000'000'000'000;
 
 // Not thread-safe.
 class ImportTimeline {
@@ -24,14 +29,23 @@ class ImportTimeline {
     // Adds an event after all others; its sequence number is set here.
     void add(EventRecord event);
 
+    // The number by which an event names a text: the N of a fact text.N.
+    std::uint64_t text_number(const std::string& text);
+
     // Says what the input does not contain and what the report therefore cannot say: one or more
     // whole sentences.
     void lacks(const std::string& sentence);
     // The input has blocks, but not the memory that their pool reserved (shows_reserved()).
     void lacks_reserved(const std::string& sentence);
+    // The input does not show all failed requests (shows_failures()).
+    void lacks_failures(const std::string& sentence);
 
     // A defect of the input, for the report's warnings.
     void warn(std::string line) { warnings_.push_back(std::move(line)); }
+
+    // "3 memory events of other processes are left out"; nothing for a count of 0. `what` is a
+    // singular.
+    void warn_left_out(std::uint64_t count, std::string_view what, std::string_view which);
 
     [[nodiscard]] std::uint64_t events() const { return sequence_; }
 
@@ -42,6 +56,7 @@ class ImportTimeline {
     std::string path_;
     TimelineBuilder builder_;
     std::vector<std::string> warnings_;
+    std::map<std::string, std::uint64_t> texts_;
     std::uint64_t sequence_ = 0;
     unsigned sentences_ = 0;
 };

@@ -9,6 +9,8 @@ namespace {
 constexpr std::array kFormats = {
     ImportFormat{"RMM log", is_rmm_log, read_rmm_log},
     ImportFormat{"PyTorch profile", is_kineto_trace, read_kineto_trace},
+    ImportFormat{"Nsight Systems export", is_nsight_export, read_nsight_export},
+    ImportFormat{"XLA profile", is_xla_profile, read_xla_profile},
 };
 
 }  // namespace

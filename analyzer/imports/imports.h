@@ -34,4 +34,12 @@ Result<Timeline> read_rmm_log(const std::string& path, const InputFile& file);
 bool is_kineto_trace(const InputFile& file);
 Result<Timeline> read_kineto_trace(const std::string& path, const InputFile& file);
 
+// The database that `nsys export --type sqlite` writes, with CUDA memory events.
+bool is_nsight_export(const InputFile& file);
+Result<Timeline> read_nsight_export(const std::string& path, const InputFile& file);
+
+// A profile of TensorFlow or JAX (*.xplane.pb), with events of the BFC allocator.
+bool is_xla_profile(const InputFile& file);
+Result<Timeline> read_xla_profile(const std::string& path, const InputFile& file);
+
 }  // namespace fragtrace::analyzer

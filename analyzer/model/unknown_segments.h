@@ -31,6 +31,13 @@ inline bool shows_reserved(const std::map<std::string, std::string>& facts) {
     return !facts.contains(kReservedFact);
 }
 
+// The fact of an input that does not show all failed requests: a count of 0 means nothing.
+inline constexpr const char* kFailuresFact = "import.failed_requests";
+
+inline bool shows_failures(const std::map<std::string, std::string>& facts) {
+    return !facts.contains(kFailuresFact);
+}
+
 // The key of the fact with the peak of reserved memory on a device, if such an input reports it.
 inline std::string reported_reserved_fact(unsigned device) {
     return "import.peak_reserved." + std::to_string(device);

@@ -22,7 +22,7 @@ constexpr std::string_view kEndings[] = {
     ".ftrace", ".pickle", ".pkl", ".pickle.gz", ".pkl.gz"};  // PyTorch prescribes no ending
 // Other files with such a name are common, so their content decides.
 constexpr std::string_view kEndingsOfImports[] = {
-    ".csv", ".csv.gz", ".log", ".txt", ".json", ".json.gz"};
+    ".csv", ".csv.gz", ".log", ".txt", ".json", ".json.gz", ".sqlite", ".pb", ".pb.gz"};
 
 template <typename Endings>
 bool ends_with_any(const std::string& name, const Endings& endings) {

@@ -25,7 +25,11 @@ Result<TraceHeader> read_trace_header(const std::string& path, const InputFile& 
     }
     if (size < sizeof header.magic ||
         std::memcmp(header.magic, kTraceMagic, sizeof kTraceMagic) != 0) {
-        const std::string hint = foreign_file_hint({reinterpret_cast<const char*>(&header), size});
+        const std::string hint =
+            path.ends_with(".nsys-rep") || path.ends_with(".qdrep")
+                ? "a report of Nsight Systems; export it with `nsys export --type sqlite` and name "
+                  "the .sqlite file"
+                : foreign_file_hint({reinterpret_cast<const char*>(&header), size});
         return input_error(path,
                            hint.empty() ? "is not a trace (its first bytes are not a trace's). "
                                           "Name a .ftrace file."

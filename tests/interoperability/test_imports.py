@@ -3,9 +3,10 @@
 A profile comes from the real profiler of PyTorch on the virtual GPU. Its kernels are not profiled there,
 because CUPTI needs a real driver. The caching allocator reports its blocks as on a real card. The same run is
 recorded by fragtrace, which says what the import must show. An RMM log is written line by line as in RMM's
-source.
+source. A database of Nsight Systems has the tables of its SQLite Schema Reference.
 """
 
+import contextlib
 import gzip
 import json
 import pathlib
@@ -133,6 +134,68 @@ class RmmLog(ImportTest):
             [ANALYZER, "export", self.log, "--to", "snapshot", "-o", self.folder / "out.pickle"], 2
         )
         self.assertIn("does not show the segments", result.stderr)
+
+
+# As `nsys export --type sqlite` makes them.
+NSIGHT_TABLES = """
+CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, utcTime TEXT, localTime TEXT);
+CREATE TABLE TARGET_INFO_GPU (vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT, totalMemory INTEGER);
+CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);
+INSERT INTO ENUM_CUDA_MEM_KIND VALUES (0, 'CUDA_MEMOPR_MEMORY_KIND_PAGEABLE', 'Pageable'),
+    (1, 'CUDA_MEMOPR_MEMORY_KIND_PINNED', 'Pinned'), (2, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE', 'Device'),
+    (4, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED', 'Managed');
+CREATE TABLE ENUM_CUDA_DEV_MEM_EVENT_OPER (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);
+INSERT INTO ENUM_CUDA_DEV_MEM_EVENT_OPER VALUES (0, 'CUDA_DEV_MEM_EVENT_OPR_ALLOCATION', 'Allocation'),
+    (1, 'CUDA_DEV_MEM_EVENT_OPR_DEALLOCATION', 'Deallocation');
+CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER NOT NULL, globalPid INTEGER NOT NULL,
+    deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, address INTEGER NOT NULL, pc INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, memKind INTEGER NOT NULL, memoryOperationType INTEGER NOT NULL, name TEXT,
+    correlationId INTEGER, streamId INTEGER, localMemoryPoolAddress INTEGER,
+    localMemoryPoolReleaseThreshold INTEGER, localMemoryPoolSize INTEGER,
+    localMemoryPoolUtilizedSize INTEGER, importedMemoryPoolAddress INTEGER,
+    importedMemoryPoolProcessId INTEGER);
+INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1764000000000000000, '', '');
+INSERT INTO TARGET_INFO_GPU VALUES (0, 0, 'NVIDIA H100 80GB HBM3', 85899345920);
+"""
+
+
+class NsightSystems(ImportTest):
+    def setUp(self):
+        super().setUp()
+        self.export = self.folder / "report1.sqlite"
+        process = 0x1000000 * 4711
+        rows = [(number * 1000, 0x7F0000000000 + (number << 25), 20 << 20, 2, 0) for number in range(16)]
+        rows += [(20_000 + row[0], *row[1:4], 1) for row in rows[::2]]
+        rows.append((50_000, 0x7E0000000000, 1 << 20, 1, 0))
+        with contextlib.closing(sqlite3.connect(self.export)) as database, database:
+            database.executescript(NSIGHT_TABLES)
+            database.executemany(
+                "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS (start, globalPid, deviceId, contextId, address,"
+                f" pc, bytes, memKind, memoryOperationType) VALUES (?, {process}, 0, 1, ?, 0, ?, ?, ?)",
+                rows,
+            )
+
+    def test_every_command_reads_an_export_of_nsight_systems(self):
+        before = sorted(one.name for one in self.folder.iterdir())
+        report = self.json_of(self.export)
+        self.assertEqual(report["source"]["import"]["format"], "Nsight Systems export")
+        self.assertEqual(report["source"]["start_unix_ns"], 1764000000000000000)
+        (device,) = report["devices"]
+        self.assertEqual(device["name"], "NVIDIA H100 80GB HBM3")
+        self.assertEqual(device["peak"]["allocated"], 16 * (20 << 20))
+        self.assertIsNone(device["peak"]["reserved"])
+        self.assertIsNone(device["waste_at_peak"]["inactive_split"])
+        self.assertEqual(report["memory"], None)
+        replay = self.json_of("replay", self.export, "--pool", "none", "--capacity", "4GiB")
+        self.assertEqual(replay["devices"][0]["peak"]["reserved"], 16 * (20 << 20))
+        for command in (["summarize"], ["whatif", "--no-scan"], ["validate"], ["list"]):
+            self.run_well([ANALYZER, *command[:1], self.export, *command[1:]])
+        self.run_well([ANALYZER, "check", self.export, "--max-allocated", "320MiB"])
+        self.run_well([ANALYZER, "check", self.export, "--no-oom"], 1)
+        (listed,) = self.json_of("list", self.folder)["traces"]
+        self.assertEqual(listed["import"], "Nsight Systems export")
+        self.assertEqual(sorted(one.name for one in self.folder.iterdir()), before)
 
 
 if __name__ == "__main__":

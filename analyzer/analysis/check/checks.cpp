@@ -160,6 +160,9 @@ std::vector<CheckRow> check_limits(const TraceSummary& summary, const Limits& li
                      "--max-allocated and --no-oom can be checked");
             continue;
         }
+        if (limits.no_oom && run.ooms == 0 && !summary.failures_known()) {
+            rows.add("failures-known", 1, 0, "the input does not show all failed requests");
+        }
         if (limits.max_reserved) {
             rows.at_most_bytes(
                 "max-reserved", "peak reserved", run.peak_reserved, *limits.max_reserved);

@@ -6,6 +6,7 @@
 #include "analyzer/analysis/metrics/device_metrics.h"
 #include "analyzer/model/held_by.h"
 #include "analyzer/model/timeline.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/support/result.h"
 
 #include <cstdint>
@@ -29,6 +30,9 @@ struct TraceSummary {
     std::uint64_t events_left_out = 0;  // events that came too late or twice
     std::uint64_t last_event_ns = 0;
     std::vector<DeviceSummary> devices;
+
+    // Whether all failed requests are known: a count of 0 means none.
+    [[nodiscard]] bool failures_known() const { return shows_failures(tables.facts); }
 };
 
 // Summarizes a trace, or a snapshot of PyTorch's allocator, which is read as a whole. Needs one

@@ -225,6 +225,9 @@ std::string report_json(const Analysis& analysis) {
     Json retries = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
         devices.push_back(device_json(device, device.recorded));
+        if (device.recorded.ooms == 0 && !shows_failures(analysis.timeline.facts)) {
+            devices.back()["ooms"] = nullptr;
+        }
         devices.back()["fidelity"] = fidelity_json(device);
         devices.back()["limit_bytes"] =
             device.limit_bytes == 0 ? Json(nullptr) : Json(device.limit_bytes);

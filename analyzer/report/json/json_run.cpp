@@ -117,20 +117,23 @@ Json memory_json(const Analysis& analysis) {
 
 Json failed_call_json(const Analysis& analysis, const CallOutOfMemory& call) {
     const Event& event = analysis.timeline.events[call.event];
+    // In an import the call may be an allocation, whose size is not shown.
+    const bool import = analysis.timeline.facts.contains("import");
+    const auto if_known = [import](auto figure) { return import ? Json(nullptr) : Json(figure); };
     return {{"time_ns", event.time_ns},
             {"event", call.event},
             {"device", event.device},
-            {"requested_bytes", 0},
-            {"rounded_bytes", 0},
+            {"requested_bytes", if_known(0)},
+            {"rounded_bytes", if_known(0)},
             {"verdict", "not_judged"},
             {"requester", call.function},
             {"phase", phase_name(analysis, call.event)},
-            {"despite_free_memory", call.free_bytes != 0},
-            {"largest_free_bytes", call.largest_free_bytes},
-            {"free_bytes", call.free_bytes},
-            {"device_free_bytes", call.device_free_bytes},
+            {"despite_free_memory", if_known(call.free_bytes != 0)},
+            {"largest_free_bytes", if_known(call.largest_free_bytes)},
+            {"free_bytes", if_known(call.free_bytes)},
+            {"device_free_bytes", if_known(call.device_free_bytes)},
             {"allocated_bytes", call.allocated_bytes},
-            {"reserved_bytes", call.reserved_bytes},
+            {"reserved_bytes", if_known(call.reserved_bytes)},
             {"stack", stack_json(analysis, event.origin)}};
 }
 
@@ -138,6 +141,9 @@ Json failed_requests_json(const Analysis& analysis, const DeviceAnalysis& device
     Json rows = Json::array();
     for (const RecordedTrouble& trouble : device.recorded_troubles) {
         const Event& event = analysis.timeline.events[trouble.event];
+        if (event.kind == EventKind::kCallOutOfMemory) {
+            continue;  // see failed_call_json()
+        }
         rows.push_back({{"time_ns", event.time_ns},
                         {"event", trouble.event},
                         {"device", device.device},

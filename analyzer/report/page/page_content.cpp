@@ -5,6 +5,7 @@
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/whatif/reserved_curve.h"
 #include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/report/page/page_cards.h"
 #include "analyzer/report/page/page_phases.h"
 #include "analyzer/report/page/page_stacks.h"
@@ -119,14 +120,18 @@ class DevicePage {
                 });
             if (!has_card) {
                 const Event& event = events[trouble.event];
+                const bool size_known = event.size_bytes != kUnknown64;
                 page_.markers.push_back(
                     {event.time_ns,
                      trouble.retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom,
-                     fmt::format("{} when {} {} requested; not diagnosed",
-                                 trouble.retry ? "retry" : "out of memory",
-                                 event.size_bytes == kUnknown64 ? "an unknown size"
-                                                                : format_bytes(event.size_bytes),
-                                 event.size_bytes == kUnknown64 ? "was" : "were")});
+                     event.kind == EventKind::kCallOutOfMemory
+                         ? fmt::format("{} failed because memory ran out",
+                                       text_of(analysis_.timeline, event.size_bytes))
+                         : fmt::format("{} when {} {} requested; not diagnosed",
+                                       trouble.retry ? "retry" : "out of memory",
+                                       size_known ? format_bytes(event.size_bytes)
+                                                  : std::string("an unknown size"),
+                                       size_known ? "were" : "was")});
             }
         }
     }
@@ -170,14 +175,18 @@ class DevicePage {
     void add_totals() {
         const RunFigures& run = device_.recorded;
         if (!segments_known(run)) {
-            page_.totals = {{"peak requested", run.peak_requested},
-                            {"peak allocated", run.peak_allocated},
-                            {"peak active", kPageUnknown},
-                            {"peak reserved", run.peak_reserved},
-                            {"waste", kPageUnknown},
-                            {"cudaMallocs", kPageUnknown, false},
-                            {"retries", kPageUnknown, false},
-                            {"ooms", run.ooms, false}};
+            page_.totals = {
+                {"peak requested", run.peak_requested},
+                {"peak allocated", run.peak_allocated},
+                {"peak active", kPageUnknown},
+                {"peak reserved", run.peak_reserved},
+                {"waste", kPageUnknown},
+                {"cudaMallocs", kPageUnknown, false},
+                {"retries", kPageUnknown, false},
+                {"ooms",
+                 run.ooms == 0 && !shows_failures(analysis_.timeline.facts) ? kPageUnknown
+                                                                            : run.ooms,
+                 false}};
             return;
         }
         const WasteSplit& waste = run.waste_at_peak;
@@ -235,7 +244,9 @@ void PageContent::add(const Analysis& analysis) {
     const Timeline& timeline = analysis.timeline;
     PageProcess process;
     process.title = title_of(timeline);
-    process.process = timeline.rank < 0
+    // An import has no process.
+    process.process = timeline.pid == 0 ? std::string()
+                      : timeline.rank < 0
                           ? fmt::format("pid {}", timeline.pid)
                           : fmt::format("pid {}, rank {}", timeline.pid, timeline.rank);
     process.command = timeline.fact("command_line");

@@ -1,6 +1,7 @@
 #include "analyzer/report/text/first_screen.h"
 
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
 
@@ -9,7 +10,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-std::string device_sentence(const DeviceAnalysis& device) {
+std::string device_sentence(const Analysis& analysis, const DeviceAnalysis& device) {
     const RunFigures& run = device.recorded;
     if (device.state_only) {
         return fmt::format("Device {}: a state at one moment, {} reserved, {} allocated.\n",
@@ -20,7 +21,9 @@ std::string device_sentence(const DeviceAnalysis& device) {
     if (!segments_known(run)) {
         return fmt::format("Device {}: {}. Peak allocated {}, reserved unknown.\n",
                            device.device,
-                           format_counted(run.ooms, "failed request", "failed requests"),
+                           run.ooms == 0 && !shows_failures(analysis.timeline.facts)
+                               ? "failed requests unknown"
+                               : format_counted(run.ooms, "failed request", "failed requests"),
                            format_bytes(run.peak_allocated));
     }
     return fmt::format("Device {}: {}, {}. Peak reserved {}, peak allocated {}.\n",
@@ -37,7 +40,7 @@ std::string device_sentence(const DeviceAnalysis& device) {
 std::string first_screen_text(const Analysis& analysis, const Terminal& terminal) {
     std::string text = first_line(analysis, terminal);
     for (const DeviceAnalysis& device : analysis.devices) {
-        text += device_sentence(device) + memory_lines(device, terminal);
+        text += device_sentence(analysis, device) + memory_lines(device, terminal);
     }
     text += "  verdict, culprits and what-if rows take longer: they replay every request\n";
     std::string clipped;

@@ -221,7 +221,7 @@ std::string device_text(const Analysis& analysis,
                         const DeviceAnalysis& device,
                         const Limits& limits,
                         const Terminal& terminal) {
-    std::string text = headline(device, terminal);
+    std::string text = headline(analysis, device, terminal);
     text += verdict_line(device, terminal);
     text += conclusion_lines(analysis, device, terminal);
     text += state_lines(analysis, device);
@@ -370,7 +370,8 @@ std::string first_lines(const Analysis& analysis, const Terminal& terminal) {
     std::string text = analysis.devices.empty() ? no_device_line(analysis) : "";
     text += failed_call_lines(analysis, terminal);
     for (const DeviceAnalysis* device : failures_first(analysis)) {
-        text += headline(*device, terminal) + conclusion_lines(analysis, *device, terminal);
+        text +=
+            headline(analysis, *device, terminal) + conclusion_lines(analysis, *device, terminal);
     }
     return text;
 }

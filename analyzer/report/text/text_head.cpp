@@ -2,6 +2,7 @@
 #include "analyzer/analysis/culprit.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/report/text/text_parts.h"
@@ -66,10 +67,21 @@ std::string first_failed_request(const Analysis& analysis, const DeviceAnalysis&
     }
     const EventIndex first = device.recorded_troubles.front().event;
     const Event& event = analysis.timeline.events[first];
+    if (event.kind == EventKind::kCallOutOfMemory) {
+        return "";  // the report begins with it
+    }
     return fmt::format("  request    the first that failed: {} at {}{}; the cause is unknown\n",
                        format_bytes(event.size_bytes),
                        format_duration(event.time_ns),
                        phase_suffix(analysis, first));
+}
+
+std::string failures_of_import(const Analysis& analysis, const RunFigures& run) {
+    if (run.ooms != 0) {
+        return format_counted(run.ooms, "request", "requests") + " failed for lack of memory.";
+    }
+    return shows_failures(analysis.timeline.facts) ? "No out-of-memory."
+                                                   : "Whether a request failed is unknown.";
 }
 
 }  // namespace
@@ -146,7 +158,9 @@ std::string fidelity_line(const DeviceAnalysis& device) {
     return text;
 }
 
-std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
+std::string headline(const Analysis& analysis,
+                     const DeviceAnalysis& device,
+                     const Terminal& terminal) {
     if (const Diagnosis* oom = first_oom(device)) {
         const std::string remedy = remedy_clause(device, oom->verdict);
         return terminal.styled(Style::kRed, verdict_sentence(oom->verdict, oom->trouble.outcome)) +
@@ -169,9 +183,7 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
         return terminal.styled(
                    Style::kBold,
                    fmt::format("{} Peak allocated {}. {}, so waste is too.",
-                               run.ooms == 0 ? std::string("No out-of-memory.")
-                                             : format_counted(run.ooms, "request", "requests") +
-                                                   " failed for lack of memory.",
+                               failures_of_import(analysis, run),
                                format_bytes(run.peak_allocated),
                                !reserved_known(run)
                                    ? std::string("Reserved memory is unknown")

@@ -1,5 +1,6 @@
 // Lines of the text report about which code holds the memory, what holds more than before, and what
 // grows.
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
@@ -124,16 +125,24 @@ const IterationDifference* difference_at(const DeviceHolders& held, EventIndex e
     return nullptr;
 }
 
-std::string peak_line(const DeviceHolders& held) {
+// A run whose segments are unknown has no reserved memory to show.
+std::string peak_line(const DeviceHolders& held, bool reserved_known) {
     if (!held.peaks.known) {
         return "";
     }
+    const std::string steps = fmt::format("  steps      {} ({}, {:.0f} % alike)",
+                                          format_count(held.iterations.begins.size()),
+                                          how_found(held.iterations),
+                                          100 * held.iterations.match_rate);
+    if (!reserved_known) {
+        return fmt::format("{}; peak allocated until the end of the first: {}; later: {}\n",
+                           steps,
+                           format_bytes(held.peaks.warmup_allocated),
+                           format_bytes(held.peaks.steady_allocated));
+    }
     return fmt::format(
-        "  steps      {} ({}, {:.0f} % alike); peak until the end of the first: {} allocated, {} "
-        "reserved; later: {} and {}\n",
-        format_count(held.iterations.begins.size()),
-        how_found(held.iterations),
-        100 * held.iterations.match_rate,
+        "{}; peak until the end of the first: {} allocated, {} reserved; later: {} and {}\n",
+        steps,
         format_bytes(held.peaks.warmup_allocated),
         format_bytes(held.peaks.warmup_reserved),
         format_bytes(held.peaks.steady_allocated),
@@ -216,7 +225,7 @@ std::string holder_lines(const DeviceAnalysis& device, bool brief, const Termina
     if (const IterationDifference* difference = difference_at(held, holders.event)) {
         text += difference_line(*difference, holders.allocated_bytes, terminal);
     }
-    return text + peak_line(held);
+    return text + peak_line(held, segments_known(device.recorded));
 }
 
 std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal) {

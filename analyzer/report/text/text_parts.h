@@ -18,7 +18,9 @@ std::string shorten(std::string_view text, std::size_t width);
 std::string first_line(const Analysis& analysis, const Terminal& terminal);
 
 // The main sentence of the report.
-std::string headline(const DeviceAnalysis& device, const Terminal& terminal);
+std::string headline(const Analysis& analysis,
+                     const DeviceAnalysis& device,
+                     const Terminal& terminal);
 
 // The verdict of the first out-of-memory, otherwise of the first retry. Empty if there is neither.
 std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal);

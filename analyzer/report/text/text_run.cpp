@@ -187,20 +187,26 @@ std::string failed_call_lines(const Analysis& analysis, const Terminal& terminal
                                       analysis.run.call_ooms.size() - kFailedCalls);
         }
         const Event& event = analysis.timeline.events[call.event];
-        text += terminal.styled(
-                    Style::kRed,
-                    fmt::format("{} failed because memory ran out. It is not an allocation.",
-                                printable(call.function))) +
+        // An import may show that an allocating call failed, but not the size of the request.
+        const bool import = analysis.timeline.facts.contains("import");
+        text += terminal.styled(Style::kRed,
+                                fmt::format("{} failed because memory ran out. {}",
+                                            printable(call.function),
+                                            import ? "The size of the request is unknown."
+                                                   : "It is not an allocation.")) +
                 "\n";
-        text += fmt::format(
-            "  state      {} allocated, {} reserved; free: {} in the pool, {} on the "
-            "device\n  call       {} at {}\n",
-            format_bytes(call.allocated_bytes),
-            format_bytes(call.reserved_bytes),
-            format_bytes(call.free_bytes),
-            format_bytes(call.device_free_bytes),
-            printable(analysis.symbols->describe(event.origin)),
-            format_duration(event.time_ns));
+        text += import ? fmt::format("  state      {} allocated; free memory unknown\n",
+                                     format_bytes(call.allocated_bytes))
+                       : fmt::format(
+                             "  state      {} allocated, {} reserved; free: {} in the "
+                             "pool, {} on the device\n",
+                             format_bytes(call.allocated_bytes),
+                             format_bytes(call.reserved_bytes),
+                             format_bytes(call.free_bytes),
+                             format_bytes(call.device_free_bytes));
+        text += fmt::format("  call       {} at {}\n",
+                            printable(analysis.symbols->describe(event.origin)),
+                            format_duration(event.time_ns));
     }
     return text;
 }

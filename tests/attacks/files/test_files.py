@@ -3,9 +3,11 @@
 Each test makes its file itself, so that the code shows why the file is hostile.
 """
 
+import contextlib
 import copy
 import ctypes
 import gzip
+import itertools
 import json
 import os
 import pathlib
@@ -14,6 +16,7 @@ import re
 import resource
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import tempfile
@@ -721,6 +724,61 @@ class Imports(Attacks):
         self.refused(path, saying=b"nested too deeply")
         path.write_text('{"traceEvents":[' + self.memory(1, 512))
         self.refused(path, saying=b"not valid JSON")
+
+    def nsight(self, statements, name="export.sqlite"):
+        path = self.folder / name
+        path.unlink(missing_ok=True)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.executescript(
+                "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start, address, bytes, memKind, "
+                "memoryOperationType);" + statements
+            )
+        return path
+
+    def test_a_database_opens_and_makes_no_other_file(self):
+        path = self.nsight(
+            "PRAGMA journal_mode = WAL; INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (1, 4096, 512, 2, 0);"
+        )
+        for ending in ("-wal", "-journal"):
+            (self.folder / (path.name + ending)).write_bytes(os.urandom(1000))
+        before = {one.name: one.read_bytes() for one in self.folder.iterdir()}
+        self.read_by_all(path)
+        after = {one.name: one.read_bytes() for one in self.folder.iterdir() if one.name in before}
+        self.assertEqual(before, after)
+        self.assertEqual([one for one in self.folder.iterdir() if one.name.endswith("-shm")], [])
+
+    def test_a_database_with_a_million_definitions_is_bounded(self):
+        path = self.nsight("".join(f"CREATE TABLE t{n} (a{'x' * 900});" for n in range(2000)))
+        with path.open("r+b") as file:
+            file.truncate(8 << 30)
+        self.refused(path)
+
+    def test_sizes_of_any_value_in_a_database_are_read_within_bounds(self):
+        huge = (0, 1, 511, 1 << 50, (1 << 63) - 1, -1, "'x'", "x'00'", "1e300", "NULL")
+        self.read_by_all(
+            self.nsight(
+                "".join(
+                    f"INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES ({time}, {address}, {size}, {kind},"
+                    f" {number % 2});"
+                    for number, (address, size, kind) in enumerate(itertools.product(huge, huge, range(1, 5)))
+                    for time in (number, (1 << 62) - 1)
+                )
+            )
+        )
+
+    def test_messages_that_expand_are_bounded(self):
+        begin = b"\x08\x01\x12\x09/host:CPU"
+        plane = begin + b"\x22\x16\x08\x01\x12\x12\x12\x10MemoryAllocation"
+        names = b"".join(b"\x2a\x0c\x08%b\x12\x06\x12\x04name" % varint(n | 1 << 20) for n in range(1 << 20))
+        lines = b"\x1a\x00" * (16 << 20)
+        events = b"\x22\x02\x08\x01" * (8 << 20)
+        for content in (names, lines, b"\x1a" + varint(len(events)) + events):
+            path = self.folder / "many.xplane.pb.gz"
+            whole = plane + content
+            path.write_bytes(gzip.compress(b"\x0a" + varint(len(whole)) + whole, 9))
+            self.refused(path)
+        path.write_bytes(gzip.compress(b"\x0a" + varint(len(plane)) + plane + b"\x0a\x00" * (16 << 20), 9))
+        self.refused(path)
 
     def test_a_damaged_import_in_a_folder_gives_one_line(self):
         self.rmm(b"no entry\n")

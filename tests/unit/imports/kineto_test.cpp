@@ -135,7 +135,7 @@ TEST_CASE("memory events that cannot be read are counted", "[imports]") {
                  R"("Bytes":512,"Device Type":1,"Device Id":0,"Total Allocated":512}})"}));
     CHECK(events_of(timeline).size() == 1);
     CHECK(timeline.damage.notes ==
-          std::vector<std::string>{"5 memory events cannot be read and are left out",
+          std::vector<std::string>{"5 memory events that cannot be read are left out",
                                    "1 memory event of other processes is left out",
                                    "1 memory event of devices other than CUDA is left out"});
 }

@@ -129,6 +129,17 @@ export function segmentsKnown({ totals }: DeviceHeader): boolean {
     return totals.every(({ label, value }) => label !== "waste" || value !== null);
 }
 
+/** Whether all requested sizes are known. If not, the sizes of blocks stand for them. */
+export function requestedKnown({ totals }: DeviceHeader): boolean {
+    return totals.every(({ label, value }) => label !== "peak requested" || value !== null);
+}
+
+/** Failed requests; null = unknown. */
+export function failedRequests({ totals }: DeviceHeader): number | null {
+    const found = totals.find(({ label }) => label === "ooms");
+    return found ? found.value : 0;
+}
+
 /** A traced process. Each has its own clock. */
 export interface Process {
     title: string;

@@ -1,6 +1,7 @@
 // Draws segments at the cursor in three bands: partly empty, cached, and in use. Each band has its
 // own scale, and the partly empty segments get the most room.
 import { formatBytes, formatCount } from "../data/format";
+import { segmentsKnown } from "../data/header";
 import type { HeapState, UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
 import { partAt } from "../data/under";
@@ -12,7 +13,7 @@ export interface Band {
     name: string;
     states: UnitState[];
     bytes: number;
-    free: number;
+    free: number | null; // null = unknown
 }
 
 /**
@@ -33,10 +34,18 @@ export interface Placed {
 }
 
 export function bandsOf(model: DeviceModel, heap: HeapState, order: "worst" | "address"): Band[] {
-    const bands: Band[] = [
-        { name: "partly empty (at least 25 % free)", states: [], bytes: 0, free: 0 },
-        { name: "cached: empty, can be released", states: [], bytes: 0, free: 0 },
-        { name: "in use: less than 25 % free", states: [], bytes: 0, free: 0 },
+    if (!segmentsKnown(model.head)) {
+        const states = [...heap.units];
+        states.sort((a, b) => model.units.offset[a.unit] - model.units.offset[b.unit]);
+        const bytes = states.reduce((sum, state) => sum + model.units.size[state.unit], 0);
+        return [
+            { name: "blocks, each drawn alone: segments are unknown", states, bytes, free: null },
+        ];
+    }
+    const bands = [
+        { name: "partly empty (at least 25 % free)", states: [] as UnitState[], bytes: 0, free: 0 },
+        { name: "cached: empty, can be released", states: [] as UnitState[], bytes: 0, free: 0 },
+        { name: "in use: less than 25 % free", states: [] as UnitState[], bytes: 0, free: 0 },
     ];
     for (const state of heap.units) {
         const size = model.units.size[state.unit];
@@ -137,7 +146,8 @@ export function drawSegments(
         const text =
             `${formatCount(band.states.length)} ${band.name}` +
             (band.states.length > 0
-                ? ` · ${formatBytes(band.bytes)}, ${formatBytes(band.free)} free`
+                ? ` · ${formatBytes(band.bytes)}` +
+                  (band.free === null ? "" : `, ${formatBytes(band.free)} free`)
                 : "");
         context.fillText(fitText(context, text, width), 0, top + 11);
         const space = Math.floor((room * weights[i]) / sum);

@@ -1,6 +1,14 @@
 // The verdict and the table of the lines that block free memory, with the texts of the analysis.
 import { formatBytes, formatCount, formatTime } from "../data/format";
-import type { Card, Culprit, Header, Holder } from "../data/header";
+import {
+    type Card,
+    type Culprit,
+    type DeviceHeader,
+    failedRequests,
+    type Header,
+    type Holder,
+    segmentsKnown,
+} from "../data/header";
 import { byId, el } from "./dom";
 import type { PageView } from "./view";
 
@@ -12,20 +20,36 @@ const kinds = {
     state: "STATE",
 } as const;
 
+/** The verdict of a device without cards. */
+function verdictWithoutCards(head: DeviceHeader): [heading: string, sentence: string] {
+    if (segmentsKnown(head)) {
+        return ["No failed request", "The trace has no out-of-memory error and no retry."];
+    }
+    const failed = failedRequests(head);
+    const rest = "Reserved memory is unknown, and with it waste and retries.";
+    if (failed === null) {
+        return ["Failed requests are unknown", `The file does not show all of them. ${rest}`];
+    }
+    if (failed === 0) return ["No failed request", `The file shows no out-of-memory. ${rest}`];
+    return [
+        failed === 1 ? "1 failed request" : `${formatCount(failed)} failed requests`,
+        `The file does not show why. ${rest}`,
+    ];
+}
+
 export function showCard(
-    cards: Card[],
+    head: DeviceHeader,
     words: Header["class_words"],
     index: number,
     step: (by: number) => void,
 ): void {
     const panel = byId("verdict");
+    const { cards } = head;
     const card = cards[index];
     if (!card) {
+        const [heading, sentence] = verdictWithoutCards(head);
         panel.dataset.kind = "none";
-        panel.replaceChildren(
-            el("h2", {}, "No failed request"),
-            el("p", { class: "sentence" }, "The trace has no out-of-memory error and no retry."),
-        );
+        panel.replaceChildren(el("h2", {}, heading), el("p", { class: "sentence" }, sentence));
         return;
     }
     panel.dataset.kind = card.kind;
@@ -294,7 +318,10 @@ export function showCulprits(page: PageView, card: Card | undefined): void {
             el(
                 "p",
                 { class: "faint" },
-                "No live block prevents free memory from being reused here. The stacks below show the live memory at the cursor.",
+                (segmentsKnown(page.model.head)
+                    ? "No live block prevents free memory from being reused here."
+                    : "Unknown: the file does not show free memory.") +
+                    " The stacks below show the live memory at the cursor.",
             ),
         );
     }

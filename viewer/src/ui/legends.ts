@@ -1,6 +1,7 @@
 // The legends of colours, on the page and in saved pictures.
 import { kindColour } from "../draw/kinds";
 import { layerColour, layers } from "../draw/chart";
+import { requestedKnown, segmentsKnown } from "../data/header";
 import { byId, el } from "./dom";
 import type { LegendEntry, PageView } from "./view";
 
@@ -9,11 +10,17 @@ export function chartLegend({ colours, model }: PageView): LegendEntry[] {
     const some = (values: Float64Array): boolean => values.some((value) => value > 0);
     const entries = layers
         .filter(
-            ([name]) => name === "requested" || name === "held" || some(bins[name] as Float64Array),
+            ([name]) =>
+                name === "requested" ||
+                (name === "held" && segmentsKnown(model.head)) ||
+                some(bins[name] as Float64Array),
         )
         .map(([name, text]) => ({
             colour: name === "held" ? "hatch" : layerColour(colours, name),
-            text,
+            text:
+                name === "requested" && !requestedKnown(model.head)
+                    ? "requested (of some blocks unknown: their size)"
+                    : text,
         }));
     entries.push({ colour: "line", text: "highest allocated" });
     if (model.head.markers.some((marker) => marker.kind === "burst")) {
@@ -35,6 +42,7 @@ export function mapLegend({ colours, kinds, model }: PageView): LegendEntry[] {
             { colour: colours.freeKind, text: "free" },
         ];
     }
+    if (!segmentsKnown(model.head)) return [{ colour: colours.use, text: "in use" }];
     const entries = [
         { colour: colours.use, text: "in use" },
         { colour: "hatch", text: "hole" },

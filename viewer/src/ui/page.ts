@@ -386,7 +386,7 @@ export class Page implements PageView {
     private showCards(): void {
         const { cards } = this.model.head;
         const { card } = this.view;
-        showCard(cards, this.header.class_words, card, (by) => this.stepCard(by));
+        showCard(this.model.head, this.header.class_words, card, (by) => this.stepCard(by));
         showCulprits(this, cards[card]);
     }
 

@@ -1,6 +1,6 @@
 // Texts about the state at the cursor, the window and the run, and the notes on the run.
 import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
-import { segmentsKnown } from "../data/header";
+import { requestedKnown, segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
 import { phaseAt } from "../data/phases";
@@ -16,7 +16,8 @@ export function statusText(page: PageView): string {
     const text =
         `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}` +
         (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]]}` : "") +
-        `: ${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
+        (requestedKnown(model.head) ? `: ${formatBytes(heap.requested)} requested, ` : ": ") +
+        `${formatBytes(heap.allocated)} allocated, ` +
         (heap.pending > 0 ? `${formatBytes(heap.pending)} pending, ` : "") +
         (segmentsKnown(model.head)
             ? `${formatBytes(heap.reserved)} reserved; ${formatBytes(heap.held)} in holes, ${formatBytes(heap.releasable)} releasable; `
