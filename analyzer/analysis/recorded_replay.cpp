@@ -6,6 +6,7 @@
 #include "analyzer/model/unknown_segments.h"
 
 #include <algorithm>
+#include <future>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -145,6 +146,13 @@ Status add_diagnoses(const Timeline& timeline,
         return options.holders && result.peak_event != kNoEvent ? map_at_peaks(result, device)
                                                                 : Status(Ok{});
     }
+    // The maps do not depend on the diagnoses: two replays, side by side.
+    const bool maps = options.holders && result.peak_event != kNoEvent;
+    std::future<Status> mapped;
+    if (maps) {
+        const auto how = result.troubles.empty() ? std::launch::deferred : std::launch::async;
+        mapped = std::async(how, [&result, device] { return map_at_peaks(result, device); });
+    }
     device->troubles = result.troubles.size();
     if (!result.troubles.empty()) {
         auto setup = recorded_setup(*device);
@@ -158,11 +166,12 @@ Status add_diagnoses(const Timeline& timeline,
                                      limit,
                                      budget);
     }
-    if (const Status done = add_libraries(timeline, device, limit, budget); !done) {
-        return done.error();
+    if (maps) {
+        if (const Status done = mapped.get(); !done) {
+            return done.error();
+        }
     }
-    return options.holders && result.peak_event != kNoEvent ? map_at_peaks(result, device)
-                                                            : Status(Ok{});
+    return add_libraries(timeline, device, limit, budget);
 }
 
 }  // namespace fragtrace::analyzer

@@ -98,6 +98,9 @@ HeapSnapshot RecordedState::snapshot(DeviceId device) const {
 std::uint64_t RecordedState::releasable_bytes(DeviceId device) const {
     std::uint64_t sum = 0;
     const DeviceState& state = devices_[device];
+    if (state.totals.free_pool() == 0) {
+        return 0;  // always so without a pool, where each allocation may be a new peak
+    }
     for (const RecordedSegment& segment : state.segments.segments()) {
         if (!segment.expandable() && segment.active_bytes == 0 && may_release(state, segment)) {
             sum += segment.size_bytes;

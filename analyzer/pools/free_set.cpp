@@ -18,24 +18,6 @@ FreeSets::SetIndex FreeSets::add_set() {
     return set;
 }
 
-// First class from `size_class` on that has blocks; kClasses = none.
-std::uint32_t FreeSets::used_from(const Table& table, std::uint32_t size_class) {
-    std::uint32_t word = size_class / 64;
-    if (word >= kWords) {
-        return kClasses;
-    }
-    std::uint64_t used = table.used[word] & ~std::uint64_t{0} << size_class % 64;
-    if (used == 0) {
-        const std::uint32_t words = table.used_words & ~std::uint32_t{1} << word;
-        if (words == 0) {
-            return kClasses;
-        }
-        word = static_cast<std::uint32_t>(std::countr_zero(words));
-        used = table.used[word];
-    }
-    return 64 * word + static_cast<std::uint32_t>(std::countr_zero(used));
-}
-
 // Last class before `end` that has blocks; kClasses = none.
 std::uint32_t FreeSets::used_before(const Table& table, std::uint32_t end) {
     const auto highest = [](std::uint64_t bits) {
@@ -54,104 +36,33 @@ std::uint32_t FreeSets::used_before(const Table& table, std::uint32_t end) {
     return 64 * word + highest(table.used[word]);
 }
 
-void FreeSets::mark_unused(Table& table, std::uint32_t size_class) {
-    std::uint64_t& used = table.used[size_class / 64];
-    used &= ~(std::uint64_t{1} << size_class % 64);
-    table.used_words &= ~(std::uint32_t{used == 0} << size_class / 64);
-}
-
-BlockIndex FreeSets::first_from(const Table& table, std::uint32_t size_class) {
-    const std::uint32_t at = used_from(table, size_class);
-    if (at == kClasses) {
-        return kNoBlock;
-    }
-    const BlockIndex first = table.first[at];
-    return first != kInTree ? first : table.trees.find(at)->second.begin()->second;
-}
-
-inline BlockIndex FreeSets::not_below(BlockIndex first, const FreeKey& key) const {
-    BlockIndex block = first;
-    while (block != kNoBlock && nodes_[block].key < key) {
-        block = nodes_[block].next;
-    }
-    return block;
-}
-
-BlockIndex FreeSets::lower_bound(SetIndex index, const FreeKey& key) const {
-    const Table* table = table_of(index);
-    if (table == nullptr) {
-        return not_below(sets_[index].first, key);
-    }
-    const std::uint32_t size_class = class_of(key);
-    BlockIndex block = table->first[size_class];
-    if (block == kInTree) {
-        const Tree& tree = table->trees.find(size_class)->second;
-        const auto found = tree.lower_bound(key);
-        block = found != tree.end() ? found->second : kNoBlock;
-    }
-    block = not_below(block, key);
-    return block != kNoBlock ? block : first_from(*table, size_class + 1);
-}
-
-// Inserts a block at its place in a sorted list. `key` is a parameter because the node's own copy
-// was stored just now, and reading that copy back would stall.
-inline void FreeSets::link(BlockIndex* first, const FreeKey& key, BlockIndex block) {
+void FreeSets::insert_in_tree(Table& table, FreeKey key, BlockIndex block) {
     Node& node = nodes_[block];
-    BlockIndex previous = kNoBlock;
-    BlockIndex next = *first;
-    while (next != kNoBlock && nodes_[next].key < key) {
-        previous = next;
-        next = nodes_[next].next;
-    }
-    node.previous = previous;
-    node.next = next;
-    (previous != kNoBlock ? nodes_[previous].next : *first) = block;
-    if (next != kNoBlock) {
-        nodes_[next].previous = block;
+    node.previous = node.next = kInTree;
+    table.trees.find(node.size_class)->second.emplace(key, block);
+}
+
+void FreeSets::erase_from_tree(Table& table, const Node& node) {
+    const auto tree = table.trees.find(node.size_class);
+    tree->second.erase(node.key);
+    if (tree->second.empty()) {  // the class starts again as a list
+        table.trees.erase(tree);
+        table.first[node.size_class] = kNoBlock;
+        mark_unused(table, node.size_class);
     }
 }
 
-inline void FreeSets::unlink(BlockIndex* first, const Node& node) {
-    (node.previous != kNoBlock ? nodes_[node.previous].next : *first) = node.next;
-    if (node.next != kNoBlock) {
-        nodes_[node.next].previous = node.previous;
-    }
+BlockIndex FreeSets::not_below_in_tree(const Table& table, std::uint32_t size_class, FreeKey key) {
+    const Tree& tree = table.trees.find(size_class)->second;
+    const auto found = tree.lower_bound(key);
+    return found != tree.end() ? found->second : kNoBlock;
 }
 
-inline void FreeSets::insert(Table& table, const FreeKey& key, BlockIndex block) {
-    Node& node = nodes_[block];
-    const std::uint32_t size_class = class_of(key);
-    node.size_class = size_class;
-    BlockIndex& first = table.first[size_class];
-    if (first == kInTree) {
-        node.previous = node.next = kInTree;
-        table.trees.find(size_class)->second.emplace(key, block);
-        return;
-    }
-    link(&first, key, block);
-    table.used[size_class / 64] |= std::uint64_t{1} << size_class % 64;
-    table.used_words |= std::uint32_t{1} << size_class / 64;
-    if (++table.length[size_class] > kLongList) {
-        make_tree(table, size_class);
-    }
+BlockIndex FreeSets::first_in_tree(const Table& table, std::uint32_t size_class) {
+    return table.trees.find(size_class)->second.begin()->second;
 }
 
-void FreeSets::insert(SetIndex index, const FreeKey& key, BlockIndex block) {
-    if (block >= nodes_.size()) {
-        nodes_.resize(std::size_t{block} + block / 2 + 1);
-    }
-    Node& node = nodes_[block];
-    node.key = key;
-    node.set = index;
-    ++sets_[index].size;
-    if (index < kRoomySets) {
-        insert(tables_[index], key, block);
-    } else {
-        insert_small(index, key, block);
-    }
-}
-
-void FreeSets::insert_small(SetIndex index, const FreeKey& key, BlockIndex block) {
+void FreeSets::insert_small(SetIndex index, FreeKey key, BlockIndex block) {
     Set& set = sets_[index];
     if (set.table == kNoTable && set.size > kShortSet) {
         make_table(set);
@@ -201,34 +112,6 @@ void FreeSets::make_tree(Table& table, std::uint32_t size_class) {
     }
     table.first[size_class] = kInTree;
     table.length[size_class] = 0;
-}
-
-inline void FreeSets::erase(Table& table, const Node& node) {
-    if (node.next == kInTree) {
-        const auto tree = table.trees.find(node.size_class);
-        tree->second.erase(node.key);
-        if (tree->second.empty()) {  // the class starts again as a list
-            table.trees.erase(tree);
-            table.first[node.size_class] = kNoBlock;
-            mark_unused(table, node.size_class);
-        }
-        return;
-    }
-    --table.length[node.size_class];
-    unlink(&table.first[node.size_class], node);
-    if (node.next == kNoBlock && node.previous == kNoBlock) {
-        mark_unused(table, node.size_class);
-    }
-}
-
-void FreeSets::erase(BlockIndex block) {
-    const Node& node = nodes_[block];
-    --sets_[node.set].size;
-    if (node.set < kRoomySets) {
-        erase(tables_[node.set], node);
-    } else {
-        erase_small(node);
-    }
 }
 
 void FreeSets::erase_small(const Node& node) {

@@ -64,12 +64,12 @@ class FreeSets {
     [[nodiscard]] std::size_t size(SetIndex set) const { return sets_[set].size; }
 
     // Requires that the block is in no set.
-    void insert(SetIndex set, const FreeKey& key, BlockIndex block);
+    void insert(SetIndex set, FreeKey key, BlockIndex block);
     // Requires that the block is in a set.
     void erase(BlockIndex block);
 
     // These return kNoBlock if there is no such block.
-    [[nodiscard]] BlockIndex lower_bound(SetIndex set, const FreeKey& key) const;
+    [[nodiscard]] BlockIndex lower_bound(SetIndex set, FreeKey key) const;
     [[nodiscard]] BlockIndex first(SetIndex set) const;
     [[nodiscard]] BlockIndex last(SetIndex set) const;
     [[nodiscard]] BlockIndex next(BlockIndex block) const;
@@ -123,7 +123,7 @@ class FreeSets {
         BlockIndex first = kNoBlock;  // first block of the only list, if there is no table
     };
 
-    static std::uint32_t class_of(const FreeKey& key) {
+    static std::uint32_t class_of(FreeKey key) {
         const std::uint64_t units = key.size_bytes() >> kUnitLog2;
         if (units < 2 * kParts) {
             return static_cast<std::uint32_t>(units);
@@ -146,16 +146,22 @@ class FreeSets {
     [[nodiscard]] static BlockIndex first_from(const Table& table, std::uint32_t size_class);
     [[nodiscard]] BlockIndex last_before(const Table& table, std::uint32_t end) const;
     [[nodiscard]] BlockIndex last_of(BlockIndex first) const;
-    [[nodiscard]] BlockIndex not_below(BlockIndex first, const FreeKey& key) const;
-    void link(BlockIndex* first, const FreeKey& key, BlockIndex block);
+    [[nodiscard]] BlockIndex not_below(BlockIndex first, FreeKey key) const;
+    void link(BlockIndex* first, FreeKey key, BlockIndex block);
     void unlink(BlockIndex* first, const Node& node);
-    void insert(Table& table, const FreeKey& key, BlockIndex block);
-    void insert_small(SetIndex index, const FreeKey& key, BlockIndex block);
+    void insert(Table& table, FreeKey key, BlockIndex block);
+    void insert_in_tree(Table& table, FreeKey key, BlockIndex block);
+    void insert_small(SetIndex index, FreeKey key, BlockIndex block);
     void erase(Table& table, const Node& node);
+    static void erase_from_tree(Table& table, const Node& node);
     void erase_small(const Node& node);
     void make_table(Set& set);
     void drop_table(Set& set);
     void make_tree(Table& table, std::uint32_t size_class);
+    [[nodiscard]] static BlockIndex not_below_in_tree(const Table& table,
+                                                      std::uint32_t size_class,
+                                                      FreeKey key);
+    [[nodiscard]] static BlockIndex first_in_tree(const Table& table, std::uint32_t size_class);
 
     std::vector<Set> sets_;
     std::vector<SetIndex> unused_sets_;
@@ -165,6 +171,140 @@ class FreeSets {
 };
 
 inline constexpr FreeSets::SetIndex kNoSet = 0xffffffffu;
+
+// ---- the operations of nearly every request, inline ----
+
+// First class from `size_class` on that has blocks; kClasses = none.
+inline std::uint32_t FreeSets::used_from(const Table& table, std::uint32_t size_class) {
+    std::uint32_t word = size_class / 64;
+    if (word >= kWords) {
+        return kClasses;
+    }
+    std::uint64_t used = table.used[word] & ~std::uint64_t{0} << size_class % 64;
+    if (used == 0) {
+        const std::uint32_t words = table.used_words & ~std::uint32_t{1} << word;
+        if (words == 0) {
+            return kClasses;
+        }
+        word = static_cast<std::uint32_t>(std::countr_zero(words));
+        used = table.used[word];
+    }
+    return 64 * word + static_cast<std::uint32_t>(std::countr_zero(used));
+}
+
+inline void FreeSets::mark_unused(Table& table, std::uint32_t size_class) {
+    std::uint64_t& used = table.used[size_class / 64];
+    used &= ~(std::uint64_t{1} << size_class % 64);
+    table.used_words &= ~(std::uint32_t{used == 0} << size_class / 64);
+}
+
+inline BlockIndex FreeSets::first_from(const Table& table, std::uint32_t size_class) {
+    const std::uint32_t at = used_from(table, size_class);
+    if (at == kClasses) {
+        return kNoBlock;
+    }
+    const BlockIndex first = table.first[at];
+    return first != kInTree ? first : first_in_tree(table, at);
+}
+
+inline BlockIndex FreeSets::not_below(BlockIndex first, FreeKey key) const {
+    BlockIndex block = first;
+    while (block != kNoBlock && nodes_[block].key < key) {
+        block = nodes_[block].next;
+    }
+    return block;
+}
+
+inline BlockIndex FreeSets::lower_bound(SetIndex index, FreeKey key) const {
+    const Table* table = table_of(index);
+    if (table == nullptr) {
+        return not_below(sets_[index].first, key);
+    }
+    const std::uint32_t size_class = class_of(key);
+    const BlockIndex first = table->first[size_class];
+    const BlockIndex block =
+        first == kInTree ? not_below_in_tree(*table, size_class, key) : not_below(first, key);
+    return block != kNoBlock ? block : first_from(*table, size_class + 1);
+}
+
+// Inserts a block at its place in a sorted list. `key` is a parameter because the node's own copy
+// was stored just now, and reading that copy back would stall. All keys are passed by value for the
+// same reason.
+inline void FreeSets::link(BlockIndex* first, FreeKey key, BlockIndex block) {
+    Node& node = nodes_[block];
+    BlockIndex previous = kNoBlock;
+    BlockIndex next = *first;
+    while (next != kNoBlock && nodes_[next].key < key) {
+        previous = next;
+        next = nodes_[next].next;
+    }
+    node.previous = previous;
+    node.next = next;
+    (previous != kNoBlock ? nodes_[previous].next : *first) = block;
+    if (next != kNoBlock) {
+        nodes_[next].previous = block;
+    }
+}
+
+inline void FreeSets::unlink(BlockIndex* first, const Node& node) {
+    (node.previous != kNoBlock ? nodes_[node.previous].next : *first) = node.next;
+    if (node.next != kNoBlock) {
+        nodes_[node.next].previous = node.previous;
+    }
+}
+
+inline void FreeSets::insert(Table& table, FreeKey key, BlockIndex block) {
+    const std::uint32_t size_class = class_of(key);
+    nodes_[block].size_class = size_class;
+    BlockIndex& first = table.first[size_class];
+    if (first == kInTree) {
+        insert_in_tree(table, key, block);
+        return;
+    }
+    link(&first, key, block);
+    table.used[size_class / 64] |= std::uint64_t{1} << size_class % 64;
+    table.used_words |= std::uint32_t{1} << size_class / 64;
+    if (++table.length[size_class] > kLongList) {
+        make_tree(table, size_class);
+    }
+}
+
+inline void FreeSets::insert(SetIndex index, FreeKey key, BlockIndex block) {
+    if (block >= nodes_.size()) {
+        nodes_.resize(std::size_t{block} + block / 2 + 1);
+    }
+    Node& node = nodes_[block];
+    node.key = key;
+    node.set = index;
+    ++sets_[index].size;
+    if (index < kRoomySets) {
+        insert(tables_[index], key, block);
+    } else {
+        insert_small(index, key, block);
+    }
+}
+
+inline void FreeSets::erase(Table& table, const Node& node) {
+    if (node.next == kInTree) {
+        erase_from_tree(table, node);
+        return;
+    }
+    --table.length[node.size_class];
+    unlink(&table.first[node.size_class], node);
+    if (node.next == kNoBlock && node.previous == kNoBlock) {
+        mark_unused(table, node.size_class);
+    }
+}
+
+inline void FreeSets::erase(BlockIndex block) {
+    const Node& node = nodes_[block];
+    --sets_[node.set].size;
+    if (node.set < kRoomySets) {
+        erase(tables_[node.set], node);
+    } else {
+        erase_small(node);
+    }
+}
 
 // The free sets of one pool, one per stream slot that needs one.
 class SetsByStream {

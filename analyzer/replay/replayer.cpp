@@ -161,7 +161,9 @@ ReplayResult replay(const ReplayScript& script,
     std::size_t next_library = 0;
     const std::size_t requests_end = end_of_requests(script);
     PastPool past_pool(pool);
-    const auto note_free_memory = [&] {
+    // Rare, and therefore not inline: the loop over all steps below stays small, which makes it
+    // faster.
+    const auto note_free_memory = [&]() __attribute__((noinline)) {
         const Device& device = pool.device();
         const std::uint64_t unsure = device.unsure_bytes();
         if (unsure != 0 && !result.divergence && device.free_bytes() < unsure) {
@@ -171,18 +173,92 @@ ReplayResult replay(const ReplayScript& script,
             result.least_free_bytes = std::min(result.least_free_bytes, device.free_bytes());
         }
     };
+    const auto take_peak = [&](EventIndex event) __attribute__((noinline)) {
+        peak_reserved = statistics.reserved.current;
+        result.waste_at_peak = waste_split(pool);
+        result.peak_event = event;
+    };
     const auto note_peak = [&](EventIndex event) {
         if (statistics.reserved.current > peak_reserved) {
-            peak_reserved = statistics.reserved.current;
-            result.waste_at_peak = waste_split(pool);
-            result.peak_event = event;
+            take_peak(event);
         }
     };
-    for (std::size_t i = 0; i < script.steps.size(); ++i) {
-        const Step step = script.steps[i];
+    // Returns false if the replay ends here. By value: a step whose address is not taken stays in
+    // registers.
+    const auto rare_step = [&](std::size_t i, Step step) __attribute__((noinline)) {
+        switch (step.kind) {
+            case Step::Kind::kAllocate:
+            case Step::Kind::kRelease:
+                break;  // in the loop
+            case Step::Kind::kComplete:
+                pool.complete(step.value);
+                break;
+            case Step::Kind::kEmptyCache:
+                if (step.private_pool != 0) {
+                    pool.empty_private_pool(step.private_pool);
+                } else {
+                    pool.empty_cache();
+                }
+                break;
+            case Step::Kind::kMemoryFraction:
+                pool.set_memory_fraction(std::bit_cast<double>(step.value));
+                break;
+            case Step::Kind::kAdopt:
+                if (!adopt(script, i, pool, &places, &result)) {
+                    return false;
+                }
+                note_peak(step.event);
+                if (hooks.after_adopt) {
+                    hooks.after_adopt(i, pool);
+                }
+                break;
+            case Step::Kind::kPlace:
+                place(step, pool, &places);
+                break;
+            case Step::Kind::kPoolOptions:
+                pool.set_private_pool(step.private_pool,
+                                      {.freeable = (step.value & kPoolFreeable) != 0,
+                                       .no_split = (step.value & kPoolNoSplit) != 0,
+                                       .use_on_oom = (step.value & kPoolUseOnOom) != 0,
+                                       .graph = (step.value & kPoolOfGraph) != 0});
+                break;
+            case Step::Kind::kMemoryInfo:
+                if (pool.device().free_bytes() != step.value) {
+                    diverge(&result, Divergence::Kind::kFreeMemory, step.event, pool);
+                }
+                break;
+            case Step::Kind::kSettings:
+                pool.change_settings(script.settings[step.value]);
+                break;
+            case Step::Kind::kPastPool:
+                if (recorded != nullptr) {
+                    recorded->expect({}, {});  // refusals of these requests are recorded separately
+                }
+                if (!past_pool.take(step)) {
+                    ++result.libraries_failed;
+                    diverge(&result, Divergence::Kind::kFails, step.event, pool);
+                }
+                note_free_memory();
+                break;
+            case Step::Kind::kPastPoolFree:
+                past_pool.give_back(step);
+                break;
+        }
+        return true;
+    };
+    const auto try_libraries = [&](std::size_t i, EventIndex event) __attribute__((noinline)) {
         while (next_library < script.libraries.size() &&
-               script.libraries[next_library].event < step.event) {
+               script.libraries[next_library].event < event) {
             try_library(script.libraries[next_library++], i < requests_end, pool, &result);
+        }
+    };
+    const bool libraries = !script.libraries.empty();
+    const std::size_t steps = script.steps.size();
+    const std::vector<Pool::PendingOn> none_pending;
+    for (std::size_t i = 0; i < steps; ++i) {
+        const Step step = script.steps[i];
+        if (libraries) {
+            try_libraries(i, step.event);
         }
         if (watched && !hooks.before_step(i, pool)) {
             break;
@@ -233,63 +309,19 @@ ReplayResult replay(const ReplayScript& script,
                 break;
             }
             case Step::Kind::kRelease:
+                if (step.pending_count == 0) {
+                    pool.release(step.block, none_pending);
+                    break;
+                }
                 pending.assign(script.pending.begin() + step.first_pending,
                                script.pending.begin() + step.first_pending + step.pending_count);
                 pool.release(step.block, pending);
                 break;
-            case Step::Kind::kComplete:
-                pool.complete(step.value);
-                break;
-            case Step::Kind::kEmptyCache:
-                if (step.private_pool != 0) {
-                    pool.empty_private_pool(step.private_pool);
-                } else {
-                    pool.empty_cache();
-                }
-                break;
-            case Step::Kind::kMemoryFraction:
-                pool.set_memory_fraction(std::bit_cast<double>(step.value));
-                break;
-            case Step::Kind::kAdopt:
-                if (!adopt(script, i, pool, &places, &result)) {
+            default:
+                if (!rare_step(i, step)) {
                     result.statistics = statistics;
                     return result;
                 }
-                note_peak(step.event);
-                if (hooks.after_adopt) {
-                    hooks.after_adopt(i, pool);
-                }
-                break;
-            case Step::Kind::kPlace:
-                place(step, pool, &places);
-                break;
-            case Step::Kind::kPoolOptions:
-                pool.set_private_pool(step.private_pool,
-                                      {.freeable = (step.value & kPoolFreeable) != 0,
-                                       .no_split = (step.value & kPoolNoSplit) != 0,
-                                       .use_on_oom = (step.value & kPoolUseOnOom) != 0,
-                                       .graph = (step.value & kPoolOfGraph) != 0});
-                break;
-            case Step::Kind::kMemoryInfo:
-                if (pool.device().free_bytes() != step.value) {
-                    diverge(&result, Divergence::Kind::kFreeMemory, step.event, pool);
-                }
-                break;
-            case Step::Kind::kSettings:
-                pool.change_settings(script.settings[step.value]);
-                break;
-            case Step::Kind::kPastPool:
-                if (recorded != nullptr) {
-                    recorded->expect({}, {});  // refusals of these requests are recorded separately
-                }
-                if (!past_pool.take(step)) {
-                    ++result.libraries_failed;
-                    diverge(&result, Divergence::Kind::kFails, step.event, pool);
-                }
-                note_free_memory();
-                break;
-            case Step::Kind::kPastPoolFree:
-                past_pool.give_back(step);
                 break;
         }
         if (statistics.pool_lost) {

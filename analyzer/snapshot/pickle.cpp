@@ -119,22 +119,15 @@ void PickleReader::close_list(const PickleValue& list, const PickleValue& meanin
     }
 }
 
-bool PickleReader::need(std::size_t count) {
-    if (stream_.require(count)) {
-        return true;
-    }
+bool PickleReader::fail_at_end() {
     fail(!stream_.failure().empty() ? std::string_view(stream_.failure())
                                     : "the file ends here, in the middle of the pickle");
     return false;
 }
 
-bool PickleReader::push(PickleValue value) {
-    if (stack_.size() >= kMostStack) {
-        fail("more values in one list or dict than a snapshot has");
-        return false;
-    }
-    stack_.push_back(value);
-    return true;
+bool PickleReader::fail_full_stack() {
+    fail("more values in one list or dict than a snapshot has");
+    return false;
 }
 
 bool PickleReader::step() {
@@ -142,13 +135,14 @@ bool PickleReader::step() {
         return false;
     }
     const std::uint8_t opcode = *stream_.data();
-    // Requires the opcode and its operand of fixed size together, then reads the operand.
+    stream_.skip(1);
+    // Reads an operand of fixed size.
     const auto operand = [this](std::size_t size_bytes, std::uint64_t* value) {
-        if (!need(1 + size_bytes)) {
+        if (!need(size_bytes)) {
             return false;
         }
-        *value = little_endian(stream_.data() + 1, size_bytes);
-        stream_.skip(1 + size_bytes);
+        *value = little_endian(stream_.data(), size_bytes);
+        stream_.skip(size_bytes);
         return true;
     };
     std::uint64_t value = 0;
@@ -159,7 +153,6 @@ bool PickleReader::step() {
         case kLongBinGet:
             return operand(4, &value) && recall(value);
         case kMemoize:
-            stream_.skip(1);
             return memoize(memo_.size());
         case kBinPut:
             return operand(1, &value) && memoize(value);
@@ -183,25 +176,20 @@ bool PickleReader::step() {
         case kLongText:
             return operand(8, &value) && push_text(value);
         case kFloat: {
-            if (!need(9)) {
+            if (!need(8)) {
                 return false;
             }
             std::uint64_t bits = 0;
-            for (std::size_t i = 1; i <= 8; ++i) {
+            for (std::size_t i = 0; i < 8; ++i) {
                 bits = bits << 8 | stream_.data()[i];
             }
-            stream_.skip(9);
+            stream_.skip(8);
             return push({.kind = Kind::kFloat, .number = bits});
         }
         case kFrame:
             return operand(8, &value);
         case kProto:
             return operand(1, &value) && opcode_offset_ == 0;
-        default:
-            break;
-    }
-    stream_.skip(1);
-    switch (opcode) {
         case kMark:
             if (marks_.size() >= kMostDepth) {
                 fail("nested deeper than a snapshot is");

@@ -124,21 +124,51 @@ class PickleReader {
     static constexpr std::uint32_t kNoList = 0xffffffffu;
 
     bool step();
-    bool need(std::size_t count);
-    bool push(PickleValue value);
+
+    bool need(std::size_t count) { return stream_.require(count) || fail_at_end(); }
+
+    bool fail_at_end();
+
+    bool push(const PickleValue& value) {
+        if (stack_.size() >= kMostStack) {
+            return fail_full_stack();
+        }
+        stack_.push_back(value);
+        return true;
+    }
+
+    bool fail_full_stack();
     bool push_text(std::size_t size_bytes);
     bool push_long(std::size_t size_bytes);
     bool push_integer(std::int64_t value);
     bool new_object(PickleValue::Kind kind);
     bool memoize(std::uint64_t index);
-    bool recall(std::uint64_t index);
+
+    bool recall(std::uint64_t index) {
+        return index < memo_.size()
+                   ? push(resolved({.kind = memo_[index].kind, .index = memo_[index].index}))
+                   : fail_absent(index);
+    }
+
+    bool fail_absent(std::uint64_t index);
     bool pop_mark(std::size_t* begin);
     bool fill_dict(std::size_t begin);
     bool append(std::size_t begin);
     bool move_to_tail(List* list);
     void close_lists(std::size_t first);
     bool tuple(std::size_t begin);
-    [[nodiscard]] PickleValue resolved(const PickleValue& value) const;
+
+    // Returns the value that has replaced a list or dict, if there is one.
+    [[nodiscard]] PickleValue resolved(const PickleValue& value) const {
+        if (value.kind != PickleValue::Kind::kList && value.kind != PickleValue::Kind::kDict) {
+            return value;
+        }
+        const Object& object = objects_[value.index];
+        if (object.kind == PickleValue::Kind::kList || object.kind == PickleValue::Kind::kDict) {
+            return value;
+        }
+        return {.kind = object.kind, .row_kind = object.row_kind, .index = object.index};
+    }
 
     ByteStream& stream_;
     PickleSink& sink_;

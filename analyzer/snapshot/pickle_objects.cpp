@@ -52,24 +52,9 @@ bool PickleReader::memoize(std::uint64_t index) {
     return true;
 }
 
-bool PickleReader::recall(std::uint64_t index) {
-    if (index >= memo_.size()) {
-        fail(fmt::format("refers to object {}, which is not there", index));
-        return false;
-    }
-    return push(resolved({.kind = memo_[index].kind, .index = memo_[index].index}));
-}
-
-// Returns the value that has replaced a list or dict, if there is one.
-PickleValue PickleReader::resolved(const PickleValue& value) const {
-    if (value.kind != Kind::kList && value.kind != Kind::kDict) {
-        return value;
-    }
-    const Object& object = objects_[value.index];
-    if (object.kind == Kind::kList || object.kind == Kind::kDict) {
-        return value;
-    }
-    return {.kind = object.kind, .row_kind = object.row_kind, .index = object.index};
+bool PickleReader::fail_absent(std::uint64_t index) {
+    fail(fmt::format("refers to object {}, which is not there", index));
+    return false;
 }
 
 bool PickleReader::pop_mark(std::size_t* begin) {

@@ -37,14 +37,19 @@ std::vector<EventIndex> every(const std::vector<EventIndex>& ends, std::uint64_t
 }  // namespace
 
 void find_long_lived(const Timeline& timeline, const ReplayScript& script, RemedyPlan* plan) {
-    std::unordered_map<BlockId, EventIndex> released;
     std::vector<EventIndex> requests;
+    std::vector<EventIndex> released;  // when their blocks were freed; kNoEvent = never
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step step = script.steps[i];
         if (is_request_of_default_pool(step)) {
             requests.push_back(step.event);
+            released.push_back(kNoEvent);
         } else if (step.kind == Step::Kind::kRelease) {
-            released.emplace(step.block, step.event);
+            const auto request = std::lower_bound(requests.begin(), requests.end(), step.block);
+            if (request != requests.end() && *request == step.block) {
+                EventIndex& end = released[static_cast<std::size_t>(request - requests.begin())];
+                end = std::min(end, step.event);
+            }
         }
     }
     // Events that a block must outlive: ends of steps, or requests.
@@ -59,9 +64,9 @@ void find_long_lived(const Timeline& timeline, const ReplayScript& script, Remed
     };
 
     std::unordered_map<std::uint32_t, Line> lines;
-    for (const EventIndex request : requests) {
-        const auto end = released.find(request);
-        const EventIndex until = end == released.end() ? kNoEvent : end->second;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const EventIndex request = requests[i];
+        const EventIndex until = released[i];
         const auto first = std::lower_bound(borders.begin(), borders.end(), request);
         const auto last = std::lower_bound(first, borders.end(), until);
         // Blocks of the last steps that are never freed do not count as long-lived, since their

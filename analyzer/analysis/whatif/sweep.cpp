@@ -125,8 +125,9 @@ ReplayResult replay_candidate(const ReplayScript& recorded,
         return replay(script, *pool, nullptr, hooks);
     }
     ReservedCurve curve(last_replayed_event(recorded));
-    hooks.after_request = [&](std::size_t step, const AllocateResult&, Pool& served_by) {
-        const std::uint64_t reserved_bytes = served_by.statistics().reserved.current;
+    const Gauge& reserved = pool->statistics().reserved;
+    hooks.after_request = [&](std::size_t step, const AllocateResult&, Pool&) {
+        const std::uint64_t reserved_bytes = reserved.current;
         if (reserved_bytes != curve.last_bytes()) {  // most requests change nothing
             curve.note(script.steps[step].event, reserved_bytes);
         }

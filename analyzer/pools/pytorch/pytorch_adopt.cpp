@@ -1,5 +1,5 @@
 // Initialises the pool with the state of another pool: segments, blocks and the gaps between them.
-#include "analyzer/pools/pytorch/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_blocks.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 
 #include <algorithm>

@@ -1,44 +1,20 @@
-// Blocks, their chains and free sets, segments, streams and pools of the simulated allocator.
-#include "analyzer/pools/pytorch/pytorch_pool.h"
+// Unmapped blocks, segments, streams and pools of the simulated allocator, and counts of freed
+// blocks.
+#include "analyzer/pools/pytorch/pytorch_blocks.h"
+
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 
 #include <algorithm>
 
 namespace fragtrace::analyzer {
 
-BlockIndex PytorchPool::new_block() {
-    if (unused_ != kNoBlock) {
-        const BlockIndex block = unused_;
-        unused_ = blocks_[block].next;
-        return block;
-    }
-    blocks_.emplace_back();
-    return static_cast<BlockIndex>(blocks_.size() - 1);
-}
-
-void PytorchPool::drop_block(BlockIndex block) {
-    blocks_[block].state = State::kUnused;
-    blocks_[block].next = unused_;
-    unused_ = block;
-}
-
-FreeKey PytorchPool::key_of(const Block& block) const {
-    if (rules_.tie_break == PytorchRules::TieBreak::kAddress) {
-        return FreeKey::make(block.size_bytes, 0, segments_[block.segment].address + block.offset);
-    }
-    return FreeKey::make(block.size_bytes, block.segment, block.offset);
-}
-
 // Sorted by address in every release: with several reservations, the lowest is filled first.
 FreeKey PytorchPool::unmapped_key_of(const Block& block) const {
     return FreeKey::make(0, 0, segments_[block.segment].address + block.offset);
 }
 
-// Bytes of a free block that could return to the driver.
-std::uint64_t PytorchPool::releasable_part(const Block& block) const {
-    if (!block.expandable) {
-        return is_split(block) ? 0 : block.size_bytes;
-    }
+// Bytes of the whole pages in a free block of an expandable segment.
+std::uint64_t PytorchPool::whole_pages(const Block& block) const {
     const std::uint64_t page = segments_[block.segment].page_bytes;
     if (block.size_bytes < page) {
         return 0;
@@ -48,80 +24,12 @@ std::uint64_t PytorchPool::releasable_part(const Block& block) const {
     return end > begin ? (end - begin) * page : 0;
 }
 
-void PytorchPool::insert_free(BlockIndex index) {
-    Block& block = blocks_[index];
-    BlockPool& pool = pools_[block.pool];
-    block.state = State::kFree;
-    block.age_base = pool.search_count;
-    pool.releasable_bytes += releasable_part(block);
-    sets_.insert(pool.free.obtain(slot_of(block.stream), sets_), key_of(block), index);
-    if (free_places_known_) {
-        free_places_[{block.segment, block.offset}] = index;
-    }
-}
-
-void PytorchPool::erase_free(BlockIndex index) {
-    const Block& block = blocks_[index];
-    pools_[block.pool].releasable_bytes -= releasable_part(block);
-    sets_.erase(index);
-    if (free_places_known_) {
-        free_places_.erase({block.segment, block.offset});
-    }
-}
-
 void PytorchPool::insert_unmapped(BlockIndex index) {
     Block& block = blocks_[index];
     block.state = State::kUnmapped;
     sets_.insert(pools_[block.pool].unmapped.obtain(slot_of(block.stream), sets_),
                  unmapped_key_of(block),
                  index);
-}
-
-// Merges a neighbour into `block` if it has the same state. `block` is in no set. Returns the bytes
-// that were added.
-std::uint64_t PytorchPool::merge(BlockIndex index, BlockIndex neighbour) {
-    Block& block = blocks_[index];
-    if (neighbour == kNoBlock || blocks_[neighbour].state != block.state) {
-        return 0;
-    }
-    if (block.state == State::kUnmapped) {
-        sets_.erase(neighbour);
-    } else {
-        erase_free(neighbour);
-    }
-    const Block& other = blocks_[neighbour];
-    if (block.previous == neighbour) {
-        block.offset = other.offset;
-        block.previous = other.previous;
-        if (block.previous != kNoBlock) {
-            blocks_[block.previous].next = index;
-        } else {
-            segments_[block.segment].first = index;
-        }
-    } else {
-        block.next = other.next;
-        if (block.next != kNoBlock) {
-            blocks_[block.next].previous = index;
-        }
-    }
-    const std::uint64_t joined_bytes = other.size_bytes;
-    block.size_bytes += joined_bytes;
-    drop_block(neighbour);
-    return joined_bytes;
-}
-
-void PytorchPool::free_block(BlockIndex index) {
-    Block& block = blocks_[index];
-    const std::uint64_t size_bytes = block.size_bytes;
-    note(PytorchTraceEntry::Action::kFreeCompleted, block, block.requested_bytes);
-    block.state = State::kFree;
-    const std::uint64_t before_bytes = merge(index, block.previous);
-    const std::uint64_t after_bytes = merge(index, block.next);
-    insert_free(index);
-    if (counts_blocks_) {
-        count_freed(block, before_bytes, after_bytes);
-    }
-    statistics_.active.subtract(size_bytes);
 }
 
 // Counts a block that became free and was merged with free neighbours of the given sizes (0 = with

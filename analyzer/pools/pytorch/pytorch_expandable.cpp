@@ -1,5 +1,5 @@
 // Expandable segments: address ranges that are mapped page by page where blocks need them.
-#include "analyzer/pools/pytorch/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_blocks.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 #include "analyzer/support/units.h"
 

@@ -1,5 +1,5 @@
 // Allocates blocks to the program, frees them, and updates every statistic.
-#include "analyzer/pools/pytorch/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_blocks.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 
 #include <algorithm>
@@ -85,35 +85,17 @@ std::uint64_t PytorchPool::rounded_part(const Block& block, std::uint64_t reques
     return std::min(rounded_bytes(requested_bytes), block.size_bytes);
 }
 
-// Marks a block that is in no set as live. `rounded_bytes` is the request's rounded size, at most
-// the block size.
-void PytorchPool::count_live(BlockIndex index,
-                             const Request& request,
-                             std::uint64_t rounded_bytes) {
-    Block& block = blocks_[index];
-    block.state = State::kLive;
-    block.requested_bytes = std::min(request.requested_bytes, block.size_bytes);
-    block.id = request.block;
-    table_.insert(request.block, index);
-
-    const std::uint64_t size_bytes = block.size_bytes;
-    if (counts_blocks_) {
-        const std::size_t kind = size_class(block.pool);
-        detail_.allocation.increase(kind, 1);
-        detail_.allocated_bytes.increase(kind, size_bytes);
-        detail_.active.increase(kind, 1);
-        detail_.active_bytes.increase(kind, size_bytes);
-        detail_.requested_bytes.increase(kind, block.requested_bytes);
-        if (size_bytes >= config_.max_split_size_bytes) {
-            detail_.oversize_allocations.increase(1);
-        }
+// Counts a block that became live.
+void PytorchPool::count_allocated(const Block& block) {
+    const std::size_t kind = size_class(block.pool);
+    detail_.allocation.increase(kind, 1);
+    detail_.allocated_bytes.increase(kind, block.size_bytes);
+    detail_.active.increase(kind, 1);
+    detail_.active_bytes.increase(kind, block.size_bytes);
+    detail_.requested_bytes.increase(kind, block.requested_bytes);
+    if (block.size_bytes >= config_.max_split_size_bytes) {
+        detail_.oversize_allocations.increase(1);
     }
-    block.rounded_bytes = rounded_bytes;
-    statistics_.requested.add(block.requested_bytes);
-    statistics_.allocated.add(size_bytes);
-    statistics_.active.add(size_bytes);
-    statistics_.rounding_bytes += rounded_bytes - block.requested_bytes;
-    statistics_.slack_bytes += size_bytes - rounded_bytes;
 }
 
 bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {

@@ -1,5 +1,5 @@
 // Places blocks at given positions, for a private pool that was reset to a checkpoint.
-#include "analyzer/pools/pytorch/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_blocks.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 
 #include <iterator>

@@ -1,5 +1,4 @@
-#include "analyzer/pools/pytorch/pytorch_pool.h"
-
+#include "analyzer/pools/pytorch/pytorch_blocks.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 
 #include <utility>
@@ -84,22 +83,26 @@ AllocateResult PytorchPool::allocate(const Request& request) {
         process_events();
     }
     Outcome outcome = Outcome::kHit;
-    const BlockIndex block = obtain(search, outcome);
+    BlockIndex block = take_free(search, search.pool, search.expandable);
     if (block == kNoBlock) {
-        return {outcome, {}};
+        block = grow(search, outcome);
+        if (block == kNoBlock) {
+            return {outcome, {}};
+        }
     }
     return {outcome, hand_out(search, block, request)};
 }
 
-PytorchPool::Search PytorchPool::make_search(const Request& request) {
+inline PytorchPool::Search PytorchPool::make_search(const Request& request) {
     Search search{};
     search.requested_bytes = request.requested_bytes;
-    search.rounded_bytes = rounded_bytes(request.requested_bytes);
+    search.rounded_bytes = pytorch::round_request(config_, rules_, request.requested_bytes);
     search.small = search.rounded_bytes <= pytorch::kSmallSizeBytes;
-    std::uint32_t pair_index = pair_of(request.private_pool);
     search.in_capture = capturing_ || request.in_capture;
-    if (pairs_[pair_index].merged) {
-        pair_index = 0;
+    std::uint32_t pair_index = 0;
+    if (request.private_pool != 0) {
+        pair_index = private_pair(request.private_pool);
+        pair_index = pairs_[pair_index].merged ? 0 : pair_index;
     }
     // After merge_pools() a graph's pool keeps its separate small pool.
     const bool small_pool = search.small && !(one_pool_ && pair_index == 0);
@@ -110,19 +113,15 @@ PytorchPool::Search PytorchPool::make_search(const Request& request) {
     return search;
 }
 
-// Tries each source of memory in PyTorch's order until one provides a block.
-BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
-    outcome = Outcome::kHit;
-    BlockIndex block = take_free(search, search.pool, search.expandable);
-    if (block != kNoBlock) {
-        return block;
-    }
+// No free block fits: tries each other source of memory in PyTorch's order until one provides a
+// block.
+BlockIndex PytorchPool::grow(Search& search, Outcome& outcome) {
     // PyTorch runs callbacks here and searches again only if they freed memory. They never do.
     if (collects_garbage()) {
         collect_garbage();
     }
     outcome = Outcome::kGrow;
-    block = allocate_segment(search, false);
+    BlockIndex block = allocate_segment(search, false);
     if (block != kNoBlock) {
         return block;
     }
@@ -166,7 +165,9 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
     return kNoBlock;
 }
 
-BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bool expandable) {
+inline BlockIndex PytorchPool::take_free(const Search& search,
+                                         PoolIndex pool_index,
+                                         bool expandable) {
     BlockPool& pool = pools_[pool_index];
     pool.search_count += collects_garbage() ? 1 : 0;
     const SetIndex set = pool.free.find(search.slot);
@@ -174,30 +175,11 @@ BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bo
         return kNoBlock;
     }
     BlockIndex found = sets_.lower_bound(set, FreeKey::make(search.rounded_bytes, 0, 0));
+    if (found != kNoBlock && blocks_[found].expandable) {
+        found = pick_expandable(found, expandable);
+    }
     if (found == kNoBlock) {
         return kNoBlock;
-    }
-    if (blocks_[found].expandable && expandable) {
-        // An expandable block counts with the size that it could grow to.
-        const auto grown = [this](BlockIndex block) {
-            const BlockIndex next = blocks_[block].next;
-            return blocks_[block].size_bytes +
-                   (next != kNoBlock && blocks_[next].state == State::kUnmapped
-                        ? blocks_[next].size_bytes
-                        : 0);
-        };
-        for (BlockIndex next = sets_.next(found);
-             blocks_[found].expandable && next != kNoBlock && grown(next) < grown(found);
-             next = sets_.next(next)) {
-            found = next;
-        }
-    } else if (blocks_[found].expandable) {
-        do {
-            found = sets_.next(found);
-        } while (found != kNoBlock && blocks_[found].expandable);
-        if (found == kNoBlock) {
-            return kNoBlock;
-        }
     }
     const std::uint64_t size_bytes = blocks_[found].size_bytes;
     // Keys distinguish sizes only up to 256 TiB. No real block is larger.
@@ -210,6 +192,30 @@ BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bo
         return kNoBlock;
     }
     erase_free(found);
+    return found;
+}
+
+// `found` is the first free block that is large enough, and expandable. Returns the one to use.
+BlockIndex PytorchPool::pick_expandable(BlockIndex found, bool expandable) const {
+    if (!expandable) {
+        do {
+            found = sets_.next(found);
+        } while (found != kNoBlock && blocks_[found].expandable);
+        return found;
+    }
+    // An expandable block counts with the size that it could grow to.
+    const auto grown = [this](BlockIndex block) {
+        const BlockIndex next = blocks_[block].next;
+        return blocks_[block].size_bytes +
+               (next != kNoBlock && blocks_[next].state == State::kUnmapped
+                    ? blocks_[next].size_bytes
+                    : 0);
+    };
+    for (BlockIndex next = sets_.next(found);
+         blocks_[found].expandable && next != kNoBlock && grown(next) < grown(found);
+         next = sets_.next(next)) {
+        found = next;
+    }
     return found;
 }
 

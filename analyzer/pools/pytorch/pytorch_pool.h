@@ -194,8 +194,9 @@ class PytorchPool final : public Pool {
 
     // pytorch_pool.cpp: the steps of a request.
     Search make_search(const Request& request);
-    BlockIndex obtain(Search& search, Outcome& outcome);
+    BlockIndex grow(Search& search, Outcome& outcome);
     BlockIndex take_free(const Search& search, PoolIndex pool, bool expandable);
+    [[nodiscard]] BlockIndex pick_expandable(BlockIndex found, bool expandable) const;
     BlockIndex take_from_fallback(Search& search);
     BlockIndex allocate_segment(Search& search, bool retry);
 
@@ -203,7 +204,7 @@ class PytorchPool final : public Pool {
     [[nodiscard]] bool should_split(const Search& search, BlockIndex block) const;
     Placement hand_out(const Search& search, BlockIndex found, const Request& request);
     void count_split(const Block& block, BlockIndex rest, bool was_split);
-    void count_live(BlockIndex index, const Request& request, std::uint64_t rounded_bytes);
+    void count_allocated(const Block& block);
     [[nodiscard]] std::uint64_t rounded_part(const Block& block,
                                              std::uint64_t requested_bytes) const;
 
@@ -221,24 +222,32 @@ class PytorchPool final : public Pool {
     [[nodiscard]] BlockIndex block_around(const Placement& place) const;
     BlockIndex split_off_front(BlockIndex index, std::uint64_t size_bytes);
 
-    // pytorch_blocks.cpp: blocks, chains, free sets, pools.
+    // pytorch_blocks.h: blocks, chains and free sets, inline because nearly every request uses
+    // them.
     BlockIndex new_block();
     void drop_block(BlockIndex block);
     [[nodiscard]] FreeKey key_of(const Block& block) const;
-    [[nodiscard]] FreeKey unmapped_key_of(const Block& block) const;
     void insert_free(BlockIndex index);
     void erase_free(BlockIndex index);
-    void insert_unmapped(BlockIndex index);
     [[nodiscard]] std::uint64_t releasable_part(const Block& block) const;
     std::uint64_t merge(BlockIndex index, BlockIndex neighbour);
     void free_block(BlockIndex index);
+    void count_live(BlockIndex index, const Request& request, std::uint64_t rounded_bytes);
+
+    // pytorch_blocks.cpp: the rest about blocks, segments, streams and pools.
+    [[nodiscard]] FreeKey unmapped_key_of(const Block& block) const;
+    void insert_unmapped(BlockIndex index);
+    [[nodiscard]] std::uint64_t whole_pages(const Block& block) const;
     void count_freed(const Block& block, std::uint64_t before_bytes, std::uint64_t after_bytes);
     BlockIndex new_segment(std::uint64_t size_bytes, const Search& search);
     void drop_segment(BlockIndex block);
 
     SlotIndex slot_of(StreamId stream) {
-        const auto slot = known_slot(stream);
-        return slot ? *slot : new_slot(stream);
+        if (one_stream_) {
+            return 0;
+        }
+        const SlotIndex slot = stream < slot_of_stream_.size() ? slot_of_stream_[stream] : kNoSlot;
+        return slot != kNoSlot ? slot : new_slot(stream);
     }
 
     SlotIndex new_slot(StreamId stream);

@@ -1,5 +1,5 @@
 // Relaxations of the simulated allocator. They show which constraint made a request fail.
-#include "analyzer/pools/pytorch/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_blocks.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,5 +1,5 @@
 // Frees that wait for other streams, and the ways in which memory returns to the driver.
-#include "analyzer/pools/pytorch/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_blocks.h"
 
 #include <algorithm>
 #include <iterator>

@@ -5,9 +5,7 @@
 #include <cmath>
 
 namespace fragtrace::analyzer::pytorch {
-namespace {
 
-// Rounds up to a multiple of P / divisions, where P is the next lower power of two.
 std::uint64_t round_to_division(std::uint64_t size_bytes, std::uint64_t divisions) {
     if (std::has_single_bit(size_bytes)) {
         return size_bytes;
@@ -16,28 +14,6 @@ std::uint64_t round_to_division(std::uint64_t size_bytes, std::uint64_t division
     const auto shift = static_cast<int>(std::bit_width(divisions)) - 1;
     const std::uint64_t granule = shift < 64 ? floor >> shift : 0;
     return granule == 0 ? floor * 2 : round_up(size_bytes, granule);
-}
-
-}  // namespace
-
-std::uint64_t round_request(const PytorchConfig& config,
-                            const PytorchRules& rules,
-                            std::uint64_t requested_bytes) {
-    if (requested_bytes < kMinBlockBytes) {
-        return kMinBlockBytes;
-    }
-    const int slot = std::clamp(static_cast<int>(std::bit_width(requested_bytes)) - 21,
-                                0,
-                                static_cast<int>(PytorchConfig::kRoundupSlots) - 1);
-    const std::uint64_t divisions = config.roundup_divisions[static_cast<std::size_t>(slot)];
-    if (divisions == 1 && rules.one_division_rounds_nothing && requested_bytes > kMinBlockBytes) {
-        return requested_bytes;
-    }
-    if (divisions > 1 && requested_bytes / kMinBlockBytes >= divisions &&
-        requested_bytes > kMinBlockBytes * divisions) {
-        return round_to_division(requested_bytes, divisions);
-    }
-    return round_up(requested_bytes, kMinBlockBytes);
 }
 
 std::uint64_t segment_bytes(const PytorchConfig& config, std::uint64_t rounded_bytes) {
