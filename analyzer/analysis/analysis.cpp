@@ -45,6 +45,17 @@ constexpr std::size_t kMostSideHolders = 8;
 
 }  // namespace
 
+RuleUse use_of_rule(const Analysis& analysis, std::size_t rule) {
+    RuleUse all;
+    for (const DeviceAnalysis& device : analysis.devices) {
+        if (rule < device.held.rule_uses.size()) {
+            all.matched = all.matched || device.held.rule_uses[rule].matched;
+            all.requests += device.held.rule_uses[rule].requests;
+        }
+    }
+    return all;
+}
+
 const Diagnosis* first_oom(const DeviceAnalysis& device) {
     for (const Diagnosis& diagnosis : device.diagnoses) {
         if (diagnosis.trouble.outcome != Outcome::kRetryOk) {

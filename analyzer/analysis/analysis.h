@@ -107,12 +107,16 @@ struct Analysis {
     std::optional<PhaseIndex> phases;     // reads `timeline`
     RunMetrics run;
     std::vector<DeviceAnalysis> devices;
+    std::shared_ptr<const CategoryRules> categories;  // of the user; null = none
     std::vector<std::string> assumptions;
     std::vector<std::string> warnings;
 };
 
 // The first diagnosis that is an out-of-memory; nullptr = none.
 const Diagnosis* first_oom(const DeviceAnalysis& device);
+
+// The use of a rule of Analysis::categories on all devices.
+RuleUse use_of_rule(const Analysis& analysis, std::size_t rule);
 
 // Settings and remedies in one order, best first (whatif/ranking.h). If the recorded settings were
 // not replayed, the rows stay in their listed order.

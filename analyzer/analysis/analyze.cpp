@@ -154,7 +154,8 @@ void add_facts(const AnalyzeOptions& options,
 std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
                                             const ReplayResult& result,
                                             const DeviceAnalysis& device,
-                                            const PeakHistory& peaks) {
+                                            const PeakHistory& peaks,
+                                            std::shared_ptr<const CategoryRules> rules) {
     std::vector<HeapInstant> instants;
     for (const Diagnosis& diagnosis : device.diagnoses) {
         instants.push_back({diagnosis.trouble.event,
@@ -185,10 +186,11 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
         card.processes_bytes = device.other_processes.front().other_bytes;  // at the first OOM
     }
     const bool blocks = device.script.source == ScriptSource::kBlocks;
-    return std::async(std::launch::async,
-                      [&timeline, &peaks, id = device.device, blocks, instants, failed, card] {
-                          return find_holders(timeline, id, blocks, instants, failed, card, peaks);
-                      });
+    return std::async(
+        std::launch::async,
+        [&timeline, &peaks, id = device.device, blocks, instants, failed, card, rules] {
+            return find_holders(timeline, id, blocks, instants, failed, card, peaks, rules.get());
+        });
 }
 
 // Forecasts when growth fills the card. The run needs its peak since the first iteration plus
@@ -343,6 +345,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     analysis->timeline = std::move(timeline).value();
     analysis->symbols = std::make_unique<Symbolizer>(analysis->timeline);
     analysis->phases.emplace(analysis->timeline);
+    analysis->categories = options.categories;
     const std::vector<DeviceId> devices = replayable_devices(analysis->timeline);
     // The recorded settings are replayed in parallel to the measuring walk.
     std::future<std::vector<ReplayedDevice>> replays =
@@ -383,7 +386,8 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         add_holes(&device);
         std::future<DeviceHolders> held;
         if (options.holders) {
-            held = look_for_holders(analysis->timeline, result, device, recorded.peaks[i]);
+            held = look_for_holders(
+                analysis->timeline, result, device, recorded.peaks[i], options.categories);
         }
         if (const Status done = take_assumptions(options, &device); !done) {
             return done.error();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -27,6 +28,7 @@ struct AnalyzeOptions {
     std::uint64_t every_steps = 0;   // one more row calls empty_cache() every so many steps; 0 = 10
     std::size_t max_diagnoses = 16;  // diagnosed OOMs and retries, per device
     bool holders = true;             // compute the map at the peak, and which lines held the memory
+    std::shared_ptr<const CategoryRules> categories = {};  // of the user; null = none
     // Take the ring buffer of a dead process into the trace (ReadOptions).
     bool absorb_ring = false;
     // Called as soon as everything is known that needs no replay.

@@ -224,6 +224,45 @@ constexpr std::pair<const char*, const char*> kLosses[] = {
     {"lost.facts", "facts are missing: the table of facts was full"},
 };
 
+// Rules that are probably typing errors. A starter has rules for more than one program uses.
+void add_unused_rules(const Analysis& analysis, std::vector<std::string>* lines) {
+    constexpr std::size_t kMostNamed = 5;
+    if (!analysis.categories || analysis.categories->starter) {
+        return;
+    }
+    const CategoryRules& rules = *analysis.categories;
+    std::string named;
+    std::size_t unused = 0;
+    for (std::size_t i = 0; i < rules.rules.size(); ++i) {
+        if (!use_of_rule(analysis, i).matched && ++unused <= kMostNamed) {
+            named += fmt::format("{}'{}' (line {})",
+                                 named.empty() ? "" : ", ",
+                                 rules.rules[i].name,
+                                 rules.rules[i].line);
+        }
+    }
+    if (unused != 0) {
+        lines->push_back(fmt::format("{}: {} {} no allocation: {}{}",
+                                     rules.file,
+                                     format_counted(unused, "rule", "rules"),
+                                     unused == 1 ? "matches" : "match",
+                                     named,
+                                     unused > kMostNamed ? ", ..." : ""));
+    }
+    std::uint64_t frames = 0;
+    std::uint64_t stacks = 0;
+    for (const DeviceAnalysis& device : analysis.devices) {
+        frames += device.held.rule_frames_left_out;
+        stacks += device.held.stacks_left_out;
+    }
+    if (frames + stacks != 0) {
+        lines->push_back(fmt::format("{}: no rule was tried on {} and {}, beyond the limits",
+                                     rules.file,
+                                     format_counted(stacks, "stack", "stacks"),
+                                     format_counted(frames, "frame", "frames")));
+    }
+}
+
 void add_warnings(const Timeline& timeline, Analysis* analysis) {
     const TraceDamage& damage = timeline.damage;
     std::vector<std::string>& lines = analysis->warnings;
@@ -282,6 +321,7 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
                             device.diagnoses.size()));
         }
     }
+    add_unused_rules(*analysis, &lines);
 }
 
 }  // namespace

@@ -3,10 +3,28 @@
 #include "analyzer/pools/pytorch/pytorch_rules.h"
 #include "analyzer/pools/registry/pool_registry.h"
 
+#include <fmt/format.h>
+#include <utility>
+
 namespace fragtrace::analyzer {
 
 std::string pool_choices() {
     return pool_names();
+}
+
+std::string category_choices() {
+    return fmt::format("{}", fmt::join(starter_names(), ", "));
+}
+
+Result<std::shared_ptr<const CategoryRules>> find_category_rules(const std::string& file) {
+    if (file.empty()) {
+        return std::shared_ptr<const CategoryRules>();
+    }
+    auto rules = read_category_rules(file);
+    if (!rules) {
+        return rules.error();
+    }
+    return std::make_shared<const CategoryRules>(std::move(rules).value());
 }
 
 bool is_torch_release(const std::string& text) {

@@ -143,6 +143,15 @@ int fraganalyze_parse_size(const char* text, uint64_t* bytes, char** error) {
 
 fraganalyze_report* fraganalyze_load(
     const char* path, const char* capacity, const char* torch_version, int whatif, char** error) {
+    return fraganalyze_load_with(path, capacity, torch_version, nullptr, whatif, error);
+}
+
+fraganalyze_report* fraganalyze_load_with(const char* path,
+                                          const char* capacity,
+                                          const char* torch_version,
+                                          const char* categories,
+                                          int whatif,
+                                          char** error) {
     auto loaded = attempt(path, error, [&]() -> Result<std::unique_ptr<fraganalyze_report>> {
         fragtrace::analyzer::show_no_progress();
         auto report = std::make_unique<fraganalyze_report>();
@@ -157,6 +166,12 @@ fraganalyze_report* fraganalyze_load(
                 ErrorCode::kUsage,
                 fmt::format("'{}' is no release of PyTorch; give one such as 2.6", release)};
         }
+        auto rules =
+            fragtrace::analyzer::find_category_rules(categories == nullptr ? "" : categories);
+        if (!rules) {
+            return rules.error();
+        }
+        report->options.categories = std::move(rules).value();
         report->options.capacity_bytes = *bytes;
         report->options.torch_version = release;
         AnalyzeOptions options = report->options;

@@ -136,11 +136,24 @@ void CommonOptions::add_assumptions(CLI::App* app) {
         ->type_name("SIZE");
 }
 
+void CommonOptions::add_categories(CLI::App* app) {
+    app->add_option("--categories",
+                    categories,
+                    "give blocks your own categories, by the rules in FILE. fragtrace brings "
+                    "some: " +
+                        category_choices())
+        ->type_name("FILE");
+}
+
 Terminal CommonOptions::terminal() const {
     const ColorChoice choice = color == "never"    ? ColorChoice::kNever
                                : color == "always" ? ColorChoice::kAlways
                                                    : ColorChoice::kAuto;
     return Terminal(STDOUT_FILENO, choice);
+}
+
+Result<std::shared_ptr<const CategoryRules>> CommonOptions::category_rules() const {
+    return find_category_rules(categories);
 }
 
 Result<std::optional<std::uint64_t>> CommonOptions::capacity_bytes() const {

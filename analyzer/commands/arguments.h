@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -29,7 +30,8 @@ struct CommonOptions {
     std::string torch_version;  // empty = as recorded
     std::string pending = "recorded";
     std::string driver_page = "2MiB";
-    std::string context;  // empty = as recorded
+    std::string context;     // empty = as recorded
+    std::string categories;  // empty = only the built-in categories
 
     void add_trace(CLI::App* app);
     void add_json(CLI::App* app);
@@ -38,11 +40,14 @@ struct CommonOptions {
     void add_capacity(CLI::App* app);
     void add_torch_version(CLI::App* app);
     void add_assumptions(CLI::App* app);
+    void add_categories(CLI::App* app);
 
     [[nodiscard]] Terminal terminal() const;
     // Returns nullopt if --capacity was not given.
     [[nodiscard]] Result<std::optional<std::uint64_t>> capacity_bytes() const;
     [[nodiscard]] Result<ReplayAssumptions> assumptions() const;
+    // Reads the file of --categories. Null if the option was not given.
+    [[nodiscard]] Result<std::shared_ptr<const CategoryRules>> category_rules() const;
 };
 
 }  // namespace fragtrace::analyzer

@@ -122,6 +122,7 @@ Status run_export(int argc, char** argv) {
                    "gzipped), so that memory stands beside operators and kernels")
         ->type_name("FILE");
     common.add_torch_version(&app);
+    common.add_categories(&app);
     CommonOptions::add_force(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
@@ -141,7 +142,7 @@ Status run_export(int argc, char** argv) {
                                  to,
                                  did_you_mean(to, names))};
     }
-    for (const char* option : {"--of", "--at", "--blocks", "--with"}) {
+    for (const char* option : {"--of", "--at", "--blocks", "--with", "--categories"}) {
         if (app.count(option) != 0 && format->uses.find(option) == std::string_view::npos) {
             return Error{ErrorCode::kUsage,
                          fmt::format("{}: the format {} does not use it", option, format->name)};
@@ -158,7 +159,12 @@ Status run_export(int argc, char** argv) {
         }
     }
     options.quantity = quantity->second;
-    AnalyzeOptions analyze_options = {.torch_version = common.torch_version};
+    const auto categories = common.category_rules();
+    if (!categories) {
+        return categories.error();
+    }
+    AnalyzeOptions analyze_options = {.torch_version = common.torch_version,
+                                      .categories = *categories};
     if (format->shows_replays) {
         add_report_replays(&analyze_options);
     }

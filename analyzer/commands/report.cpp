@@ -72,6 +72,7 @@ Status run_report(int argc, char** argv) {
     common.add_capacity(&app);
     common.add_torch_version(&app);
     common.add_assumptions(&app);
+    common.add_categories(&app);
     common.add_color(&app);
     app.add_flag("--summary", summary, "print at most 25 lines, for the log of a job");
     app.add_flag("--no-whatif", without_whatif, "skip the what-if replays");
@@ -102,6 +103,10 @@ Status run_report(int argc, char** argv) {
     if (!assumed) {
         return assumed.error();
     }
+    const auto categories = common.category_rules();
+    if (!categories) {
+        return categories.error();
+    }
     if (progress) {
         Progress::show_everywhere();
     }
@@ -113,6 +118,7 @@ Status run_report(int argc, char** argv) {
     AnalyzeOptions options = {.capacity_bytes = *capacity,
                               .torch_version = common.torch_version,
                               .assumptions = *assumed,
+                              .categories = *categories,
                               .absorb_ring = true};
     if (!without_whatif) {
         add_report_replays(&options);

@@ -119,13 +119,15 @@ constexpr std::array kTables = {
              "peak:devices/holders/categories out_of_memory:ooms/holders/categories "
              "retry:retries/holders/categories",
              "at",
-             "device=^^index|^^device event=^event class=^class category bytes blocks "
+             "device=^^index|^^device event=^event class=^class category user_category bytes "
+             "blocks "
              "earlier_bytes old_bytes"},
     CsvTable{"holders_by_kind_and_line",
              "peak:devices/holders/places out_of_memory:ooms/holders/places "
              "retry:retries/holders/places",
              "at",
-             "device=^^index|^^device event=^event class=^class category label bytes blocks"},
+             "device=^^index|^^device event=^event class=^class category user_category "
+             "label bytes blocks"},
     CsvTable{"holders_sums",
              "peak:devices/holders out_of_memory:ooms/holders retry:retries/holders",
              "at",
@@ -149,7 +151,8 @@ constexpr std::array kTables = {
              "peak:devices/holders/difference/places out_of_memory:ooms/holders/difference/places "
              "retry:retries/holders/difference/places",
              "at",
-             "device=^^^index|^^^device event=^^event category label bytes blocks"},
+             "device=^^^index|^^^device event=^^event category user_category label bytes "
+             "blocks"},
     CsvTable{"steps",
              "devices/iterations",
              "",
@@ -163,7 +166,8 @@ constexpr std::array kTables = {
     CsvTable{"growth_by_line",
              "devices/iterations/growth/places",
              "",
-             "device=^^^index category label bytes blocks last_bytes=bytes_at_last times_grown "
+             "device=^^^index category user_category label bytes blocks last_bytes=bytes_at_last "
+             "times_grown "
              "slows"},
     CsvTable{"growth_by_part",
              "devices/iterations/growth/parts",
@@ -182,7 +186,7 @@ constexpr std::array kTables = {
     CsvTable{"survivors_by_line",
              "devices/iterations/survivors/places",
              "",
-             "device=^^^index survivor=^# category label bytes blocks"},
+             "device=^^^index survivor=^# category user_category label bytes blocks"},
     CsvTable{"oom_forecasts",
              "devices/forecast",
              "",

@@ -407,6 +407,7 @@ class Database {
                           held.event,
                           held.at_peak,
                           category_name(kind.category),
+                          kind.user_category,
                           kind.bytes,
                           kind.blocks,
                           kind.earlier_bytes,
@@ -418,6 +419,7 @@ class Database {
                           held.at_peak,
                           line.held.label,
                           category_name(line.category),
+                          line.user_category,
                           line.held.bytes,
                           line.held.blocks);
             }

@@ -193,6 +193,7 @@ CREATE TABLE holders (
     event INTEGER,
     at_peak INTEGER,
     category TEXT,            -- estimate, see metrics.md
+    user_category TEXT,       -- by --categories; '' = no rule matches
     bytes INTEGER,
     blocks INTEGER,
     earlier_bytes INTEGER,    -- allocated before the step of the event
@@ -205,6 +206,7 @@ CREATE TABLE holding_lines (
     at_peak INTEGER,
     line TEXT,
     category TEXT,
+    user_category TEXT,
     bytes INTEGER,
     blocks INTEGER
 );

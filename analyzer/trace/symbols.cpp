@@ -99,6 +99,11 @@ std::string Symbolizer::describe(OriginId id) {
     return entry->second;
 }
 
+std::string Symbolizer::describe_without_label(OriginId id) {
+    const Frame* frame = pick_user_frame(frames(id));
+    return printable(frame == nullptr ? "unknown" : describe_frame(*frame));
+}
+
 std::string Symbolizer::label_of(OriginId id) const {
     constexpr std::size_t kMostBytes = 60;
     const std::uint32_t label = id < timeline_.origins.size() ? timeline_.origins[id].label : 0;

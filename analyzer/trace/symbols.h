@@ -46,6 +46,8 @@ class Symbolizer {
     // Format: "model/net.py:42 forward"; "unknown" without a stack. The program's label for the
     // block follows in quotation marks.
     std::string describe(OriginId origin);
+    // The same without the label.
+    std::string describe_without_label(OriginId origin);
 
     // The program's label for a block: ` "kv cache"`, shortened; empty if there is none.
     [[nodiscard]] std::string label_of(OriginId origin) const;

@@ -17,6 +17,8 @@ set(FRAGTRACE_BUNDLED_FMT f/fmtlib/fmtlib_9.1.0+ds1.orig.tar.gz
     84ce1c2d0be3a9863935137969dcec6970125caac032f82474640bfc81463583)
 set(FRAGTRACE_BUNDLED_JSON n/nlohmann-json3/nlohmann-json3_3.11.2.orig.tar.gz
     d69f9deb6a75e2580465c6c4c5111b89c4dc2fa94e3a85fcd2ffcd9a143d9273)
+set(FRAGTRACE_BUNDLED_RE2 r/re2/re2_20220601+dfsg.orig.tar.xz
+    3bc61251da3b0b97be40a8a127818c517c62516e4eda11fc901d29496663df54)
 # The source of Perl's SQLite module contains SQLite as one file. Debian's own does not.
 set(FRAGTRACE_BUNDLED_SQLITE libd/libdbd-sqlite3-perl/libdbd-sqlite3-perl_1.72.orig.tar.gz
     5ca41e61eb52b52bd862a3088b912a75fe70910ac789b9a9983e0a449e94f551)

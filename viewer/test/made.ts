@@ -70,6 +70,8 @@ export function madeDevice({
             phase_lanes: [],
             phase_names: [],
             streams: ["default"],
+            categories: [],
+            stack_categories: { stack: [], category: [] },
         } as unknown as DeviceHeader,
         lastTick,
         complete: true,

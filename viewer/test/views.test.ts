@@ -98,6 +98,8 @@ function model(): DeviceModel {
             phase_lanes: ["steps", "NVTX"],
             phase_names: ["step 1", "load", "train"],
             streams: ["default", "0x7"],
+            categories: ["parameters", "kv cache"],
+            stack_categories: { stack: [3, 5, 7], category: [1, 0, 1] },
             tick_ns: 1,
         } as DeviceModel["head"],
         lastTick,
@@ -376,7 +378,7 @@ test("the folded tree has the full tree's matches and those of its own names", (
 test("every block has a kind, and large kinds have a name", () => {
     const stacks = new Stacks(tables);
     assert.equal(kindsOf(device, stacks, "state"), null);
-    for (const by of ["age", "phase", "stream", "pool", "stack"] as const) {
+    for (const by of ["age", "phase", "stream", "pool", "category", "stack"] as const) {
         const kinds = kindsOf(device, stacks, by)!;
         assert.equal(kinds.of.length, count);
         assert.ok(kinds.names.length <= mostKinds + 1);
@@ -405,6 +407,18 @@ test("every block has a kind, and large kinds have a name", () => {
         assert.equal(
             phase.names[phase.of[row]],
             at >= 5000 ? "train" : at >= 100 && at < 4000 ? "load" : "in a step, in no phase",
+        );
+    }
+    const category = kindsOf(device, stacks, "category")!;
+    const categoryOf = new Map([
+        [3, "kv cache"],
+        [5, "parameters"],
+        [7, "kv cache"],
+    ]);
+    for (const row of rows) {
+        assert.equal(
+            category.names[category.of[row]],
+            categoryOf.get(blocks.stack[row]) ?? "unknown kind",
         );
     }
     const stream = kindsOf(device, stacks, "stream")!;

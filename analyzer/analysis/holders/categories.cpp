@@ -72,13 +72,13 @@ enum class Lives : std::uint8_t {
 
 // The first matching row gives the category. A row matches if the stack has one of its marks (0 =
 // any stack) and the lifetime applies.
-struct CategoryRule {
+struct KindRule {
     std::uint16_t marks;
     Lives lives;
     Category category;
 };
 
-constexpr std::array<CategoryRule, 11> kCategoryRules = {{
+constexpr std::array<KindRule, 11> kKindRules = {{
     {kMarkLibrary, Lives::kAny, Category::kLibraries},
     {kMarkWorkspace, Lives::kAny, Category::kWorkspaces},
     {kMarkOptimizer, Lives::kMostlyPass, Category::kTemporaries},
@@ -183,7 +183,7 @@ std::uint16_t StackMarks::of_frame(const StackNode& node) {
 }
 
 Category category_of(const StackHistory& stack) {
-    for (const CategoryRule& rule : kCategoryRules) {
+    for (const KindRule& rule : kKindRules) {
         if ((rule.marks == 0 || (stack.marks & rule.marks) != 0) && holds(rule.lives, stack)) {
             return rule.category;
         }

@@ -65,6 +65,7 @@ class StackMarks {
 // How long the blocks of a stack lived. Counts only blocks whose fate is known.
 struct StackHistory {
     std::uint16_t marks = 0;
+    bool frames_read = true;  // false: `marks` is not known
     std::uint64_t requests = 0;
     // A pass is a sequence of requests of one kind (backward, optimizer, other).
     std::uint64_t ended_in_pass = 0;

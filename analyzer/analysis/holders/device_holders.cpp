@@ -1,8 +1,11 @@
 #include "analyzer/analysis/holders/device_holders.h"
 
 #include "analyzer/model/device_layer.h"
+#include "analyzer/trace/user_frame.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -53,6 +56,37 @@ OutsideMemory outside_at(const Timeline& timeline,
     return outside;
 }
 
+void name_stacks(const Timeline& timeline,
+                 const RunHistory& history,
+                 const RuleFinder& rules,
+                 DeviceHolders* result) {
+    std::map<std::string_view, std::uint32_t> known;
+    const std::vector<LabelledStack>& labelled = history.requests.labelled_stacks;
+    for (std::size_t i = 0; i < labelled.size(); ++i) {
+        const StackHistory& stack = history.stacks[labelled[i].stack];
+        const OriginId origin = labelled[i].origin;
+        if (stack.requests == 0 || !has_stack(timeline.origins[origin])) {
+            continue;
+        }
+        const Category kind = category_of(stack);
+        std::string_view name;
+        if (!history.rules.empty()) {
+            name = rules.name_of(history.rules[i]);
+        }
+        if (name.empty() && kind != Category::kOther) {
+            name = category_name(kind);
+        }
+        if (!name.empty()) {
+            const auto [number, is_new] =
+                known.try_emplace(name, static_cast<std::uint32_t>(known.size()));
+            if (is_new) {
+                result->category_names.emplace_back(name);
+            }
+            result->stack_categories.push_back({origin, number->second});
+        }
+    }
+}
+
 }  // namespace
 
 DeviceHolders find_holders(const Timeline& timeline,
@@ -61,10 +95,15 @@ DeviceHolders find_holders(const Timeline& timeline,
                            std::vector<HeapInstant> instants,
                            const std::vector<EventIndex>& failed,
                            const CardMemory& card,
-                           const PeakHistory& peaks) {
+                           const PeakHistory& peaks,
+                           const CategoryRules* rules) {
     Symbolizer symbols(timeline);
     StackMarks marks(timeline, &symbols);
-    const RunHistory history = run_history(timeline, device, blocks, &marks);
+    RuleFinder finder(timeline, &symbols, rules);
+    RunHistory history = run_history(timeline, device, blocks, &marks);
+    if (rules != nullptr) {
+        add_user_categories(&finder, &history);
+    }
     DeviceHolders result;
     result.iterations = history.iterations;
     result.stacks_left_out = history.stacks_left_out;
@@ -87,20 +126,29 @@ DeviceHolders find_holders(const Timeline& timeline,
             continue;
         }
         result.holders.push_back(
-            holders_of(timeline, *instant.heap, instant.event, history, &marks, &symbols));
+            holders_of(timeline, *instant.heap, instant.event, history, &marks, &finder, &symbols));
         result.holders.back().at_peak = at_peak;
         if (blocks) {
             result.holders.back().outside = outside_at(timeline, beside, instant.event, card);
         }
         result.differences.push_back(
             instant.kind == HeapInstant::Kind::kOutOfMemory
-                ? difference_to_last_good(timeline, instant.event, failed, history, &symbols)
+                ? difference_to_last_good(
+                      timeline, instant.event, failed, history, finder, &symbols)
                 : IterationDifference{});
     }
-    result.growth = growth_of(history, failed.empty() ? kNoEvent : failed.front(), &symbols);
+    result.growth =
+        growth_of(history, failed.empty() ? kNoEvent : failed.front(), finder, &symbols);
     result.parts = part_growth(timeline, history, result.growth.first);
-    result.survivors = survivors_of(timeline, failed, history, &symbols);
+    result.survivors = survivors_of(timeline, failed, history, finder, &symbols);
     result.peaks = iteration_peaks(peaks, history.iterations);
+    name_stacks(timeline, history, finder, &result);
+    // Last, because holders_of() tries the rules on blocks that a checkpoint lists.
+    result.rule_uses = finder.uses();
+    for (std::size_t i = 0; i < history.rule_uses.size(); ++i) {
+        result.rule_uses[i].requests = history.rule_uses[i].requests;
+    }
+    result.rule_frames_left_out = finder.frames_left_out();
     return result;
 }
 

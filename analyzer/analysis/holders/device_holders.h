@@ -7,6 +7,7 @@
 #include "analyzer/analysis/metrics/other_processes.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -17,6 +18,12 @@ struct HeapInstant {
     const HeapSnapshot* heap = nullptr;
     enum class Kind : std::uint8_t { kOutOfMemory, kMostAllocated, kPeakReserved, kRetry };
     Kind kind = Kind::kPeakReserved;
+};
+
+// The category under which reports show the blocks of a stack and label.
+struct CategoryOfStack {
+    OriginId origin = 0;     // one origin with this stack and label
+    std::uint32_t name = 0;  // index into DeviceHolders::category_names
 };
 
 struct DeviceHolders {
@@ -30,6 +37,11 @@ struct DeviceHolders {
     std::vector<PartGrowth> parts;  // growth by part of an iteration
     std::vector<Survivors> survivors;
     IterationPeaks peaks;
+    std::vector<std::string> category_names;        // without "other"
+    std::vector<CategoryOfStack> stack_categories;  // only of stacks with a name there
+    std::vector<RuleUse> rule_uses;  // one per rule of the user, in the order of the file
+    // Frames on which no rule was tried. 0 except for a made-up trace.
+    std::uint64_t rule_frames_left_out = 0;
     // Their frames were not read, so their blocks count as "other".
     std::uint64_t stacks_left_out = 0;
 };
@@ -44,13 +56,14 @@ struct CardMemory {
 // Examines the instants in the order of their kinds. The peak of allocated memory is used only if
 // no instant is an out-of-memory. `blocks`: the device has a caching pool. `failed`: all
 // out-of-memories of the device, ascending. Uses its own symbolizer, so that the report's notes
-// describe only the stacks that it shows.
+// describe only the stacks that it shows. `rules`: the user's categories; nullptr = none.
 DeviceHolders find_holders(const Timeline& timeline,
                            DeviceId device,
                            bool blocks,
                            std::vector<HeapInstant> instants,
                            const std::vector<EventIndex>& failed,
                            const CardMemory& card,
-                           const PeakHistory& peaks);
+                           const PeakHistory& peaks,
+                           const CategoryRules* rules);
 
 }  // namespace fragtrace::analyzer

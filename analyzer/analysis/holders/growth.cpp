@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -46,9 +47,112 @@ struct StackGrowth {
     bool fell = false;
 };
 
+// The compared starts, as numbers of iterations.
+struct Compared {
+    std::size_t first = 0;
+    std::size_t middle = 0;
+    std::size_t last = 0;
+};
+
+// Follows the live bytes of `groups` groups of blocks. `group_of(number)` is the group of a stack
+// and label.
+template <typename GroupOf>
+std::vector<StackGrowth> follow(const std::vector<BoundaryChange>& changes,
+                                const Compared& compared,
+                                std::size_t groups,
+                                GroupOf group_of) {
+    std::vector<StackGrowth> stacks(groups);
+    std::vector<std::uint32_t> changed;
+    for (std::size_t i = 0; i < changes.size() && changes[i].iteration <= compared.last;) {
+        const std::uint32_t iteration = changes[i].iteration;
+        changed.clear();
+        for (; i < changes.size() && changes[i].iteration == iteration; ++i) {
+            const std::uint32_t group = group_of(changes[i].labelled);
+            stacks[group].change += changes[i].bytes;
+            changed.push_back(group);
+        }
+        for (const std::uint32_t number : changed) {
+            StackGrowth& stack = stacks[number];
+            stack.now += stack.change;
+            if (iteration <= compared.middle) {
+                stack.at_middle = stack.now;
+            }
+            if (iteration <= compared.first) {
+                stack.at_first = stack.now;
+            } else {
+                stack.fell = stack.fell || stack.change < 0;
+                stack.times_grown += stack.change > 0 ? 1 : 0;
+            }
+            stack.change = 0;
+        }
+    }
+    return stacks;
+}
+
+bool grows(const StackGrowth& stack, const Compared& compared) {
+    return !stack.fell && stack.times_grown * 2 >= compared.last - compared.first;
+}
+
+// A growing stack, or a part of it with one label.
+struct Growing {
+    HoldingLine line;
+    StackGrowth growth;
+};
+
+// A stack grows under one label or several, or under labels that change from step to step (a label
+// with the number of the step in it). Each growing label is one entry if together they make up nine
+// tenths of the growth of the stack. Otherwise the stack is one entry, without a label.
+std::vector<Growing> find_growing(const RunHistory& history,
+                                  const Compared& compared,
+                                  const RuleFinder& rules,
+                                  Symbolizer* symbols) {
+    const Requests& requests = history.requests;
+    const std::vector<LabelledStack>& labelled = requests.labelled_stacks;
+    const auto stack_of = [&labelled](std::uint32_t number) { return labelled[number].stack; };
+    const auto whole = follow(history.changes, compared, history.stacks.size(), stack_of);
+    const auto parts = follow(
+        history.changes, compared, labelled.size(), [](std::uint32_t number) { return number; });
+    std::vector<std::int64_t> explained(whole.size());  // growth under labels that grow
+    for (std::uint32_t part = 0; part < parts.size(); ++part) {
+        if (grows(parts[part], compared)) {
+            explained[stack_of(part)] += parts[part].now - parts[part].at_first;
+        }
+    }
+    const auto as_one = [&](std::uint32_t stack) {
+        return grows(whole[stack], compared) &&
+               explained[stack] * 10 < (whole[stack].now - whole[stack].at_first) * 9;
+    };
+    std::vector<Growing> growing;
+    std::map<std::uint32_t, std::size_t> entry_of;  // of stacks that are one entry
+    for (std::uint32_t part = 0; part < parts.size(); ++part) {
+        const std::uint32_t stack = stack_of(part);
+        if (!as_one(stack)) {
+            if (grows(parts[part], compared)) {
+                growing.push_back({line_of(part, history, rules, symbols), parts[part]});
+            }
+            continue;
+        }
+        if (parts[part].now == parts[part].at_first) {
+            continue;
+        }
+        HoldingLine line = line_of(part, history, rules, symbols);
+        const auto [entry, is_new] = entry_of.try_emplace(stack, growing.size());
+        if (is_new) {
+            line.held.label = symbols->describe_without_label(line.held.origin);
+            growing.push_back({std::move(line), whole[stack]});
+        } else if (growing[entry->second].line.user_category != line.user_category) {
+            growing[entry->second].line.user_category.clear();
+        }
+    }
+    return growing;
+}
+
 }  // namespace
 
-Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer* symbols) {
+Growth growth_of(const RunHistory& history,
+                 EventIndex first_failed,
+                 const RuleFinder& rules,
+                 Symbolizer* symbols) {
     Growth result;
     const std::size_t count = last_compared(history.iterations.begins, first_failed);
     const std::size_t first = first_compared(count);
@@ -59,48 +163,23 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
     result.last = count;
     result.repeats = ends_in_iterations(history);
     const std::size_t middle = first + (count - first) / 2;
-    std::vector<StackGrowth> stacks(history.stacks.size());
-    std::vector<std::uint32_t> changed;
-    const std::vector<BoundaryChange>& changes = history.changes;
-    for (std::size_t i = 0; i < changes.size() && changes[i].iteration <= count;) {
-        const std::uint32_t iteration = changes[i].iteration;
-        changed.clear();
-        for (; i < changes.size() && changes[i].iteration == iteration; ++i) {
-            stacks[changes[i].stack].change += changes[i].bytes;
-            changed.push_back(changes[i].stack);
-        }
-        for (const std::uint32_t number : changed) {
-            StackGrowth& stack = stacks[number];
-            stack.now += stack.change;
-            if (iteration <= middle) {
-                stack.at_middle = stack.now;
-            }
-            if (iteration <= first) {
-                stack.at_first = stack.now;
-            } else {
-                stack.fell = stack.fell || stack.change < 0;
-                stack.times_grown += stack.change > 0 ? 1 : 0;
-            }
-            stack.change = 0;
+    for (const BoundaryChange& change : history.changes) {
+        if (change.iteration > first && change.iteration <= count) {
+            result.bytes += change.bytes;
         }
     }
-    std::map<std::pair<std::string, Category>, GrowingLine> places;
-    std::map<std::pair<std::string, Category>, std::int64_t> late;  // growth after the middle
-    for (std::size_t number = 0; number < stacks.size(); ++number) {
-        const StackGrowth& stack = stacks[number];
-        result.bytes += stack.now - stack.at_first;
-        if (stack.fell || stack.times_grown * 2 < count - first) {
-            continue;
-        }
-        const OriginId origin = history.requests.origins[number];
-        const Category category = category_of(history.stacks[number]);
-        const std::string label = symbols->describe(origin);
-        late[{label, category}] += stack.now - stack.at_middle;
-        GrowingLine& place = places[{label, category}];
-        place.place.held.label = label;
-        place.place.held.origin = origin;
-        place.place.held.bytes += stack.now - stack.at_first;
-        place.place.category = category;
+    using Key = std::tuple<std::string, Category, std::string>;
+    std::map<Key, GrowingLine> places;
+    std::map<Key, std::int64_t> late;  // growth after the middle
+    const Compared compared = {.first = first, .middle = middle, .last = count};
+    for (const Growing& found : find_growing(history, compared, rules, symbols)) {
+        const StackGrowth& stack = found.growth;
+        const Key key = {found.line.held.label, found.line.category, found.line.user_category};
+        late[key] += stack.now - stack.at_middle;
+        GrowingLine& place = places[key];
+        const std::int64_t grown = place.place.held.bytes + stack.now - stack.at_first;
+        place.place = found.line;
+        place.place.held.bytes = grown;
         place.bytes_at_last += static_cast<std::uint64_t>(std::max<std::int64_t>(0, stack.now));
         place.times_grown = std::max(place.times_grown, stack.times_grown);
     }

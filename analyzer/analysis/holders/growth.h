@@ -36,7 +36,10 @@ struct Growth {
 
 // `first_failed`: the first out-of-memory of the device, or kNoEvent. Later starts are not
 // compared, unless the earlier ones are too few.
-Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer* symbols);
+Growth growth_of(const RunHistory& history,
+                 EventIndex first_failed,
+                 const RuleFinder& rules,
+                 Symbolizer* symbols);
 
 // Recorded peaks before the second iteration starts, and from then on.
 struct IterationPeaks {

@@ -3,10 +3,11 @@
 #include "analyzer/trace/user_frame.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -16,11 +17,12 @@ namespace {
 class Places {
   public:
     void add(const HoldingLine& place) {
-        HoldingLine& joined = by_label_[{place.held.label, place.category}];
+        HoldingLine& joined = by_label_[{place.held.label, place.category, place.user_category}];
         joined.held.label = place.held.label;
         joined.held.origin = place.held.origin;
         joined.held.add(place.held.bytes, place.held.blocks);
         joined.category = place.category;
+        joined.user_category = place.user_category;
     }
 
     std::vector<HoldingLine> sorted() {
@@ -37,16 +39,16 @@ class Places {
     }
 
   private:
-    std::map<std::pair<std::string, Category>, HoldingLine> by_label_;
+    std::map<std::tuple<std::string, Category, std::string>, HoldingLine> by_label_;
 };
 
-// The stack of a block's request. nullopt for a block that a checkpoint listed.
-std::optional<std::uint32_t> stack_of(const Requests& requests, EventIndex request) {
+// The number of a block's request. nullopt for a block that a checkpoint listed.
+std::optional<std::size_t> request_of(const Requests& requests, EventIndex request) {
     const auto found = std::lower_bound(requests.events.begin(), requests.events.end(), request);
     if (found == requests.events.end() || *found != request) {
         return std::nullopt;
     }
-    return requests.stacks[static_cast<std::size_t>(found - requests.events.begin())];
+    return static_cast<std::size_t>(found - requests.events.begin());
 }
 
 // Finds the place in another iteration that corresponds to request `at`: the same occurrence of the
@@ -106,18 +108,31 @@ std::string BlockLabels::label_of(const std::pair<OriginId, std::uint64_t>& key)
     return key.second != 0 ? label_by_size(key.second) : symbols_->describe(key.first);
 }
 
+HoldingLine line_of(std::uint32_t labelled,
+                    const RunHistory& history,
+                    const RuleFinder& rules,
+                    Symbolizer* symbols) {
+    const LabelledStack& found = history.requests.labelled_stacks[labelled];
+    HoldingLine line;
+    line.held.label = symbols->describe(found.origin);
+    line.held.origin = found.origin;
+    line.category = category_of(history.stacks[found.stack]);
+    line.user_category =
+        history.rules.empty() ? std::string_view() : rules.name_of(history.rules[labelled]);
+    return line;
+}
+
 std::vector<HoldingLine> places_of(const std::vector<StackSum>& sums,
                                    const RunHistory& history,
+                                   const RuleFinder& rules,
                                    Symbolizer* symbols) {
     Places places;
     for (const StackSum& sum : sums) {
         if (sum.bytes != 0) {
-            const OriginId origin = history.requests.origins[sum.stack];
-            places.add({.held = {.label = symbols->describe(origin),
-                                 .origin = origin,
-                                 .bytes = sum.bytes,
-                                 .blocks = sum.blocks},
-                        .category = category_of(history.stacks[sum.stack])});
+            HoldingLine line = line_of(sum.labelled, history, rules, symbols);
+            line.held.bytes = sum.bytes;
+            line.held.blocks = sum.blocks;
+            places.add(line);
         }
     }
     std::vector<HoldingLine> rows = places.sorted();
@@ -130,13 +145,15 @@ Holders holders_of(const Timeline& timeline,
                    EventIndex event,
                    const RunHistory& history,
                    StackMarks* marks,
+                   RuleFinder* rules,
                    Symbolizer* symbols) {
     Holders result;
     result.event = event;
     const Iterations& iterations = history.iterations;
     const std::size_t now = iterations.of(event);
-    std::array<Holding, kCategories> sums = {};
-    std::map<std::pair<std::pair<OriginId, std::uint64_t>, Category>, HoldingLine> by_origin;
+    std::map<std::pair<Category, std::string_view>, Holding> sums;
+    std::map<std::tuple<std::pair<OriginId, std::uint64_t>, Category, std::uint16_t>, HoldingLine>
+        by_origin;
     const BlockLabels labels(timeline, heap, symbols);
     Places places;
     for (const HeapBlock& block : heap.blocks) {
@@ -144,35 +161,43 @@ Holders holders_of(const Timeline& timeline,
             continue;
         }
         Category category = Category::kOther;
-        OriginId origin = 0;
+        std::uint16_t rule = block.allocated_by == kNoEvent ? rules->rule_of(0, category) : kNoRule;
         std::size_t born = 0;
         if (block.allocated_by != kNoEvent) {
-            const auto stack = stack_of(history.requests, block.allocated_by);
-            origin = timeline.events[block.allocated_by].origin;
-            StackHistory told;
-            told.marks = marks->of(origin);
-            category = category_of(stack ? history.stacks[*stack] : told);
+            const auto request = request_of(history.requests, block.allocated_by);
+            const OriginId origin = timeline.events[block.allocated_by].origin;
+            if (request) {
+                category = category_of(history.stacks[history.requests.stacks[*request]]);
+                rule = history.rules.empty() ? kNoRule
+                                             : history.rules[history.requests.labelled(*request)];
+            } else {
+                StackHistory told;
+                told.marks = marks->of(origin);
+                category = category_of(told);
+                rule = rules->rule_of(origin, category);
+            }
             born = iterations.of(block.allocated_by);
         }
-        Holding& sum = sums[static_cast<std::size_t>(category)];
-        sum.category = category;
+        Holding& sum = sums[{category, rules->name_of(rule)}];
         sum.bytes += block.size_bytes;
         ++sum.blocks;
         sum.earlier_bytes += born < now ? block.size_bytes : 0;
         sum.old_bytes += born != 0 && born + 1 < now ? block.size_bytes : 0;
         result.allocated_bytes += block.size_bytes;
-        by_origin[{labels.key_of(block), category}].held.add(block.size_bytes, 1);
+        by_origin[{labels.key_of(block), category, rule}].held.add(block.size_bytes, 1);
     }
     for (auto& [key, place] : by_origin) {
-        place.held.origin = key.first.first;
-        place.held.label = labels.label_of(key.first);
-        place.category = key.second;
+        const auto& [by_line, category, rule] = key;
+        place.held.origin = by_line.first;
+        place.held.label = labels.label_of(by_line);
+        place.category = category;
+        place.user_category = rules->name_of(rule);
         places.add(place);
     }
-    for (const Holding& sum : sums) {
-        if (sum.blocks != 0) {
-            result.categories.push_back(sum);
-        }
+    for (auto& [key, sum] : sums) {
+        sum.category = key.first;
+        sum.user_category = key.second;
+        result.categories.push_back(sum);
     }
     std::stable_sort(result.categories.begin(),
                      result.categories.end(),
@@ -216,6 +241,7 @@ IterationDifference difference_to_last_good(const Timeline& timeline,
                                             EventIndex event,
                                             const std::vector<EventIndex>& failed,
                                             const RunHistory& history,
+                                            const RuleFinder& rules,
                                             Symbolizer* symbols) {
     IterationDifference result;
     const Iterations& iterations = history.iterations;
@@ -248,9 +274,9 @@ IterationDifference difference_to_last_good(const Timeline& timeline,
     result.against = good;
     result.event = event;
     result.place = requests.events[*place];
-    std::vector<StackSum> sums(history.stacks.size());
-    for (std::uint32_t stack = 0; stack < sums.size(); ++stack) {
-        sums[stack].stack = stack;
+    std::vector<StackSum> sums(requests.labelled_stacks.size());
+    for (std::uint32_t labelled = 0; labelled < sums.size(); ++labelled) {
+        sums[labelled].labelled = labelled;
     }
     for (std::size_t i = 0; i < event_at; ++i) {
         const EventIndex born = requests.events[i];
@@ -264,14 +290,14 @@ IterationDifference difference_to_last_good(const Timeline& timeline,
             continue;
         }
         const std::uint64_t size = allocated_bytes(timeline.events[born]);
-        StackSum& sum = sums[requests.stacks[i]];
+        StackSum& sum = sums[requests.labelled(i)];
         sum.bytes += (live - then) * static_cast<std::int64_t>(size);
         sum.blocks += live - then;
         result.bytes += (live - then) * static_cast<std::int64_t>(size);
         result.asked_bytes += counts_now ? size : 0;
         result.asked_bytes_then += counts_then ? size : 0;
     }
-    result.places = places_of(sums, history, symbols);
+    result.places = places_of(sums, history, rules, symbols);
     return result;
 }
 

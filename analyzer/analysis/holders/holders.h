@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,10 +19,13 @@ namespace fragtrace::analyzer {
 struct HoldingLine {
     HeldBy held;  // in a difference: more (or less) than before
     Category category = Category::kOther;
+    std::string user_category = {};  // by a rule of the user; empty = no rule matches
 };
 
+// Live blocks of one kind and of one category of the user.
 struct Holding {
     Category category = Category::kOther;
+    std::string user_category = {};  // empty = no rule matches
     std::uint64_t bytes = 0;
     std::uint64_t blocks = 0;
     // Part of `bytes` that was allocated before the instant's iteration.
@@ -47,13 +51,26 @@ struct Holders {
     EventIndex event = kNoEvent;
     bool at_peak = false;               // the instant is the peak of allocated memory
     std::uint64_t allocated_bytes = 0;  // all live blocks: exactly the sum of `categories`
-    std::vector<Holding> categories;    // kinds with at least one block, most bytes first
+    std::vector<Holding> categories;    // those with at least one block, most bytes first
     std::vector<HoldingLine> places;    // most bytes first, at most kMostPlaces
     std::uint64_t places_left_out = 0;
     OutsideMemory outside;
 };
 
 inline constexpr std::size_t kMostPlaces = 40;
+
+// The name under which a report shows the blocks: the user's category, else the built-in one.
+template <typename Row>
+std::string_view shown_category(const Row& row) {
+    return row.user_category.empty() ? category_name(row.category)
+                                     : std::string_view(row.user_category);
+}
+
+// Whether shown_category() says more than "other".
+template <typename Row>
+bool category_known(const Row& row) {
+    return !row.user_category.empty() || row.category != Category::kOther;
+}
 
 // Labels the blocks of an address map: by line, or by size if no block has a stack.
 class BlockLabels {
@@ -83,6 +100,7 @@ Holders holders_of(const Timeline& timeline,
                    EventIndex event,
                    const RunHistory& history,
                    StackMarks* marks,
+                   RuleFinder* rules,
                    Symbolizer* symbols);
 
 // Compares an instant with the same place in the last iteration without an out-of-memory.
@@ -104,11 +122,12 @@ IterationDifference difference_to_last_good(const Timeline& timeline,
                                             EventIndex event,
                                             const std::vector<EventIndex>& failed,
                                             const RunHistory& history,
+                                            const RuleFinder& rules,
                                             Symbolizer* symbols);
 
-// Bytes and blocks of one stack.
+// Bytes and blocks of one stack with one label.
 struct StackSum {
-    std::uint32_t stack = 0;
+    std::uint32_t labelled = 0;  // an index of Requests::labelled_stacks
     std::int64_t bytes = 0;
     std::int64_t blocks = 0;
 };
@@ -116,6 +135,13 @@ struct StackSum {
 // Joins the bytes of stacks by line and kind. The largest absolute value comes first.
 std::vector<HoldingLine> places_of(const std::vector<StackSum>& sums,
                                    const RunHistory& history,
+                                   const RuleFinder& rules,
                                    Symbolizer* symbols);
+
+// The line, the kind and the user's category of a stack with a label. Its bytes are 0.
+HoldingLine line_of(std::uint32_t labelled,
+                    const RunHistory& history,
+                    const RuleFinder& rules,
+                    Symbolizer* symbols);
 
 }  // namespace fragtrace::analyzer

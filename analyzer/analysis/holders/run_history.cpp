@@ -37,6 +37,7 @@ void look_at_stacks(const Requests& requests, StackMarks* marks, RunHistory* his
             history->stacks[stack].marks = marks->of(requests.origins[stack]);
         } else {
             ++history->stacks_left_out;
+            history->stacks[stack].frames_read = false;
         }
     }
 }
@@ -77,11 +78,11 @@ RunHistory run_history(const Timeline& timeline, DeviceId device, bool blocks, S
             const auto bytes = static_cast<std::int64_t>(
                 std::min(allocated_bytes(timeline.events[born]), kMostDeviceBytes));
             history.changes.push_back(
-                {static_cast<std::uint32_t>(iteration + 1), requests.stacks[i], bytes});
+                {static_cast<std::uint32_t>(iteration + 1), requests.labelled(i), bytes});
             const std::size_t last = history.iterations.of(ended);
             if (ended != kNoEvent && last < iterations.size()) {
                 history.changes.push_back(
-                    {static_cast<std::uint32_t>(last + 1), requests.stacks[i], -bytes});
+                    {static_cast<std::uint32_t>(last + 1), requests.labelled(i), -bytes});
             }
         }
     }
@@ -90,6 +91,25 @@ RunHistory run_history(const Timeline& timeline, DeviceId device, bool blocks, S
         history.changes.end(),
         [](const BoundaryChange& a, const BoundaryChange& b) { return a.iteration < b.iteration; });
     return history;
+}
+
+void add_user_categories(RuleFinder* rules, RunHistory* history) {
+    const Requests& requests = history->requests;
+    history->rules.reserve(requests.labelled_stacks.size());
+    for (const LabelledStack& labelled : requests.labelled_stacks) {
+        const StackHistory& stack = history->stacks[labelled.stack];
+        history->rules.push_back(
+            stack.requests == 0
+                ? kNoRule
+                : rules->rule_of(labelled.origin, category_of(stack), stack.frames_read));
+    }
+    history->rule_uses = rules->uses();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const std::uint16_t rule = history->rules[requests.labelled(i)];
+        if (rule != kNoRule) {
+            ++history->rule_uses[rule].requests;
+        }
+    }
 }
 
 }  // namespace fragtrace::analyzer

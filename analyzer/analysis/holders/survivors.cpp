@@ -23,9 +23,13 @@ constexpr std::uint32_t kDeepest = 2;
 
 class Finder {
   public:
-    Finder(const Timeline& timeline, const RunHistory& history, Symbolizer* symbols)
+    Finder(const Timeline& timeline,
+           const RunHistory& history,
+           const RuleFinder& rules,
+           Symbolizer* symbols)
         : timeline_(timeline),
           history_(history),
+          rules_(rules),
           symbols_(symbols),
           library_(library_phases(timeline)) {}
 
@@ -228,13 +232,13 @@ class Finder {
     template <typename Counts>
     bool add(Survivors found, EventIndex from, EventIndex to, Counts counts) {
         const Requests& requests = history_.requests;
-        std::map<std::uint32_t, StackSum> held;  // per stack
+        std::map<std::uint32_t, StackSum> held;  // per stack and label
         for (std::size_t i = first_from(from); i < requests.size() && requests.events[i] < to;
              ++i) {
             const std::uint32_t stack = requests.stacks[i];
             if (timeline_.partner[requests.events[i]] > found.until && counts(stack)) {
-                StackSum& sum = held[stack];
-                sum.stack = stack;
+                StackSum& sum = held[requests.labelled(i)];
+                sum.labelled = requests.labelled(i);
                 // Unsigned arithmetic, since a forged trace may allocate more than 2^63 bytes.
                 sum.bytes =
                     static_cast<std::int64_t>(static_cast<std::uint64_t>(sum.bytes) + size_of(i));
@@ -246,16 +250,17 @@ class Finder {
             return false;
         }
         std::vector<StackSum> sums;  // only stacks with blocks: thousands of phases may recur
-        for (const auto& [stack, sum] : held) {
+        for (const auto& [labelled, sum] : held) {
             sums.push_back(sum);
         }
-        found.places = places_of(sums, history_, symbols_);
+        found.places = places_of(sums, history_, rules_, symbols_);
         found_.push_back(std::move(found));
         return true;
     }
 
     const Timeline& timeline_;
     const RunHistory& history_;
+    const RuleFinder& rules_;
     Symbolizer* symbols_;
     std::vector<bool> library_;
     std::vector<Survivors> found_;
@@ -266,11 +271,12 @@ class Finder {
 std::vector<Survivors> survivors_of(const Timeline& timeline,
                                     const std::vector<EventIndex>& failed,
                                     const RunHistory& history,
+                                    const RuleFinder& rules,
                                     Symbolizer* symbols) {
     if (timeline.events.size() == 0) {
         return {};
     }
-    Finder finder(timeline, history, symbols);
+    Finder finder(timeline, history, rules, symbols);
     for (std::size_t i = 0; i < std::min(failed.size(), kMostFailures); ++i) {
         finder.failure(failed[i]);
     }

@@ -32,6 +32,7 @@ struct Survivors {
 std::vector<Survivors> survivors_of(const Timeline& timeline,
                                     const std::vector<EventIndex>& failed,
                                     const RunHistory& history,
+                                    const RuleFinder& rules,
                                     Symbolizer* symbols);
 
 }  // namespace fragtrace::analyzer

@@ -27,6 +27,31 @@ std::vector<std::uint32_t> stacks_of_origins(const Timeline& timeline,
     return stacks;
 }
 
+// Divides the requests of each stack by label.
+void divide_by_label(const Timeline& timeline, Requests* requests) {
+    const auto has_label = [](const Origin& origin) { return origin.label != 0; };
+    if (std::none_of(timeline.origins.begin(), timeline.origins.end(), has_label)) {
+        for (std::uint32_t stack = 0; stack < requests->origins.size(); ++stack) {
+            requests->labelled_stacks.push_back({stack, requests->origins[stack]});
+        }
+        return;
+    }
+    requests->labelled_of.reserve(requests->size());
+    PairMap known;
+    for (std::size_t i = 0; i < requests->size(); ++i) {
+        const OriginId origin = timeline.events[requests->events[i]].origin;
+        const std::uint32_t label =
+            origin < timeline.origins.size() ? timeline.origins[origin].label : 0;
+        std::uint32_t number = known.find(requests->stacks[i], label);
+        if (number == PairMap::kAbsent) {
+            number = static_cast<std::uint32_t>(requests->labelled_stacks.size());
+            requests->labelled_stacks.push_back({requests->stacks[i], origin});
+            known.set(requests->stacks[i], label, number);
+        }
+        requests->labelled_of.push_back(number);
+    }
+}
+
 }  // namespace
 
 Requests requests_of(const Timeline& timeline, DeviceId device, bool blocks) {
@@ -70,6 +95,7 @@ Requests requests_of(const Timeline& timeline, DeviceId device, bool blocks) {
         requests.events.push_back(i);
         requests.stacks.push_back(stack);
     }
+    divide_by_label(timeline, &requests);
     return requests;
 }
 

@@ -51,6 +51,17 @@ typedef struct fraganalyze_report fraganalyze_report;
 fraganalyze_report* fraganalyze_load(
     const char* path, const char* capacity, const char* torch_version, int whatif, char** error);
 
+// The same, with categories of your own.
+//  categories     a file of rules, or the name of one that fragtrace brings, such as
+//                 "transformers"; NULL: only the built-in categories. docs/categories.md describes
+//                 the file
+fraganalyze_report* fraganalyze_load_with(const char* path,
+                                          const char* capacity,
+                                          const char* torch_version,
+                                          const char* categories,
+                                          int whatif,
+                                          char** error);
+
 // NULL is allowed.
 void fraganalyze_close(fraganalyze_report* report);
 

@@ -274,6 +274,7 @@ std::string report_json(const Analysis& analysis) {
     document["whatif"] = whatif_rows(analysis);
     document["advice"] = advice_json(analysis);
     document["near_misses"] = near_misses_json(analysis);
+    document["category_rules"] = category_rules_json(analysis);
     document["phases"] = phases_json(analysis);
     const bool shows_driver = shows_reserved(analysis.timeline.facts);
     document["driver_calls"] = shows_driver ? calls_json(analysis) : Json(nullptr);

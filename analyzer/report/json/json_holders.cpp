@@ -18,9 +18,14 @@ std::string key_of(Category category) {
     return name;
 }
 
+Json user_category_json(const std::string& name) {
+    return name.empty() ? Json() : Json(name);
+}
+
 Json place_json(const HoldingLine& place) {
     return {{"label", place.held.label},
             {"category", key_of(place.category)},
+            {"user_category", user_category_json(place.user_category)},
             {"bytes", place.held.bytes},
             {"blocks", place.held.blocks}};
 }
@@ -77,6 +82,22 @@ Json holes_json(const Analysis& analysis, const DeviceAnalysis& device) {
     return rows;
 }
 
+Json category_rules_json(const Analysis& analysis) {
+    if (!analysis.categories) {
+        return nullptr;
+    }
+    Json rows = Json::array();
+    for (std::size_t i = 0; i < analysis.categories->rules.size(); ++i) {
+        const CategoryRule& rule = analysis.categories->rules[i];
+        const RuleUse use = use_of_rule(analysis, i);
+        rows.push_back({{"line", rule.line},
+                        {"category", rule.name},
+                        {"matched", use.matched},
+                        {"requests", use.requests}});
+    }
+    return {{"file", analysis.categories->file}, {"rules", rows}};
+}
+
 Json held_lines_json(const DeviceHolders& held) {
     Json rows = Json::array();
     for (const HeldBy& line : held.at_peak) {
@@ -94,6 +115,7 @@ Json holders_json(const DeviceHolders& held, EventIndex event, bool at_peak) {
         Json categories = Json::array();
         for (const Holding& holding : holders.categories) {
             categories.push_back({{"category", key_of(holding.category)},
+                                  {"user_category", user_category_json(holding.user_category)},
                                   {"bytes", holding.bytes},
                                   {"blocks", holding.blocks},
                                   {"earlier_bytes", holding.earlier_bytes},

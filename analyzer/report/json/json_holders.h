@@ -17,6 +17,8 @@ nlohmann::ordered_json holders_json(const DeviceHolders& held, EventIndex event,
 nlohmann::ordered_json holes_json(const Analysis& analysis, const DeviceAnalysis& device);
 
 // The code lines that held the most memory at peak reserved memory.
+// The user's rules and how often each was used; null without rules.
+nlohmann::ordered_json category_rules_json(const Analysis& analysis);
 nlohmann::ordered_json held_lines_json(const DeviceHolders& held);
 
 // Iterations, growth, survivors and peaks of a device.

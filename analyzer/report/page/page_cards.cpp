@@ -79,12 +79,11 @@ class CardBuilder {
         for (const HoldingLine& place : at->places) {
             if (place.held.bytes > 0) {
                 named_bytes += static_cast<std::uint64_t>(place.held.bytes);
-                card->holders.push_back(
-                    {.stack = stacks_->node_of(place.held.origin),
-                     .held = place.held,
-                     .category = place.category == Category::kOther
-                                     ? std::string()
-                                     : std::string(category_name(place.category))});
+                card->holders.push_back({.stack = stacks_->node_of(place.held.origin),
+                                         .held = place.held,
+                                         .category = category_known(place)
+                                                         ? std::string(shown_category(place))
+                                                         : std::string()});
             }
         }
         if (at->places_left_out != 0) {

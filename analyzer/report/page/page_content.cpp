@@ -72,6 +72,10 @@ class DevicePage {
         for (PoolLife& pool : lives.pools) {
             page_.pools.push_back({pool_name(pool.number), std::move(pool.changes_ns)});
         }
+        page_.categories = device_.held.category_names;
+        for (const CategoryOfStack& of : device_.held.stack_categories) {
+            page_.stack_categories.push_back({stacks_->node_of(of.origin), of.name});
+        }
         page_.blocks = std::move(lives.blocks);
         page_.segments = std::move(lives.segments);
         page_.others = std::move(lives.others);

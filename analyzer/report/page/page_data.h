@@ -126,6 +126,12 @@ struct PageTotal {
     bool bytes = true;  // false: a count
 };
 
+// The category of the blocks of a stack.
+struct PageStackCategory {
+    std::uint32_t stack = 0;     // index into PageData::stacks
+    std::uint32_t category = 0;  // index into PageDevice::categories
+};
+
 struct PageDevice {
     std::size_t process = 0;  // index into PageData::processes
     std::string name;
@@ -136,6 +142,8 @@ struct PageDevice {
     std::uint64_t limit_bytes = kPageUnknown;     // limit that the process itself set
     std::uint64_t end_ns = 0;                     // end of the trace; 0 = time of the last event
     std::vector<std::string> streams;
+    std::vector<std::string> categories;  // kinds of memory, and the user's categories
+    std::vector<PageStackCategory> stack_categories;
     BlockLives blocks;  // BlockLives::stack is an index into PageData::stacks
     std::vector<SegmentLife> segments;
     std::vector<PagePool> pools;  // the first is the default pool; empty: it is the only one

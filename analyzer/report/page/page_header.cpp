@@ -58,6 +58,17 @@ json culprit_json(const PageCulprit& culprit) {
             {"blocks", culprit.blocks}};
 }
 
+// Two columns, because there can be many thousand stacks.
+json stack_categories_json(const PageDevice& device) {
+    json stacks = json::array();
+    json categories = json::array();
+    for (const PageStackCategory& of : device.stack_categories) {
+        stacks.push_back(of.stack);
+        categories.push_back(of.category);
+    }
+    return {{"stack", stacks}, {"category", categories}};
+}
+
 json card_json(const PageCard& card) {
     json culprits = json::array();
     for (const PageCulprit& culprit : card.culprits)
@@ -236,6 +247,8 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
             {"total", known(device.total_bytes)},
             {"limit", known(device.limit_bytes)},
             {"streams", device.streams},
+            {"categories", device.categories},
+            {"stack_categories", stack_categories_json(device)},
             {"axis", ranges},
             {"axis_bytes", axis.size_bytes()},
             {"markers", markers},

@@ -35,9 +35,9 @@ std::string words(const HoldsMost& most) {
                        most.place.held.label,
                        format_bytes(static_cast<std::uint64_t>(most.place.held.bytes)),
                        format_bytes(most.in_use_bytes),
-                       most.place.category == Category::kOther
-                           ? std::string()
-                           : fmt::format(" ({})", category_name(most.place.category)));
+                       category_known(most.place)
+                           ? fmt::format(" ({})", printable(shown_category(most.place)))
+                           : std::string());
 }
 
 std::string_view who_is(HeldOutside::By by) {
@@ -107,7 +107,7 @@ std::string words(const EarlierModel& model) {
         "{}: {} ({}) of an earlier model, still allocated after a new model replaced it",
         model.place.held.label,
         format_bytes(static_cast<std::uint64_t>(model.place.held.bytes)),
-        category_name(model.place.category));
+        printable(shown_category(model.place)));
 }
 
 // ---- the remedy ---------------------------------------------------------------------------------

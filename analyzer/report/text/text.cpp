@@ -226,7 +226,7 @@ std::string device_text(const Analysis& analysis,
     text += conclusion_lines(analysis, device, terminal);
     text += state_lines(analysis, device);
     text += limits.run ? forecast_line(device) : "";
-    text += holder_lines(device, !limits.run, terminal);
+    text += holder_lines(analysis, device, !limits.run, terminal);
     text += growth_lines(device, terminal);
     text += fidelity_line(device);
     text += fmt::format("  device {}   {}{}, settings: {}\n",

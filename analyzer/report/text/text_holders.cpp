@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <string_view>
+#include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -20,7 +22,7 @@ constexpr std::int64_t kSmallPart = 100;
 bool anything_known(const Holders& holders) {
     return std::any_of(holders.categories.begin(),
                        holders.categories.end(),
-                       [](const Holding& holding) { return holding.category != Category::kOther; });
+                       [](const Holding& holding) { return category_known(holding); });
 }
 
 std::string place_list(const std::vector<HoldingLine>& places,
@@ -35,36 +37,61 @@ std::string place_list(const std::vector<HoldingLine>& places,
             differences ? format_bytes_difference(place.held.bytes)
                         : format_bytes(static_cast<std::uint64_t>(place.held.bytes)),
             printable(shorten(place.held.label, std::max(kLeastLabel, terminal.width() / 3))),
-            place.category == Category::kOther
-                ? std::string()
-                : fmt::format(" ({})", category_name(place.category)));
+            category_known(place) ? fmt::format(" ({})", printable(shown_category(place)))
+                                  : std::string());
     }
     return text;
 }
 
-// True if a step allocates this memory and the next step frees it, but 10 % or more is older.
-bool should_be_gone(const Holding& holding) {
-    const bool of_a_step =
-        holding.category == Category::kActivations || holding.category == Category::kInputs ||
-        holding.category == Category::kGradients || holding.category == Category::kTemporaries;
-    return of_a_step && holding.old_bytes * 10 >= holding.bytes;
+// True if a step allocates this memory and the next step frees it.
+bool of_a_step(const Holding& holding) {
+    return holding.category == Category::kActivations || holding.category == Category::kInputs ||
+           holding.category == Category::kGradients || holding.category == Category::kTemporaries;
 }
 
-std::string category_line(const Holders& holders, bool at_peak) {
-    std::string text;
+// The kinds of one category of the user are one part of the line.
+struct ShownCategory {
+    std::string_view name;
+    std::uint64_t bytes = 0;
+    std::uint64_t should_be_gone = 0;  // of kinds of a step, but older than that
+};
+
+std::vector<ShownCategory> shown_categories(const Holders& holders) {
+    std::vector<ShownCategory> shown;
     for (const Holding& holding : holders.categories) {
+        const std::string_view name = shown_category(holding);
+        auto found = std::find_if(shown.begin(), shown.end(), [name](const ShownCategory& one) {
+            return one.name == name;
+        });
+        if (found == shown.end()) {
+            found = shown.insert(shown.end(), {.name = name});
+        }
+        found->bytes += holding.bytes;
+        found->should_be_gone += of_a_step(holding) ? holding.old_bytes : 0;
+    }
+    std::stable_sort(
+        shown.begin(), shown.end(), [](const ShownCategory& a, const ShownCategory& b) {
+            return a.bytes > b.bytes;
+        });
+    return shown;
+}
+
+std::string category_line(const Holders& holders, bool at_peak, const std::string& basis) {
+    std::string text;
+    for (const ShownCategory& category : shown_categories(holders)) {
         text += fmt::format("{}{} {}",
                             text.empty() ? "" : ", ",
-                            category_name(holding.category),
-                            format_bytes(holding.bytes));
-        if (should_be_gone(holding)) {
-            text += fmt::format(" ({} older than one step)", format_bytes(holding.old_bytes));
+                            printable(category.name),
+                            format_bytes(category.bytes));
+        if (category.should_be_gone != 0 && category.should_be_gone * 10 >= category.bytes) {
+            text += fmt::format(" ({} older than one step)", format_bytes(category.should_be_gone));
         }
     }
-    return fmt::format("  holders    {}; {} in total{} (estimate: by stack and lifetime)\n",
+    return fmt::format("  holders    {}; {} in total{} ({})\n",
                        text,
                        format_bytes(holders.allocated_bytes),
-                       at_peak ? " at the peak of allocated memory" : "");
+                       at_peak ? " at the peak of allocated memory" : "",
+                       basis);
 }
 
 std::string outside_line(const OutsideMemory& outside) {
@@ -205,7 +232,10 @@ std::string survived_what(const Survivors& survivors) {
 
 }  // namespace
 
-std::string holder_lines(const DeviceAnalysis& device, bool brief, const Terminal& terminal) {
+std::string holder_lines(const Analysis& analysis,
+                         const DeviceAnalysis& device,
+                         bool brief,
+                         const Terminal& terminal) {
     const DeviceHolders& held = device.held;
     const bool failed = first_oom(device) != nullptr;
     if (held.holders.empty() || (brief && !failed)) {
@@ -214,7 +244,14 @@ std::string holder_lines(const DeviceAnalysis& device, bool brief, const Termina
     const Holders& holders = held.holders.front();
     // Even if no stack reveals a category, it still reveals the code line that holds most.
     std::string text =
-        anything_known(holders) ? category_line(holders, !failed && !device.state_only) : "";
+        anything_known(holders)
+            ? category_line(holders,
+                            !failed && !device.state_only,
+                            analysis.categories ? fmt::format("by the rules of {}; the rest is an "
+                                                              "estimate by stack and lifetime",
+                                                              printable(analysis.categories->file))
+                                                : "estimate: by stack and lifetime")
+            : "";
     if (brief) {
         return text;
     }

@@ -37,7 +37,10 @@ std::string conclusion_lines(const Analysis& analysis,
 
 // Which code holds the memory at the first out-of-memory, otherwise at the peak: by category, and
 // compared with the last good iteration. With `brief` only the one or two most important lines.
-std::string holder_lines(const DeviceAnalysis& device, bool brief, const Terminal& terminal);
+std::string holder_lines(const Analysis& analysis,
+                         const DeviceAnalysis& device,
+                         bool brief,
+                         const Terminal& terminal);
 // The memory that grows with every step. Empty if nothing grows.
 std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal);
 

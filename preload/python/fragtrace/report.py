@@ -41,6 +41,7 @@ def load(
     whatif: bool = True,
     capacity: Size | None = None,
     torch_version: str | None = None,
+    categories: Path | None = None,
 ) -> Report:
     """Reads and analyses a trace, or a memory snapshot of PyTorch.
 
@@ -48,15 +49,18 @@ def load(
                    False is faster; no remedy is known then
     capacity       memory that the pool may use: bytes, or a text such as "16GiB" (default: as recorded)
     torch_version  release whose allocator rules are replayed, such as "2.6" (default: as recorded)
+    categories     file with rules for categories of your own, or the name of one that fragtrace brings,
+                   such as "transformers" (default: only the built-in categories)
 
     Raises Error if the file cannot be read.
     """
     name = _analyzer.encoded_path(path)
     handle = _analyzer.call(
-        "fraganalyze_load",
+        "fraganalyze_load_with",
         name,
         _size_text(capacity),
         _analyzer.encoded(torch_version),
+        None if categories is None else _analyzer.encoded_path(categories),
         1 if whatif else 0,
     )
     return Report(os.fsdecode(name), handle)

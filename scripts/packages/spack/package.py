@@ -25,6 +25,7 @@ class Fragtrace(CMakePackage):
     depends_on("fmt@9:")
     depends_on("elfutils")
     depends_on("sqlite@3.34:")
+    depends_on("re2")
     depends_on("zlib-api")
     depends_on("zstd")
     depends_on("cuda@11.2:", type="build", when="+virtual_gpu")

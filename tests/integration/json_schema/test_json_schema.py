@@ -105,6 +105,7 @@ class Documents(real_process.RealProcessTest):
         for name in ("stream_bound", "retry"):
             for command in ("replay", "whatif", "validate"):
                 self.check(command, GOLDEN / f"{name}.ftrace")
+        self.check(GOLDEN / "leak.ftrace", "--categories", "transformers")
         self.check("compare", GOLDEN / "leak.ftrace", GOLDEN / "leak_ahead.ftrace", "--batch", "8,16")
 
     def check_others(self):

@@ -27,7 +27,8 @@ RunHistory history_of(const MadeUpRun& run) {
 
 Growth growth_in(const MadeUpRun& run, EventIndex first_failed = kNoEvent) {
     Symbolizer symbols(run.timeline);
-    return growth_of(history_of(run), first_failed, &symbols);
+    return growth_of(
+        history_of(run), first_failed, RuleFinder(run.timeline, &symbols, nullptr), &symbols);
 }
 
 }  // namespace
@@ -60,6 +61,52 @@ TEST_CASE("a line grows if it never shrinks and rises at half of the steps") {
     CHECK(growth.places[0].place.held.label == "me/train.py:1 remember");
     CHECK(growth.places[0].place.held.bytes == 7 * 2 * kMiB);
     CHECK(growth.places[0].bytes_at_last == 9 * 2 * kMiB);
+    CHECK(growth.places[0].times_grown == 7);
+}
+
+// The fact "text.N" of a label.
+OriginId labelled(MadeUpRun* run, OriginId origin, std::uint32_t number, const std::string& label) {
+    run->timeline.facts["text." + std::to_string(number)] = label;
+    Origin with = run->timeline.origins[origin];
+    with.label = number;
+    run->timeline.origins.push_back(with);
+    return static_cast<OriginId>(run->timeline.origins.size() - 1);
+}
+
+TEST_CASE("growth is that of a label if the other blocks of the line do not grow") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    const OriginId cache = run.line("grow_cache");
+    const OriginId prefix = labelled(&run, cache, 100, "prefix");
+    const OriginId suffix = labelled(&run, cache, 101, "suffix");
+    EventIndex last = run.alloc(cache, kMiB);
+    for (int step = 0; step < 10; ++step) {
+        run.free(run.alloc(data, kMiB));
+        run.alloc(prefix, 2 * kMiB);
+        run.alloc(suffix, kMiB);
+        run.free(last);
+        last = run.alloc(cache, (1 + step % 2) * kMiB);  // does not grow: no label
+    }
+    const Growth growth = growth_in(run);
+    REQUIRE(growth.places.size() == 2);
+    CHECK(growth.places[0].place.held.label == "me/train.py:1 grow_cache \"prefix\"");
+    CHECK(growth.places[0].place.held.bytes == 7 * 2 * kMiB);
+    CHECK(growth.places[1].place.held.label == "me/train.py:1 grow_cache \"suffix\"");
+    CHECK(growth.places[1].place.held.bytes == 7 * kMiB);
+}
+
+TEST_CASE("a line grows although its label changes at every step") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    const OriginId leak = run.line("remember");
+    for (std::uint32_t step = 0; step < 10; ++step) {
+        run.free(run.alloc(data, kMiB));
+        run.alloc(labelled(&run, leak, 100 + step, "step " + std::to_string(step)), 2 * kMiB);
+    }
+    const Growth growth = growth_in(run);
+    REQUIRE(growth.places.size() == 1);
+    CHECK(growth.places[0].place.held.label == "me/train.py:1 remember");
+    CHECK(growth.places[0].place.held.bytes == 7 * 2 * kMiB);
     CHECK(growth.places[0].times_grown == 7);
 }
 
@@ -196,7 +243,7 @@ TEST_CASE("bytes at the start of each iteration are those of its live blocks") {
     for (std::size_t k = 1; k <= begins.size(); ++k) {
         for (; change < history.changes.size() && history.changes[change].iteration == k;
              ++change) {
-            held[history.changes[change].stack] += history.changes[change].bytes;
+            held[history.changes[change].labelled] += history.changes[change].bytes;
         }
         std::map<std::uint32_t, std::int64_t> expected;
         for (std::size_t i = 0; i < history.requests.size(); ++i) {

@@ -35,9 +35,10 @@ TEST_CASE("categories and places add up exactly to the allocated bytes") {
     }
     Symbolizer symbols(run.timeline);
     StackMarks marks(run.timeline, &symbols);
+    RuleFinder rules(run.timeline, &symbols, nullptr);
     const RunHistory history = run_history(run.timeline, 0, true, &marks);
     const auto end = static_cast<EventIndex>(run.timeline.events.size());
-    const Holders holders = holders_of(run.timeline, heap, end, history, &marks, &symbols);
+    const Holders holders = holders_of(run.timeline, heap, end, history, &marks, &rules, &symbols);
     std::uint64_t in_categories = 0;
     for (const Holding& holding : holders.categories) {
         in_categories += holding.bytes;
@@ -92,10 +93,11 @@ TEST_CASE("an out-of-memory is compared with the same place of the last good ite
     }
     Symbolizer symbols(run.timeline);
     StackMarks marks(run.timeline, &symbols);
+    RuleFinder rules(run.timeline, &symbols, nullptr);
     const RunHistory history = run_history(run.timeline, 0, true, &marks);
     REQUIRE(history.iterations.begins.size() == 6);
     const IterationDifference difference =
-        difference_to_last_good(run.timeline, failed.back(), failed, history, &symbols);
+        difference_to_last_good(run.timeline, failed.back(), failed, history, rules, &symbols);
     CHECK(difference.iteration == 6);
     CHECK(difference.against == 4);
     CHECK(difference.place == place);
@@ -118,9 +120,10 @@ TEST_CASE("an out-of-memory in the first iteration has no comparison") {
     const EventIndex failed = run.fail(data);
     Symbolizer symbols(run.timeline);
     StackMarks marks(run.timeline, &symbols);
+    RuleFinder rules(run.timeline, &symbols, nullptr);
     const RunHistory history = run_history(run.timeline, 0, true, &marks);
-    CHECK(difference_to_last_good(run.timeline, failed, {failed}, history, &symbols).iteration ==
-          0);
+    CHECK(difference_to_last_good(run.timeline, failed, {failed}, history, rules, &symbols)
+              .iteration == 0);
 }
 
 TEST_CASE("memory from before the first step counts as earlier, but not as old") {
@@ -139,10 +142,11 @@ TEST_CASE("memory from before the first step counts as earlier, but not as old")
     }
     Symbolizer symbols(run.timeline);
     StackMarks marks(run.timeline, &symbols);
+    RuleFinder rules(run.timeline, &symbols, nullptr);
     const RunHistory history = run_history(run.timeline, 0, true, &marks);
     REQUIRE(history.iterations.found());
     const auto end = static_cast<EventIndex>(run.timeline.events.size());
-    const Holders holders = holders_of(run.timeline, heap, end, history, &marks, &symbols);
+    const Holders holders = holders_of(run.timeline, heap, end, history, &marks, &rules, &symbols);
     REQUIRE(holders.categories.size() == 1);
     CHECK(holders.categories[0].bytes == 11 * kMiB);
     CHECK(holders.categories[0].earlier_bytes == 10 * kMiB);  // all but the last step's block

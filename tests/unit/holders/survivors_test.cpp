@@ -16,7 +16,8 @@ std::vector<Survivors> survivors_in(const MadeUpRun& run, const std::vector<Even
     Symbolizer symbols(run.timeline);
     StackMarks marks(run.timeline, &symbols);
     const RunHistory history = run_history(run.timeline, 0, true, &marks);
-    return survivors_of(run.timeline, failed, history, &symbols);
+    return survivors_of(
+        run.timeline, failed, history, RuleFinder(run.timeline, &symbols, nullptr), &symbols);
 }
 
 }  // namespace

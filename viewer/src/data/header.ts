@@ -111,6 +111,8 @@ export interface DeviceHeader {
     last_start_ns: number | null;
     map: [columns: number, rows: number];
     streams: string[];
+    categories: string[]; // kinds of memory, and the user's categories
+    stack_categories: { stack: number[]; category: number[] };
     pools: { name: string; changes_ns: number[] }[]; // the first one is the default pool
     axis: [address: string, size: number, offset: number][];
     axis_bytes: number;

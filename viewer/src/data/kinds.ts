@@ -6,8 +6,16 @@ import { phasesInSteps } from "./phases";
 import type { Stacks } from "./stacks";
 import { finish, rowsInStep } from "./steps";
 
-export type ColourBy = "state" | "age" | "phase" | "stream" | "pool" | "stack";
-export const colourings: readonly ColourBy[] = ["state", "age", "phase", "stream", "pool", "stack"];
+export type ColourBy = "state" | "age" | "phase" | "stream" | "pool" | "category" | "stack";
+export const colourings: readonly ColourBy[] = [
+    "state",
+    "age",
+    "phase",
+    "stream",
+    "pool",
+    "category",
+    "stack",
+];
 
 export const mostKinds = 8; // a reader can distinguish this many colours; the rest is "others"
 
@@ -175,6 +183,16 @@ function* byPhase(model: DeviceModel): Steps<Kinds> {
     );
 }
 
+function byCategory(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
+    const { categories, stack_categories } = model.head;
+    const unknown = 0; // categories follow from 1 on
+    const table = new Uint32Array(stacks.count);
+    stack_categories.stack.forEach((node, at) => (table[node] = stack_categories.category[at] + 1));
+    return largest(model, model.blocks.stack, table, categories.length + 1, (key) =>
+        key === unknown ? "unknown kind" : categories[key - 1],
+    );
+}
+
 function byStack(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
     // Stacks that the report names by the same line are one kind.
     const lines = new Map<string, number>();
@@ -220,6 +238,8 @@ export function kindsInSteps(
         }
         case "pool":
             return byPool(model);
+        case "category":
+            return byCategory(model, stacks);
         case "stack":
             return byStack(model, stacks);
     }

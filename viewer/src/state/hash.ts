@@ -22,7 +22,7 @@ const choices = {
     theme: ["auto", "light", "dark"],
     stacks: ["holes", "live", "churn", "growth"],
     shape: ["icicle", "flame"],
-    colour: ["state", "age", "phase", "stream", "pool", "stack"],
+    colour: ["state", "age", "phase", "stream", "pool", "category", "stack"],
     order: ["worst", "address"],
 } as const satisfies { [Key in keyof View]?: readonly View[Key][] };
 

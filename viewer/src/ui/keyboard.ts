@@ -108,7 +108,7 @@ const table: Key[] = [
     {
         keys: ["c"],
         shown: "c",
-        text: "next colour: state, age, phase, stream, pool, stack",
+        text: "next colour: state, age, phase, stream, pool, category, stack",
         run: (page) => page.change({ colour: next(colourings, page.view.colour) }),
     },
     {

@@ -1,0 +1,1 @@
+framework_test(torch_categories test_categories.py TIMEOUT 900)
