@@ -49,16 +49,26 @@ endfunction()
 fragtrace_library(fragtrace_zstd FRAGTRACE_ZSTD source/lib/libzstd.a source/lib
     CONFIGURE_COMMAND ${CMAKE_COMMAND} -E true
     BUILD_COMMAND ${FRAGTRACE_MAKE} -C <SOURCE_DIR>/lib libzstd.a
-        CC=${CMAKE_C_COMPILER} "CFLAGS=${flags}" "CPPFLAGS_STATLIB=-DZSTDLIB_VISIBLE= -DZSTDERRORLIB_VISIBLE= -DZSTD_TRACE=0"
+        CC=${CMAKE_C_COMPILER} AR=${CMAKE_AR} "CFLAGS=${flags}" "CPPFLAGS_STATLIB=-DZSTDLIB_VISIBLE= -DZSTDERRORLIB_VISIBLE= -DZSTD_TRACE=0"
         ZSTD_LIB_DECOMPRESSION=0 ZSTD_LIB_DICTBUILDER=0 ZSTD_LIB_DEPRECATED=0 ZSTD_LEGACY_SUPPORT=0)
 
+set(host "")
+if(CMAKE_CROSSCOMPILING)
+    set(host --host=${CMAKE_SYSTEM_PROCESSOR}-linux-gnu)
+endif()
+set(change ${CMAKE_COMMAND} -E true)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+    set(change ${CMAKE_COMMAND} -DSOURCE=<SOURCE_DIR> -P ${PROJECT_SOURCE_DIR}/scripts/cmake/libunwind_aarch64.cmake)
+endif()
 # libunwind's pipe2 is replaced by a function of the recorder (stack_native.cpp).
 fragtrace_library(fragtrace_libunwind FRAGTRACE_LIBUNWIND build/src/.libs/libunwind.a
     "build/include;source/include"
-    CONFIGURE_COMMAND <SOURCE_DIR>/configure --quiet --disable-shared --enable-static --with-pic
+    PATCH_COMMAND ${change}
+    CONFIGURE_COMMAND <SOURCE_DIR>/configure --quiet ${host} --disable-shared --enable-static --with-pic
         --disable-minidebuginfo --disable-coredump --disable-ptrace --disable-setjmp
-        --disable-documentation --disable-tests --disable-cxx-exceptions
-        CC=${CMAKE_C_COMPILER} "CFLAGS=${flags}"
+        --disable-documentation --disable-tests --disable-cxx-exceptions --disable-debug-frame
+        CC=${CMAKE_C_COMPILER} AR=${CMAKE_AR} RANLIB=${CMAKE_RANLIB}
+        "CFLAGS=${flags} -Wno-incompatible-pointer-types"
     # An interrupted build may have left a .la file without its archive.
     BUILD_COMMAND ${FRAGTRACE_MAKE} -C src clean
     COMMAND ${FRAGTRACE_MAKE} -C src "CPPFLAGS=-D_GNU_SOURCE -Dpipe2=fragtrace_unwind_pipe")

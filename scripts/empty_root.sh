@@ -5,6 +5,12 @@
 # The root gets only the access to the package registries from this machine: name resolution, proxy
 # settings and extra certificates. Mounts and processes are in namespaces of their own, so nothing
 # is left over.
+#
+# Programs of a root for another processor (root_processor) run under qemu. This needs qemu-user-static
+# and Linux 6.7 or newer, because the kernel is told about qemu in a user namespace only.
+
+# A script may set this to aarch64 before it makes a root.
+root_processor=$(uname -m)
 
 die() {
     printf '%s: %s\n' "$(basename -- "$0")" "$1" >&2
@@ -29,7 +35,15 @@ make_root() {
     else
         mirror=$(debian_mirror) || true
         [[ -n $mirror ]] || die 'no Debian archive among the package sources of this machine'
-        debootstrap --variant=minbase ${packages:+--include="$packages"} "$release" "$root" "$mirror"
+        local -a options=(--variant=minbase ${packages:+--include="$packages"})
+        if [[ $root_processor == "$(uname -m)" ]]; then
+            debootstrap "${options[@]}" "$release" "$root" "$mirror"
+        else
+            debootstrap "${options[@]}" --arch="${root_processor/aarch64/arm64}" --foreign \
+                "$release" "$root" "$mirror"
+            # As in a container, because no device can be made in a user namespace.
+            in_root "$root" root / 'container=lxc /debootstrap/debootstrap --second-stage'
+        fi
         if [[ -n $base ]]; then tar -C "$root" -cf "$base" .; fi
     fi
     lead_to_registries "$root"
@@ -61,7 +75,7 @@ in_root() {
         NODE_EXTRA_CA_CERTS; do
         [[ -z ${!name-} ]] || environment+=("$name=${!name}")
     done
-    unshare --mount --pid --fork -- bash -euo pipefail -c '
+    in_namespaces bash -euo pipefail -c '
         root=$1 user=$2 home=$3 command=$4
         shift 4
         mount --make-rprivate /
@@ -69,6 +83,43 @@ in_root() {
         mount --rbind /dev "$root/dev"
         exec chroot --userspec="$user" "$root" env -i "$@" bash -euo pipefail -c "cd $home && $command"
     ' in_root "$1" "$2" "$3" "$4" "${environment[@]}"
+}
+
+# in_namespaces COMMAND...: runs a command with mounts and processes of its own. If the root is for
+# another processor, the kernel starts its programs with qemu there.
+in_namespaces() {
+    if [[ $root_processor == "$(uname -m)" ]]; then
+        unshare --mount --pid --fork -- "$@"
+        return
+    fi
+    local qemu
+    qemu=$(type -P "qemu-$root_processor-static") ||
+        die "qemu-$root_processor-static is missing: apt-get install qemu-user-static"
+    (
+        pid=$BASHPID
+        map_users "$pid" &
+        exec unshare --user -- bash -c '
+            until [[ $(</proc/self/uid_map) && $(</proc/self/gid_map) ]]; do sleep 0.02; done
+            exec unshare --mount --pid --fork -- bash -euo pipefail -c "$0" namespaces "$@"' '
+            qemu=$1
+            shift
+            mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+            # The first 20 bytes of a program for aarch64, and which of their bits count. F: the
+            # kernel opens qemu now, so the root does not need it.
+            printf "%s" ":qemu:M::\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\xb7\\x00:" \
+                "\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x00\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xfe\\xff\\xff\\xff:" \
+                "$qemu:F" >/proc/sys/fs/binfmt_misc/register
+            exec "$@"' "$qemu" "$@"
+    )
+}
+
+# map_users PID: gives the user namespace that PID will make the users of this machine. Only a process
+# outside the namespace can do so.
+map_users() {
+    until echo '0 0 65536' >"/proc/$1/uid_map" && echo '0 0 65536' >"/proc/$1/gid_map"; do
+        kill -0 "$1" || return 0
+        sleep 0.02
+    done 2>/dev/null
 }
 
 # run_step NAME COMMAND...: runs a step and prints how long it took.

@@ -28,6 +28,17 @@ extern "C" int fragtrace_unwind_pipe(int ends[2], int flags) {
     return 0;
 }
 
+#if defined(__aarch64__)
+// Returns a return address without its signature (pointer authentication). libunwind calls this
+// function (libunwind_aarch64.cmake). The instruction is xpaclri, which processors without
+// signatures treat as a no-op.
+extern "C" unsigned long fragtrace_without_signature(unsigned long address) {
+    register unsigned long x30 asm("x30") = address;
+    asm("hint #7" : "+r"(x30));
+    return x30;
+}
+#endif
+
 // If a module has no table of its unwind information, and for function names, libunwind would open
 // and read the modules' files on a host thread. These functions replace its own:
 #if defined(__x86_64__)

@@ -1,10 +1,13 @@
 """A wheel that scripts/build-wheels made: it needs RHEL 8's C library alone, and works when installed.
 
-FRAGTRACE_WHEEL names the wheel. Without it the newest wheel in dist/ is tested. Skipped if there is none.
+FRAGTRACE_WHEEL names the wheel. Without it the newest wheel in dist/ for the processor
+FRAGTRACE_WHEEL_PROCESSOR is tested, for this machine's by default. Skipped if there is none. The files of a
+wheel for another processor are only read: scripts/prove-wheel runs them.
 """
 
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
@@ -13,15 +16,10 @@ import unittest
 import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
-TAG = "py3-none-manylinux_2_28_x86_64"
-# The parts of glibc 2.28, which every distribution with it has.
-LIBRARIES = {
-    "libc.so.6",
-    "libm.so.6",
-    "libdl.so.2",
-    "libpthread.so.0",
-    "librt.so.1",
-    "ld-linux-x86-64.so.2",
+# For each processor: its name in the files, the dynamic linker, and the oldest version of glibc for it.
+PROCESSORS = {
+    "x86_64": ("X86-64", "ld-linux-x86-64.so.2", "GLIBC_2.2.5"),
+    "aarch64": ("AArch64", "ld-linux-aarch64.so.1", "GLIBC_2.17"),
 }
 GLIBC = (2, 28)
 # Names of libraries that the files contain as text: NVIDIA's and fragtrace's stand-ins for them, and those
@@ -33,14 +31,21 @@ NAMES = re.compile(
 
 
 def find_wheel():
+    """The wheel, or None, and its processor."""
     named = os.environ.get("FRAGTRACE_WHEEL")
     if named:
-        return pathlib.Path(named)
-    wheels = sorted((SOURCE / "dist").glob(f"fragtrace-*-{TAG}.whl"), key=lambda path: path.stat().st_mtime)
-    return wheels[-1] if wheels else None
+        found = re.search(r"_2_28_(\w+)\.whl$", named)
+        return pathlib.Path(named), found[1] if found else platform.machine()
+    processor = os.environ.get("FRAGTRACE_WHEEL_PROCESSOR", platform.machine())
+    wheels = (SOURCE / "dist").glob(f"fragtrace-*_{processor}.whl")
+    return max(wheels, key=lambda path: path.stat().st_mtime, default=None), processor
 
 
-WHEEL = find_wheel()
+WHEEL, PROCESSOR = find_wheel()
+MACHINE, LINKER, OLDEST = PROCESSORS[PROCESSOR]
+TAG = f"py3-none-manylinux_2_28_{PROCESSOR}"
+# The parts of glibc 2.28, which every distribution with it has.
+LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", LINKER}
 
 
 def output(*command, **options):
@@ -54,7 +59,7 @@ def output(*command, **options):
 
 def setUpModule():
     if WHEEL is None:
-        print("skipped: no wheel in dist/ (scripts/build-wheels makes it)")
+        print(f"skipped: no wheel for {PROCESSOR} in dist/ (scripts/build-wheels makes it)")
         sys.exit(77)
 
 
@@ -116,7 +121,7 @@ class Content(unittest.TestCase):
         versions = set()
         for path in self.elf:
             with self.subTest(file=path.name):
-                self.assertIn("X86-64", output("readelf", "-h", path))
+                self.assertRegex(output("readelf", "-h", path), rf"Machine: .*{MACHINE}\n")
                 dynamic = output("readelf", "-dW", path)
                 needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
                 self.assertLessEqual(needed, LIBRARIES)
@@ -129,7 +134,15 @@ class Content(unittest.TestCase):
                     self.assertRegex(version, r"^GLIBC_\d+(\.\d+)+$")
                     numbers = tuple(map(int, version.partition("_")[2].split(".")))
                     self.assertLessEqual(numbers, GLIBC, version)
-        self.assertIn("GLIBC_2.2.5", versions)
+        self.assertIn(OLDEST, versions)
+
+    def test_segments_fit_the_largest_pages_of_the_processor(self):
+        largest = {"x86_64": 0x1000, "aarch64": 0x10000}[PROCESSOR]
+        for path in self.elf:
+            aligned = re.findall(r"^ +LOAD .* (0x[0-9a-f]+)$", output("readelf", "-lW", path), re.MULTILINE)
+            with self.subTest(file=path.name):
+                self.assertTrue(aligned)
+                self.assertEqual([place for place in aligned if int(place, 16) % largest], [])
 
     def test_no_library_is_opened_by_name_but_nvidias(self):
         for path in self.elf:
@@ -150,6 +163,7 @@ class Content(unittest.TestCase):
             self.assertNotRegex(output("readelf", "--dyn-syms", "-W", program), r"\bdlm?open\b")
 
 
+@unittest.skipUnless(PROCESSOR == platform.machine(), "made for another processor")
 class Installed(unittest.TestCase):
     """The wheel in an empty virtual environment."""
 
