@@ -11,6 +11,7 @@
 #include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/model/unknown_segments.h"
+#include "analyzer/pools/pytorch/known_releases.h"
 #include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 #include "analyzer/pools/registry/pool_registry.h"
@@ -125,6 +126,11 @@ ReplayedDevice replay_recorded(const AnalyzeOptions& options,
     }
     if (device.pool == "pytorch") {
         take_settings(timeline, &device, &replayed.warnings);
+        const std::string doubt = doubt_about_release(
+            options.torch_version.empty() ? timeline.fact("torch_version") : options.torch_version);
+        if (!doubt.empty()) {
+            replayed.warnings.push_back(doubt);
+        }
     }
     replayed.status = add_replay(timeline, &device, &replayed.result);
     return replayed;

@@ -5,9 +5,12 @@
 #include "analyzer/commands/top_server.h"
 #include "analyzer/support/units.h"
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
+#include <string>
+#include <system_error>
 #include <thread>
 
 namespace fragtrace::analyzer {
@@ -125,7 +128,8 @@ Status run_top(int argc, char** argv) {
                              name),
                  name);
     TopOptions options;
-    app.add_option("PID", options.pid, "the process; without it, the only one of this user");
+    std::string pid;  // read after the options, so that an unknown option is what gets refused
+    app.add_option("PID", pid, "the process; without it, the only one of this user");
     app.add_option(
            "--interval", options.interval_s, "seconds between lines, 0.05 to 86400 (default: 1)")
         ->check(CLI::Range(0.05, 86400.0))
@@ -150,6 +154,17 @@ Status run_top(int argc, char** argv) {
     }
     if (!*parsed) {
         return Ok{};
+    }
+    if (!pid.empty()) {
+        const auto [end, failed] =
+            std::from_chars(pid.data(), pid.data() + pid.size(), options.pid);
+        if (failed != std::errc() || end != pid.data() + pid.size() || options.pid == 0) {
+            return Error{ErrorCode::kUsage,
+                         fmt::format("'{}' is no process id; give a number such as 4711 (see '{} "
+                                     "--help')",
+                                     printable(pid),
+                                     name)};
+        }
     }
     if (serving->count() != 0) {
         if (options.once || options.json) {

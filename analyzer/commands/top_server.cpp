@@ -1,6 +1,7 @@
 #include "analyzer/commands/top_server.h"
 
 #include "analyzer/analysis/live_view.h"
+#include "analyzer/support/terminal.h"
 #include "analyzer/support/text_server.h"
 
 #include <cstdio>
@@ -61,6 +62,23 @@ std::string labels(std::uint32_t pid, const LiveView& view) {
         "process=\"{}\",rank=\"{}\"", pid, rank < 0 ? std::string() : std::to_string(rank));
 }
 
+// The text of a label: one line, with the escapes of Prometheus' format.
+std::string label_text(std::string_view text) {
+    std::string escaped;
+    for (const char c : printable(text)) {
+        escaped += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+    }
+    return escaped;
+}
+
+// The ordinal of a device differs between processes (CUDA_VISIBLE_DEVICES); its UUID does not.
+std::string device_labels(const LiveView& view, DeviceId device) {
+    return fmt::format("device=\"{}\",uuid=\"{}\",name=\"{}\"",
+                       device,
+                       label_text(view.trace().device_fact(device, "uuid")),
+                       label_text(view.trace().device_fact(device, "name")));
+}
+
 void add_head(const Metric& metric, std::string* text) {
     fmt::format_to(std::back_inserter(*text),
                    "# HELP {0} {1}\n# TYPE {0} {2}\n",
@@ -77,10 +95,10 @@ std::string exposition(const Views& views) {
             for (const LiveView::Device& device : view.devices()) {
                 if (const auto value = metric.value(device)) {
                     fmt::format_to(std::back_inserter(text),
-                                   "{}{{{},device=\"{}\"}} {}\n",
+                                   "{}{{{},{}}} {}\n",
                                    metric.name,
                                    labels(pid, view),
-                                   device.device,
+                                   device_labels(view, device.device),
                                    *value);
                 }
             }
@@ -136,8 +154,8 @@ Status serve_figures(const std::string& where, std::uint32_t pid, double interva
         views.emplace(pid, LiveView(std::move(trace).value()));
     }
     fmt::print(stderr,
-               "Serving {} to {}: process ids, ranks and memory figures of {}. No command lines, "
-               "no host names, no sources. Ctrl-C ends it.\n",
+               "Serving {} to {}: process ids, ranks, cards and memory figures of {}. No command "
+               "lines, no host names, no sources. Ctrl-C ends it.\n",
                server->url(),
                server->only_this_machine() ? "every user of this machine"
                                            : "everybody who can reach this address",

@@ -40,11 +40,33 @@ std::string open_trace_of(std::uint32_t pid) {
     return {};
 }
 
+// Calls `use` with the key and the value of each line.
+template <typename Use>
+void for_each_fact(std::string_view text, const Use& use) {
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        const std::string_view line = text.substr(0, end);
+        const std::size_t tab = std::min(line.find('\t'), line.size());
+        use(line.substr(0, tab), line.substr(std::min(tab + 1, line.size())));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+// The lines about devices. The others, such as texts of labels, can be many.
+std::string device_facts(std::string_view text) {
+    std::string lines;
+    for_each_fact(text, [&lines](std::string_view key, std::string_view value) {
+        if (key.starts_with("device.")) {
+            lines.append(key).append("\t").append(value).append("\n");
+        }
+    });
+    return lines;
+}
+
 // Lost events according to the ring's counters and facts. Events that are not written yet are not
 // lost.
 std::uint64_t lost_events(const RingContents& ring) {
     std::map<std::string_view, std::uint64_t> losses;
-    std::string_view text = ring.facts;
     const auto take = [&losses](std::string_view key, std::string_view value) {
         if (key.starts_with("lost.") && key != "lost.facts" && key != "lost.unfinished_in_ring") {
             std::uint64_t count = 0;
@@ -52,13 +74,7 @@ std::uint64_t lost_events(const RingContents& ring) {
             losses[key] = std::max(losses[key], count);
         }
     };
-    while (!text.empty()) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        const std::string_view line = text.substr(0, end);
-        const std::size_t tab = std::min(line.find('\t'), line.size());
-        take(line.substr(0, tab), line.substr(std::min(tab + 1, line.size())));
-        text.remove_prefix(std::min(end + 1, text.size()));
-    }
+    for_each_fact(ring.facts, take);
     for (const auto& [key, value] : ring.losses) {
         take(key, value);
     }
@@ -146,8 +162,20 @@ bool LiveTrace::update(RecordedState* state, const std::function<void(const Even
             add(event, state, seen);
         }
         events_lost_ = lost_events(ring);
+        facts_ = device_facts(ring.facts);
     }
     return runs;
+}
+
+std::string LiveTrace::device_fact(DeviceId device, std::string_view key) const {
+    const std::string wanted = fmt::format("device.{}.{}", device, key);
+    std::string found;
+    for_each_fact(facts_, [&](std::string_view fact, std::string_view value) {
+        if (fact == wanted) {
+            found = value;
+        }
+    });
+    return found;
 }
 
 void LiveTrace::read_file(RecordedState* state, const std::function<void(const Event&)>& seen) {

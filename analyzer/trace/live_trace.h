@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -43,6 +44,10 @@ class LiveTrace {
 
     [[nodiscard]] std::uint64_t events_lost() const { return events_lost_; }
 
+    // What the recorder knows about a device, such as its "uuid" and its "name"
+    // (docs/trace-format.md, facts device.N.*). Empty: not known (yet). Untrusted text on one line.
+    [[nodiscard]] std::string device_fact(DeviceId device, std::string_view key) const;
+
     // The process's rank in its job; -1 = unknown.
     [[nodiscard]] std::int32_t rank() const { return header_.rank; }
 
@@ -59,6 +64,7 @@ class LiveTrace {
     std::uint64_t last_sequence_ = 0;
     std::uint64_t events_lost_ = 0;
     bool any_event_ = false;
+    std::string facts_;  // lines of the ring's facts about devices
     std::string path_;
 };
 

@@ -1,7 +1,6 @@
 #include "launcher/arguments.h"
 
-#include <fragtrace/suggestion.h>
-
+#include "launcher/command_line.h"
 #include "launcher/option_texts.h"
 #include "launcher/refusal.h"
 #include "recorder/options.h"
@@ -73,20 +72,12 @@ void check_environment(const Request& request) {
     }
 }
 
-// `rest` is what CLI11 did not parse: unknown options, then the command.
-std::vector<std::string> command_of(std::vector<std::string> rest,
-                                    const std::vector<std::string>& known) {
-    const bool marked = !rest.empty() && rest.front() == "--";
-    if (marked) {
-        rest.erase(rest.begin());
-    } else if (!rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
-        refuse_usage("unknown option " + one_line(rest.front()) +
-                     did_you_mean(rest.front(), known));
-    }
-    if (rest.empty() || rest.front().empty()) {
+std::vector<std::string> command_of(const CLI::App& app) {
+    std::vector<std::string> command = words_after_options(app);
+    if (command.empty() || command.front().empty()) {
         refuse_usage("no command given: fragtrace run [OPTIONS] -- COMMAND [ARGUMENT...]");
     }
-    return rest;
+    return command;
 }
 
 }  // namespace
@@ -104,7 +95,7 @@ std::string Request::setting_of(const char* variable) const {
 Request parse_run(int argc, const char* const* argv) {
     Request request;
     CLI::App app;
-    app.name("fragtrace run");
+    app.name("fragtrace");  // whose --help lists the options of `fragtrace run`
     app.prefix_command();
     CLI::Option* virtual_gpu =
         app.add_option("--virtual-gpu", request.virtual_gpu)->type_name("CARD")->take_last();
@@ -116,13 +107,9 @@ Request parse_run(int argc, const char* const* argv) {
             settings.emplace_back(&row, add_setting(&app, row));
         }
     }
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
+    if (!read_options(&app, argc, argv)) {
         request.help = true;
         return request;
-    } catch (const CLI::ParseError& failure) {
-        refuse_usage(one_line(failure.what()));
     }
     request.record = no_record->count() == 0;
     request.quiet = quiet->count() != 0;
@@ -138,11 +125,7 @@ Request parse_run(int argc, const char* const* argv) {
         check_virtual_gpu(request.virtual_gpu.c_str());
     }
     check_environment(request);
-    std::vector<std::string> known = {"--virtual-gpu", "--no-record", "--quiet", "--help"};
-    for (const auto& [row, option] : settings) {
-        known.emplace_back(long_name(row->option));
-    }
-    request.command = command_of(app.remaining(), known);
+    request.command = command_of(app);
     return request;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -12,8 +11,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <pwd.h>
-#include <string_view>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -21,76 +18,6 @@ namespace fragtrace::launcher {
 namespace {
 
 constexpr std::size_t kBlock_bytes = 512;
-
-bool in_word(char c) {
-    return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
-}
-
-void replace_all(std::string* text, const std::string& from, std::string_view to, bool words) {
-    if (from.size() < 2 && from != "~") {
-        return;
-    }
-    for (std::size_t at = text->find(from); at != std::string::npos; at = text->find(from, at)) {
-        const std::size_t end = at + from.size();
-        if (words && ((at > 0 && in_word((*text)[at - 1])) ||
-                      (end < text->size() && in_word((*text)[end])))) {
-            at = end;
-            continue;
-        }
-        text->replace(at, from.size(), to);
-        at += to.size();
-    }
-}
-
-// Folders whose names are the same on many machines.
-bool is_of_system(std::string_view path) {
-    constexpr std::array<std::string_view, 9> kFolders = {
-        "/usr", "/lib", "/lib64", "/bin", "/sbin", "/dev", "/proc", "/sys", "/etc"};
-    return path == "/tmp" || std::any_of(kFolders.begin(), kFolders.end(), [&](auto folder) {
-               return path == folder || (path.starts_with(folder) && path[folder.size()] == '/');
-           });
-}
-
-void replace_paths(std::string* text) {
-    constexpr std::string_view kEnds = " \t\n'\"(),;:=<>|";
-    for (std::size_t at = 0; at < text->size();) {
-        const bool begins = at == 0 || kEnds.find((*text)[at - 1]) != std::string_view::npos;
-        const char c = (*text)[at];
-        if (!begins || (c != '/' && (c != '~' || text->substr(at + 1, 1) != "/"))) {
-            ++at;
-            continue;
-        }
-        std::size_t end = std::min(text->find_first_of(kEnds, at), text->size());
-        while (end > at + 1 && (*text)[end - 1] == '.') {  // the end of a sentence
-            --end;
-        }
-        const std::string_view path = std::string_view(*text).substr(at, end - at);
-        constexpr std::string_view kName = "<path>";
-        if (path.size() > 1 && !is_of_system(path)) {
-            text->replace(at, end - at, kName);
-            end = at + kName.size();
-        }
-        at = end;
-    }
-}
-
-// Cards have a unique id: GPU-01234567-...
-void replace_card_ids(std::string* text) {
-    for (const std::string_view begin : {"GPU-", "MIG-"}) {
-        for (std::size_t at = text->find(begin); at != std::string::npos;
-             at = text->find(begin, at)) {
-            at += begin.size();
-            std::size_t end = at;
-            while (end < text->size() && (isxdigit(static_cast<unsigned char>((*text)[end])) != 0 ||
-                                          (*text)[end] == '-')) {
-                ++end;
-            }
-            if (end - at >= 8) {
-                text->replace(at, end - at, "<id>");
-            }
-        }
-    }
-}
 
 std::array<char, kBlock_bytes> tar_header(const std::string& name, std::uint64_t size_bytes) {
     std::array<char, kBlock_bytes> header = {};
@@ -201,35 +128,6 @@ class Archive {
 };
 
 }  // namespace
-
-std::string without_names(std::string text) {
-    std::error_code failed;
-    const passwd* user = getpwuid(geteuid());
-    for (const char* folder : {getenv("HOME"), user == nullptr ? nullptr : user->pw_dir}) {
-        if (folder != nullptr && std::string_view(folder).size() > 1) {
-            replace_all(&text, folder, "~", true);
-        }
-    }
-    // With a space in its name, the current folder would not be recognised as a path.
-    const std::string here = std::filesystem::current_path(failed).native();
-    if (here.size() > 1 && !is_of_system(here)) {
-        replace_all(&text, here, "~/here", false);
-    }
-    replace_paths(&text);
-    replace_card_ids(&text);
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    const std::string whole = host;
-    replace_all(&text, whole, "<host>", true);
-    replace_all(&text, whole.substr(0, whole.find('.')), "<host>", true);
-    for (const char* name :
-         {getenv("USER"), getenv("LOGNAME"), user == nullptr ? nullptr : user->pw_name}) {
-        if (name != nullptr) {
-            replace_all(&text, name, "<user>", true);
-        }
-    }
-    return text;
-}
 
 void write_bundle(const std::string& path, const std::vector<BundleFile>& files) {
     Archive archive(path);

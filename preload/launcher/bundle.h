@@ -1,4 +1,4 @@
-// One archive with what a report on a problem of fragtrace needs, without names.
+// One archive with what a report on a problem of fragtrace needs.
 #pragma once
 
 #include <string>
@@ -6,10 +6,6 @@
 #include <vector>
 
 namespace fragtrace::launcher {
-
-// Returns the text without the user, the host, and every path outside of the system's folders. A
-// path becomes <path>, the id of a card <id>.
-std::string without_names(std::string text);
 
 struct BundleFile {
     std::string name;

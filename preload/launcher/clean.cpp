@@ -1,5 +1,6 @@
 #include "launcher/clean.h"
 
+#include "launcher/command_line.h"
 #include "launcher/refusal.h"
 #include "launcher/traces.h"
 
@@ -164,12 +165,9 @@ int clean(int argc, char** argv) {
         ->capture_default_str();
     app.add_flag("--dry-run", dry_run, "list it and remove nothing");
     app.add_option("FOLDER", paths, "where to look");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        return fputs(app.help().c_str(), stdout) < 0 || fflush(stdout) != 0 ? kBadUsage : 0;
-    } catch (const CLI::ParseError& error) {
-        throw Refusal{kBadUsage, std::string(error.what()) + " (fragtrace clean --help)"};
+    if (!read_options(&app, argc, argv)) {
+        print_help(app);
+        return 0;
     }
     const double least_age_s = read_age(age);
     if (least_age_s < 0) {

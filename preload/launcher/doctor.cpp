@@ -1,10 +1,12 @@
 #include "launcher/doctor.h"
 
 #include "launcher/bundle.h"
+#include "launcher/command_line.h"
 #include "launcher/finding.h"
 #include "launcher/help.h"
 #include "launcher/machine.h"
 #include "launcher/option_texts.h"
+#include "launcher/own_text.h"
 #include "launcher/probe.h"
 #include "launcher/refusal.h"
 #include "launcher/target.h"
@@ -21,10 +23,9 @@
 #include <fstream>
 #include <gnu/libc-version.h>
 #include <string>
+#include <string_view>
 #include <sys/utsname.h>
 #include <vector>
-
-extern char** environ;
 
 namespace fragtrace::launcher {
 namespace {
@@ -73,6 +74,15 @@ bool has_problem(const Findings& findings) {
     });
 }
 
+// The findings with each text in another form: plain() or hidden().
+Findings with_texts(Findings findings, std::string (*form)(std::string_view)) {
+    for (Finding& finding : findings) {
+        finding.text = form(finding.text);
+        finding.advice = form(finding.advice);
+    }
+    return findings;
+}
+
 std::string text_of(const Findings& findings, bool has_card) {
     constexpr std::size_t kColumn = 22;
     std::string text;
@@ -115,31 +125,23 @@ DoctorRequest parse(int argc, char** argv, bool* help) {
     app.add_flag("--json", request.json, "print one JSON object (docs/schema/doctor.json)");
     app.add_option("--bundle",
                    request.bundle,
-                   "write an archive with these lines, versions and settings; without the names of "
-                   "user and host, and without your paths")
+                   "write an archive with these lines, versions and settings; <hidden> replaces your "
+                   "paths and each value with a word of your own")
         ->type_name("FILE.tar.gz");
     app.add_option("--trace",
                    request.trace,
                    "with --bundle: add this trace, anonymized (fraganalyze anonymize)")
         ->type_name("TRACE");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
+    if (!read_options(&app, argc, argv)) {
         *help = true;
-        if (fputs(app.help().c_str(), stdout) < 0 || fflush(stdout) != 0) {
-            throw Refusal{kBadUsage, "standard output: cannot be written"};
-        }
+        print_help(app, "[[--] COMMAND]");
         return request;
-    } catch (const CLI::ParseError& error) {
-        throw Refusal{kBadUsage, one_line(error.what()) + " (fragtrace doctor --help)"};
     }
-    request.command = app.remaining();
-    if (!request.command.empty() && request.command.front() == "--") {
-        request.command.erase(request.command.begin());
-    } else if (!request.command.empty() && request.command.front().starts_with('-')) {
-        throw Refusal{
-            kBadUsage,
-            "unknown option " + one_line(request.command.front()) + " (fragtrace doctor --help)"};
+    request.command = words_after_options(app);
+    if (request.json && !request.bundle.empty()) {
+        throw Refusal{kBadUsage,
+                      "give --json or --bundle: an archive has both forms of the lines "
+                      "(fragtrace doctor --help)"};
     }
     if (!request.trace.empty() && request.bundle.empty()) {
         throw Refusal{kBadUsage, "--trace needs --bundle FILE.tar.gz (fragtrace doctor --help)"};
@@ -150,40 +152,68 @@ DoctorRequest parse(int argc, char** argv, bool* help) {
 // ---- the archive
 // ----------------------------------------------------------------------------------
 
+// The value of a line such as ID=debian or ID="debian".
+std::string without_quotes(std::string value) {
+    std::erase(value, '"');
+    return value;
+}
+
 std::string system_lines() {
     utsname system = {};
     uname(&system);
     std::string text = fmt::format("fragtrace {}\nkernel {} {}\nmachine {}\nglibc {}\n",
                                    FRAGTRACE_VERSION,
-                                   system.sysname,
-                                   system.release,
-                                   system.machine,
+                                   own(system.sysname),
+                                   own(system.release),
+                                   own(system.machine),
                                    gnu_get_libc_version());
     std::ifstream release("/etc/os-release");
     for (std::string line; std::getline(release, line);) {
-        if (line.starts_with("PRETTY_NAME=")) {
-            text += "system " + one_line(line.substr(line.find('=') + 1)) + '\n';
+        if (line.starts_with("ID=") || line.starts_with("VERSION_ID=")) {
+            text += "system " + own(without_quotes(line.substr(line.find('=') + 1))) + '\n';
         }
     }
     return text;
 }
 
+// The variables that change what is recorded, besides those of options.def. No other variable gets
+// into the archive: its name alone could be that of a project.
+constexpr const char* kOtherVariables[] = {"FRAGTRACE_VIRTUAL_GPU",
+                                           "FRAGTRACE_VIRTUAL_GPU_DEBUG",
+                                           "PYTORCH_ALLOC_CONF",
+                                           "PYTORCH_CUDA_ALLOC_CONF",
+                                           "PYTORCH_NO_CUDA_MEMORY_CACHING",
+                                           "PYTORCH_NVML_BASED_CUDA_CHECK",
+                                           "CUDA_DEVICE_MAX_CONNECTIONS",
+                                           "CUDA_DEVICE_ORDER",
+                                           "CUDA_INJECTION64_PATH",
+                                           "CUDA_LAUNCH_BLOCKING",
+                                           "CUDA_MODULE_LOADING",
+                                           "CUDA_MPS_PIPE_DIRECTORY",
+                                           "CUDA_VISIBLE_DEVICES",
+                                           "NVIDIA_DRIVER_CAPABILITIES",
+                                           "NVIDIA_VISIBLE_DEVICES",
+                                           "LD_AUDIT",
+                                           "LD_LIBRARY_PATH",
+                                           "LD_PRELOAD",
+                                           "TF_FORCE_GPU_ALLOW_GROWTH",
+                                           "TF_GPU_ALLOCATOR",
+                                           "XLA_PYTHON_CLIENT_ALLOCATOR",
+                                           "XLA_PYTHON_CLIENT_MEM_FRACTION",
+                                           "XLA_PYTHON_CLIENT_PREALLOCATE"};
+
 std::string settings_lines() {
     std::string text;
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-        const std::string_view line = *entry;
-        for (const std::string_view begin : {"FRAGTRACE_",
-                                             "PYTORCH_",
-                                             "CUDA_",
-                                             "LD_PRELOAD=",
-                                             "LD_LIBRARY_PATH=",
-                                             "TF_GPU_ALLOCATOR=",
-                                             "XLA_PYTHON_CLIENT_"}) {
-            if (line.starts_with(begin)) {
-                text += one_line(line) + '\n';
-                break;
-            }
+    const auto add = [&text](const char* name) {
+        if (const char* value = getenv(name); value != nullptr) {
+            text += fmt::format("{}={}\n", name, own(value));
         }
+    };
+    for (const OptionText& row : kOptionTexts) {
+        add(row.variable);
+    }
+    for (const char* name : kOtherVariables) {
+        add(name);
     }
     return text.empty() ? "none set\n" : text;
 }
@@ -215,7 +245,7 @@ class Scratch {
 
 void anonymize(const Installation& installation, const std::string& trace, const std::string& to) {
     const Probe done = probe_command(
-        {installation.analyzer(), "anonymize", "--", trace, to}, {}, kAnonymizeLimit_s);
+        {find_analyzer(installation), "anonymize", "--", trace, to}, {}, kAnonymizeLimit_s);
     if (!done.succeeded()) {
         throw Refusal{kBadUsage,
                       done.in_time && !done.errors.empty()
@@ -238,35 +268,31 @@ void make_bundle(const DoctorRequest& request,
         "doctor.txt    the lines of fragtrace doctor\n"
         "doctor.json   the same for programs\n"
         "versions.txt  versions of fragtrace, kernel, C library and distribution\n"
-        "settings.txt  variables that begin with FRAGTRACE_, PYTORCH_ or CUDA_, and LD_PRELOAD, "
-        "LD_LIBRARY_PATH and the like\n";
+        "settings.txt  variables that change what is recorded\n";
     if (!trace.empty()) {
         list += "trace.ftrace  the trace: sizes, times and the shape of stacks, without names\n";
     }
     list +=
-        "The names of user and host, your paths and the ids of cards are replaced by <user>, "
-        "<host>, "
-        "<path> and <id>.\n";
-    fmt::print("{} will contain\n{}", one_line(request.bundle), list);
-    fflush(stdout);
-    Findings anonymous = findings;
-    for (Finding& finding : anonymous) {
-        finding.text = without_names(finding.text);
-        finding.advice = without_names(finding.advice);
-    }
+        "<hidden> replaces each path, and each value or message that has a word of your own.\n";
+    const Findings anonymous = with_texts(findings, hidden);
     std::vector<BundleFile> files = {
         {"README.txt", list, ""},
         {"doctor.txt", text_of(anonymous, has_card), ""},
         {"doctor.json", json_of(anonymous, has_card), ""},
-        {"versions.txt", without_names(system_lines()), ""},
-        {"settings.txt", without_names(settings_lines()), ""},
+        {"versions.txt", hidden(system_lines()), ""},
+        {"settings.txt", hidden(settings_lines()), ""},
     };
     if (!trace.empty()) {
         files.push_back({"trace.ftrace", "", trace});
     }
     write_bundle(request.bundle, files);
-    fmt::print("Written. Look at it before you send it: tar -xzf {}\n", one_line(request.bundle));
-    fflush(stdout);
+    fmt::print("Written: {}. It contains\n{}Look at it before you send it: tar -xzf {}\n",
+               one_line(request.bundle),
+               list,
+               one_line(request.bundle));
+    if (fflush(stdout) != 0) {
+        throw Refusal{kBadUsage, "standard output: cannot be written"};
+    }
 }
 
 }  // namespace
@@ -292,8 +318,8 @@ int doctor(int argc, char** argv) {
     if (!request.bundle.empty()) {
         make_bundle(request, installation, findings, has_card);
     } else {
-        const std::string text =
-            request.json ? json_of(findings, has_card) : text_of(findings, has_card);
+        const Findings shown = with_texts(findings, plain);
+        const std::string text = request.json ? json_of(shown, has_card) : text_of(shown, has_card);
         if (fputs(text.c_str(), stdout) < 0 || fflush(stdout) != 0) {
             throw Refusal{kBadUsage, "standard output: cannot be written"};
         }

@@ -72,6 +72,15 @@ Installation find_installation() {
     return {self.parent_path().parent_path()};
 }
 
+std::string find_analyzer(const Installation& installation) {
+    std::string analyzer = installation.analyzer().native();
+    if (access(analyzer.c_str(), X_OK) != 0) {
+        throw Refusal{kNotFound,
+                      "fraganalyze is missing: " + analyzer + ". Build or install it first"};
+    }
+    return analyzer;
+}
+
 Libraries choose_libraries(const Installation& installation, bool record, bool virtual_gpu) {
     Libraries libraries;
     const fs::path folder = installation.library_folder();

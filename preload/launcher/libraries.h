@@ -21,6 +21,9 @@ struct Installation {
 // Determined from the path of the running executable.
 Installation find_installation();
 
+// Returns the path of fraganalyze. Throws a Refusal (kNotFound) if it is not installed.
+std::string find_analyzer(const Installation& installation);
+
 struct Libraries {
     std::vector<std::string> preload;  // in the order of LD_PRELOAD
     std::string search_folder;         // for LD_LIBRARY_PATH; empty = none

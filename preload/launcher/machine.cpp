@@ -1,6 +1,7 @@
 #include "launcher/machine.h"
 
 #include "launcher/option_texts.h"
+#include "launcher/own_text.h"
 #include "launcher/probe.h"
 #include "launcher/refusal.h"
 #include "launcher/sizes_text.h"
@@ -161,12 +162,12 @@ Driver ask_driver() {
         const std::string word = line.substr(0, line.find(' '));
         const std::string rest = line.substr(std::min(line.size(), word.size() + 1));
         if (word == "missing") {
-            driver.missing = one_line(rest);
+            driver.missing = own(rest);
             driver.asked = true;
         } else if (word == "driver") {
             driver.version = atoi(rest.c_str());
         } else if (word == "release") {
-            driver.release = one_line(rest);
+            driver.release = own(rest);
         } else if (word == "nvml") {
             driver.nvml = rest == "yes";
         } else if (word == "card") {
@@ -311,7 +312,7 @@ void look_at_driver(const Installation& installation, bool* has_card, Findings* 
                 kTopic,
                 fmt::format("{}, but no usable card (cuInit: error {}).", about, driver.error),
                 (visible != nullptr
-                     ? fmt::format("CUDA_VISIBLE_DEVICES is '{}': check it. ", one_line(visible))
+                     ? fmt::format("CUDA_VISIBLE_DEVICES is '{}': check it. ", own(visible))
                      : std::string("Try nvidia-smi. ")) +
                     without);
 }
@@ -322,14 +323,14 @@ void look_at_installation(const Installation& installation, Findings* all) {
     try {
         choose_libraries(installation, true, false);
     } catch (const Refusal& refusal) {
-        add_finding(all, State::kProblem, kTopic, "The recorder cannot be loaded: " + refusal.text);
+        add_finding(all, State::kProblem, kTopic, "The recorder cannot be loaded: " + own(refusal.text));
         return;
     }
     if (access(installation.analyzer().c_str(), X_OK) != 0) {
         add_finding(all,
                     State::kNote,
                     kTopic,
-                    "fraganalyze is missing: " + installation.analyzer().native() +
+                    "fraganalyze is missing: " + own(installation.analyzer().native()) +
                         ". Traces are recorded, but not explained.",
                     "Install the analyzer, or copy the traces to a machine that has it.");
     }
@@ -340,7 +341,7 @@ void look_at_installation(const Installation& installation, Findings* all) {
                 all,
                 State::kProblem,
                 "settings",
-                fmt::format("{} is '{}', which is no valid value.", row.variable, one_line(value)),
+                fmt::format("{} is '{}', which is no valid value.", row.variable, own(value)),
                 fmt::format("Give {}.", row.allowed));
         }
     }
@@ -367,7 +368,7 @@ void look_at_trace_folder(Findings* all) {
     std::error_code failed;
     // A folder that is missing is created: its nearest existing parent decides.
     fs::path there = (fs::absolute(folder, failed) / "").lexically_normal().parent_path();
-    const std::string name = one_line(there.native());
+    const std::string name = own(there.native());
     while (there.has_relative_path() && !fs::exists(there, failed)) {
         there = there.parent_path();
     }
@@ -379,7 +380,9 @@ void look_at_trace_folder(Findings* all) {
                     "Name another folder with -o or FRAGTRACE_OUTPUT.");
         return;
     }
-    if (const std::string warning = space_warning(there, ""); !warning.empty()) {
+    if (std::string warning = space_warning(there, ""); !warning.empty()) {
+        const std::string folder_there = one_line(there.native());
+        warning.replace(warning.find(folder_there), folder_there.size(), own(folder_there));
         add_finding(all, State::kProblem, kTopic, warning + ".");
         return;
     }
@@ -440,7 +443,7 @@ void look_at_ring(Findings* all) {
                     kTopic,
                     fmt::format("The ring goes to {} ({} free). After a kill its events are read "
                                 "from there.",
-                                one_line(folder),
+                                own(folder),
                                 size_text(free_bytes(folder))));
     } else {
         add_finding(all,
@@ -448,7 +451,7 @@ void look_at_ring(Findings* all) {
                     kTopic,
                     fmt::format("The ring goes to {}, because /dev/shm is missing, has too little "
                                 "room ({} free), or has too many rings of killed programs.",
-                                one_line(folder),
+                                own(folder),
                                 size_text(free_bytes("/dev/shm"))),
                     "Give /dev/shm more room (docker run --shm-size 1g), or remove old rings "
                     "(fragtrace clean).");
@@ -514,7 +517,7 @@ void look_at_container(Findings* all) {
                 fmt::format("This is a container ({}). What is recorded inside is complete, and "
                             "process ids are those inside. Memory of processes outside may be "
                             "known only as a sum.",
-                            one_line(kind)),
+                            own(kind)),
                 "After a kill, analyse the trace in the same container: the ring is there.");
 }
 
@@ -526,20 +529,33 @@ void look_at_other_tools(Findings* all) {
     std::replace(list.begin(), list.end(), ':', ' ');
     std::istringstream words(list);
     for (std::string library; words >> library;) {
+        // The loader would have loaded it into this program, too.
+        void* loaded = dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+        if (loaded == nullptr) {
+            add_finding(all,
+                        State::kNote,
+                        kTopic,
+                        fmt::format("{} cannot be loaded. The loader skips it in every program, "
+                                    "and says so on standard error.",
+                                    own(library)),
+                        "Remove it from LD_PRELOAD, or from /etc/ld.so.preload.");
+            continue;
+        }
+        dlclose(loaded);
         if (library.find("libfragtrace") == std::string::npos) {
             add_finding(all,
                         State::kNote,
                         kTopic,
                         fmt::format("{} is loaded into programs, too. What it allocates on a card "
                                     "is recorded as the program's.",
-                                    one_line(library)),
+                                    own(library)),
                         "If a program misbehaves under fragtrace, try without this library.");
         } else {
             add_finding(
                 all,
                 State::kNote,
                 kTopic,
-                fmt::format("{} is loaded into all programs from here already.", one_line(library)),
+                fmt::format("{} is loaded into all programs from here already.", own(library)),
                 "Unset LD_PRELOAD, unless you record without the launcher.");
         }
     }
@@ -548,7 +564,7 @@ void look_at_other_tools(Findings* all) {
             add_finding(all,
                         State::kNote,
                         kTopic,
-                        fmt::format("{} loads another tool: {}.", name, one_line(value)),
+                        fmt::format("{} names another tool: {}.", name, own(value)),
                         "If a program misbehaves under fragtrace, try without this tool.");
         }
     }

@@ -32,7 +32,7 @@ int print(const std::string& text) {
 
 // `fragtrace top` runs the `top` command of fraganalyze.
 int become_analyzer(const Installation& installation, char** argv) {
-    const std::string analyzer = installation.analyzer();
+    const std::string analyzer = find_analyzer(installation);
     char name[] = "fragtrace";
     argv[0] = name;
     execv(analyzer.c_str(), argv);
@@ -84,7 +84,7 @@ int dispatch(int argc, char** argv) {
         refuse_usage("what to do is missing: fragtrace run [OPTIONS] -- COMMAND [ARGUMENT...]");
     }
     refuse_usage("unknown command " + one_line(what) +
-                 did_you_mean(what, {"run", "try", "top", "clean", "demo", "doctor"}));
+                 did_you_mean(what, {"run", "try", "top", "clean", "demo", "doctor", "--help", "--version"}));
 }
 
 }  // namespace

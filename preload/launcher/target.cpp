@@ -1,5 +1,6 @@
 #include "launcher/target.h"
 
+#include "launcher/own_text.h"
 #include "launcher/probe.h"
 #include "launcher/program.h"
 #include "launcher/refusal.h"
@@ -77,7 +78,7 @@ Answers answers_of(const std::string& output) {
     for (std::string line; std::getline(lines, line);) {
         const std::size_t tab = line.find('\t');
         if (tab != std::string::npos) {
-            answers[line.substr(0, tab)] = one_line(line.substr(tab + 1));
+            answers[line.substr(0, tab)] = line.substr(tab + 1);
         }
     }
     return answers;
@@ -92,12 +93,12 @@ void look_at_python(const Answers& answers, Findings* all) {
     const std::string version = get("version");
     const std::string about =
         fmt::format("{} {}{}, {}",
-                    get("implementation") == "cpython" ? "Python" : get("implementation"),
-                    version.substr(0, version.find(' ')),
+                    get("implementation") == "cpython" ? "Python" : own(get("implementation")),
+                    own(version.substr(0, version.find(' '))),
                     get("conda") == "True"     ? " of a conda environment"
                     : get("virtual") == "True" ? " of a virtual environment"
                                                : "",
-                    get("executable"));
+                    own(get("executable")));
     const char* unknown = preload::why_python_is_unknown(version.c_str());
     if (get("bits") != "64") {
         add_finding(all,
@@ -156,7 +157,7 @@ void look_at_torch(const Answers& answers, Findings* all) {
         add_finding(all,
                     State::kProblem,
                     kTopic,
-                    fmt::format("PyTorch {} is built for ROCm. fragtrace records CUDA.", version),
+                    fmt::format("PyTorch {} is built for ROCm. fragtrace records CUDA.", own(version)),
                     "Use a CUDA build.");
     } else if (get("torch.cuda").empty() || get("torch.library") != "True") {
         add_finding(all,
@@ -164,11 +165,11 @@ void look_at_torch(const Answers& answers, Findings* all) {
                     kTopic,
                     fmt::format("PyTorch {} is built without CUDA. It uses no card, so nothing "
                                 "will be recorded.",
-                                version),
+                                own(version)),
                     "Install a CUDA build of PyTorch.");
     } else {
         const int minor = torch_minor(version);
-        const std::string about = fmt::format("PyTorch {} for CUDA {}", version, get("torch.cuda"));
+        const std::string about = fmt::format("PyTorch {} for CUDA {}", own(version), own(get("torch.cuda")));
         if (minor < kFirstTorchMinor) {
             add_finding(all,
                         State::kNote,
@@ -280,7 +281,7 @@ class Program64 {
 void look_at_executable(const std::string& path, bool has_card, Findings* all) {
     constexpr const char* kTopic = "program";
     constexpr std::size_t kMost_bytes = std::size_t{512} << 20;
-    const std::string name = one_line(path);
+    const std::string name = own(path);
     struct stat status = {};
     if (stat(path.c_str(), &status) == 0 && (status.st_mode & (S_ISUID | S_ISGID)) != 0) {
         add_finding(all,
@@ -388,10 +389,10 @@ void ask_python(const Installation& installation, const std::string& interpreter
             State::kProblem,
             "python",
             fmt::format("{} does not run{}",
-                        one_line(interpreter),
+                        own(interpreter),
                         !probe.in_time ? fmt::format(": no answer for {} s.", kInterpreterLimit_s)
                         : said.empty() ? "."
-                                       : ": " + one_line(said.substr(0, said.find('\n')))),
+                                       : ": " + own(said.substr(0, said.find('\n')))),
             "To check another interpreter: fragtrace doctor -- PATH/TO/python.");
         return;
     }
@@ -426,7 +427,7 @@ void look_at_target(const Installation& installation,
     try {
         path = find_command(command[0]);
     } catch (const Refusal& refusal) {
-        add_finding(all, State::kProblem, "program", refusal.text + ".");
+        add_finding(all, State::kProblem, "program", own(refusal.text) + ".");
         return;
     }
     const std::string interpreter = interpreter_of(path);

@@ -1,5 +1,6 @@
 #include "launcher/try.h"
 
+#include "launcher/command_line.h"
 #include "launcher/libraries.h"
 #include "launcher/probe.h"
 #include "launcher/program.h"
@@ -36,9 +37,9 @@ using Json = nlohmann::json;
 
 constexpr const char* kText =
     R"(Runs the recorded command again with a change that fraganalyze recommends, records it, and shows the
-prediction and the outcome side by side. The change is one of settings; changes of the program are listed,
-but you make them. The command, its folder and its allocator settings come from TRACE. This is done only for
-a trace of your own from this machine: give the command of any other trace after --.
+prediction and the outcome side by side. The change is one of settings. Changes of the program are in the
+report of fraganalyze; you make them. The command, its folder and its allocator settings come from TRACE.
+This is done only for a trace of your own from this machine: give the command of any other trace after --.
 
 Examples
   fragtrace try train.4711.ftrace                    the recommended change, on the same kind of card
@@ -104,28 +105,20 @@ TryRequest parse(int argc, char** argv, bool* help) {
     app.add_option("-o,--output", request.output, "folder for the new trace")
         ->type_name("DIR")
         ->capture_default_str();
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
+    if (!read_options(&app, argc, argv)) {
         *help = true;
-        if (fputs(app.help().c_str(), stdout) < 0 || fflush(stdout) != 0) {
-            throw Refusal{kBadUsage, "standard output: cannot be written"};
-        }
+        print_help(app, "[-- COMMAND]");
         return request;
-    } catch (const CLI::ParseError& error) {
-        throw Refusal{kBadUsage, one_line(error.what()) + " (fragtrace try --help)"};
     }
-    request.command = app.remaining();
-    if (!request.command.empty()) {
-        if (request.command.front() != "--") {
-            throw Refusal{kBadUsage,
-                          one_line(request.command.front()) +
-                              ": no such option; a command comes after -- (fragtrace try --help)"};
-        }
-        request.command.erase(request.command.begin());
-        if (request.command.empty()) {
-            throw Refusal{kBadUsage, "no command after -- (fragtrace try --help)"};
-        }
+    bool marked = false;
+    request.command = words_after_options(app, &marked);
+    if (!marked && !request.command.empty()) {
+        throw Refusal{kBadUsage,
+                      one_line(request.command.front()) +
+                          ": give one TRACE; a command comes after -- (fragtrace try --help)"};
+    }
+    if (marked && request.command.empty()) {
+        throw Refusal{kBadUsage, "no command after -- (fragtrace try --help)"};
     }
     if (!request.virtual_gpu.empty() &&
         vgpu::parse_config(request.virtual_gpu.c_str(), nullptr).status == vgpu::Config::kInvalid) {
@@ -138,7 +131,7 @@ TryRequest parse(int argc, char** argv, bool* help) {
 
 // Returns the JSON that fraganalyze writes for these arguments. Throws its error as a Refusal.
 Json analyze(std::vector<std::string> words, const std::string& trace, const std::string& file) {
-    words.insert(words.begin(), find_installation().analyzer());
+    words.insert(words.begin(), find_analyzer(find_installation()));
     words.insert(words.end(), {"--json", file, "--", trace});
     const Probe done = probe_command(words, {}, kAnalysisLimit_s);
     if (!done.succeeded()) {
@@ -267,13 +260,16 @@ void check_owner(const std::string& trace, const Json& facts) {
     utsname here = {};
     uname(&here);
     const char* reason =
-        stat(trace.c_str(), &file) != 0             ? "cannot be read"
+        stat(trace.c_str(), &file) != 0 ? "cannot be read"
+        : text(facts, "host").empty()
+            ? "does not have the command (snapshots, recordings of other tools and anonymized "
+              "traces do not have it)"
         : file.st_uid != geteuid()                  ? "belongs to another user"
         : (file.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "can be changed by other users"
         : text(facts, "host") != here.nodename      ? "was recorded on another machine"
         : text(facts, "arguments").empty()
-            ? "does not have the command (an earlier version recorded it, it is anonymized, or the "
-              "command line is too long)"
+            ? "does not have the command (an earlier version recorded it, or the command line is too "
+              "long)"
             : nullptr;
     if (reason != nullptr) {
         throw Refusal{kBadUsage,
@@ -374,7 +370,7 @@ Line out_of_memory_line(const Json& recorded, const Json& row, const Json& outco
                  ooms == number(row, "ooms")};
     if (row.value("gets_past", false)) {
         const Json& rest = row["rest_fits"];
-        line.predicted = rest.is_null()     ? "not at this request"
+        line.predicted = rest.is_null()     ? "none up to this request"
                          : rest.get<bool>() ? "none (rest of the step: estimate)"
                                             : "later in the step (estimate)";
         // What comes after the recorded request was not recorded, and other steps may follow.
@@ -556,8 +552,7 @@ int try_remedy(int argc, char** argv) {
     HeldSignals signals;
     const FinishedRun finished = run_command(run, &signals);
     const int exit_code = exit_code_of(finished.status);
-    say(exit_code == 0 ? "the program ended well"
-                       : fmt::format("the program ended with exit code {}", exit_code));
+    say(fmt::format("the program ended with exit code {}", exit_code));
     const std::string recorded = new_trace(finished, rank, scratch);
     if (recorded.empty()) {
         throw Refusal{kBadUsage,

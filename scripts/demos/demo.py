@@ -1,9 +1,9 @@
 """`fragtrace demo`: trains a GPT in real PyTorch on a virtual GPU, prints the report, and writes the page.
 
-The launcher starts this program with its own path as the first argument.
+The launcher (preload/launcher/demo.cpp) reads the options. It starts this program with its own path, the
+interpreter of the training, and the path of the page.
 """
 
-import argparse
 import os
 import pathlib
 import shutil
@@ -13,18 +13,6 @@ import sys
 import abort_at_end
 
 CARD = "16GiB"
-HELP = """Usage: fragtrace demo [--python PATH] [--output FILE]
-
-Trains a GPT for 40 steps in PyTorch on a virtual card of 16 GiB. Prints the report, and writes the page and,
-beside it, the trace. Needs no GPU, and takes about a minute.
-
-Options:
-  --python PATH      an interpreter with a CUDA build of PyTorch (default: the one of the environment that
-                     fragtrace is installed in, otherwise python3)
-  -o, --output FILE  the page (timeline.html)
-  -h, --help         this text
-"""
-
 CHECK = """
 try:
     import torch
@@ -38,14 +26,6 @@ if not torch.version.cuda:
 def refuse(text):
     print(f"fragtrace: demo: {text}", file=sys.stderr)
     sys.exit(2)
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        refuse(f"{message} (fragtrace demo --help)")
-
-    def print_help(self, file=None):
-        print(HELP, end="", file=file)
 
 
 def note(text):
@@ -82,14 +62,11 @@ def train(launcher, python, folder):
 
 
 def main():
-    launcher, *arguments = sys.argv[1:]
-    parser = Parser(prog="fragtrace demo")
-    parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("timeline.html"))
-    options = parser.parse_args(arguments)
+    launcher, python, page = sys.argv[1:]
+    page = pathlib.Path(page)
     analyzer = str(pathlib.Path(launcher).with_name("fraganalyze"))
-    folder = options.output.parent
-    check_pytorch(options.python)
+    folder = page.parent
+    check_pytorch(python)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         earlier = traces_in(folder)
@@ -97,7 +74,7 @@ def main():
         refuse(f"{folder}: {error.strerror}. Give a folder that can be written: -o FILE")
 
     note(f"Training a GPT for 40 steps on a virtual card of {CARD[:-3]} GiB, under the recorder")
-    status, said = train(launcher, options.python, folder)
+    status, said = train(launcher, python, folder)
     new = sorted(traces_in(folder) - earlier)
     # PyTorch sometimes aborts at the end of a training, with and without fragtrace.
     aborted = abort_at_end.aborted_at_end(status, said)
@@ -107,13 +84,13 @@ def main():
         sys.exit(f"fragtrace: demo: the training left no trace in {folder}")
 
     note("The report")
-    status = subprocess.run([analyzer, str(new[0]), "--html", str(options.output)], check=False).returncode
+    status = subprocess.run([analyzer, str(new[0]), "--html", str(page)], check=False).returncode
     if status:
         sys.exit(status)
     on_path = os.path.realpath(shutil.which("fragtrace") or "") == os.path.realpath(launcher)
     first, second = ("fragtrace", "fraganalyze") if on_path else (launcher, analyzer)
     print(f"""
-== {options.output.absolute()} shows it in a browser.
+== {page.absolute()} shows it in a browser.
 The same with a program of yours:
   {first} run --virtual-gpu 24GiB -- python train.py    (or without --virtual-gpu, on a GPU)
   {second} TRACE.ftrace --html timeline.html

@@ -140,7 +140,7 @@ print(json.dumps({tag: [[row.step, row.value] for row in events.Scalars(tag)]
             sorted(figures),
             sorted(
                 f"gpu_memory/{name}_bytes"
-                for name in ("allocated", "reserved", "largest_free_block", "device_free", "headroom")
+                for name in ("allocated", "reserved", "largest_free_block", "device_free", "allocatable")
             ),
         )
         self.assertEqual([step for step, _ in figures["gpu_memory/allocated_bytes"]], [4, 8])
@@ -148,7 +148,7 @@ print(json.dumps({tag: [[row.step, row.value] for row in events.Scalars(tag)]
         self.assertLessEqual(figures["gpu_memory/reserved_bytes"][-1][1], peak)
         self.assertGreater(figures["gpu_memory/allocated_bytes"][-1][1], 0)
 
-    def test_the_largest_free_block_and_the_headroom_are_exact(self):
+    def test_the_largest_free_block_and_what_can_be_allocated_are_exact(self):
         done = self.run_well([TORCH_PYTHON, "-c", MEMORY], env=self.env(["torch"], False))
         before, now, by_number, by_device, allocated, reserved, free, scalars = json.loads(done.stdout)
         self.assertEqual(before, [None, {}])

@@ -1,6 +1,9 @@
 #include "analyzer/pools/pytorch/pytorch_rules.h"
 
+#include "analyzer/pools/pytorch/known_releases.h"
+
 #include <charconv>
+#include <fmt/format.h>
 #include <optional>
 #include <utility>
 
@@ -26,6 +29,22 @@ std::optional<std::pair<int, int>> numbers_of(std::string_view release) {
 PytorchRules PytorchRules::for_release(std::string_view release) {
     const auto numbers = numbers_of(release);
     return numbers ? for_version(numbers->first, numbers->second) : PytorchRules{};
+}
+
+std::string doubt_about_release(std::string_view release) {
+    constexpr std::pair kFirst{2, 0};
+    constexpr std::pair kLast{2, 15};
+    const auto numbers = numbers_of(release);
+    if (!numbers || (*numbers >= kFirst && *numbers <= kLast)) {
+        return "";
+    }
+    const auto& nearest = *numbers < kFirst ? kFirst : kLast;
+    return fmt::format(
+        "the rules of PyTorch {}.{} are not known: its replay follows those of {}.{}",
+        numbers->first,
+        numbers->second,
+        nearest.first,
+        nearest.second);
 }
 
 bool PytorchRules::is_release(std::string_view text) {

@@ -32,11 +32,13 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 // "; did you mean 'KNOWN'?", or nothing if no known word is near. Near means at most one change per
-// three characters of the mistyped word, or that the word is the beginning of a single known one.
+// three characters of the mistyped word (per two of a word of up to four), or that the word is the
+// beginning of a single known one.
 inline std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
     constexpr std::size_t kLongest = 40;  // longer words are no typing errors
+    constexpr std::size_t kShort = 4;     // such as "rn" for "run" and "trie" for "try"
     const std::string* best = nullptr;
-    std::size_t least = std::min(word.size(), kLongest) / 3 + 1;
+    std::size_t least = std::min(word.size(), kLongest) / (word.size() <= kShort ? 2 : 3) + 1;
     std::size_t beginnings = 0;
     for (const std::string& one : known) {
         if (word.size() > kLongest) {

@@ -4,7 +4,7 @@ import collections
 import sys
 
 Memory = collections.namedtuple(
-    "Memory", "allocated_bytes reserved_bytes largest_free_block_bytes device_free_bytes headroom_bytes"
+    "Memory", "allocated_bytes reserved_bytes largest_free_block_bytes device_free_bytes allocatable_bytes"
 )
 
 
@@ -17,7 +17,7 @@ def memory(device=None):
     reserved_bytes            what PyTorch's allocator has from the driver
     largest_free_block_bytes  the largest request that its cache can serve, in the default pool
     device_free_bytes         what the driver reports as free; other processes take part of it
-    headroom_bytes            reserved, not allocated, plus free: at most this much can still be allocated
+    allocatable_bytes         reserved, not allocated, plus free: at most this much can still be allocated
 
     The first two cost microseconds. The largest block needs PyTorch's list of all blocks, about 1 ms per
     thousand blocks, so call this every some steps only. Recording changes none of the figures. Any thread.

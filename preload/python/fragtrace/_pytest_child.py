@@ -6,10 +6,14 @@ It writes pytest's reports into a file, one JSON object per line.
 from __future__ import annotations
 
 import json
+import os
+import sys
 import warnings
 from typing import Any
 
 import pytest
+
+from . import _recorder
 
 NAME = "fragtrace-process-of-a-test"
 PROGRAM = """
@@ -47,6 +51,12 @@ class Child:
         for name in ("lfplugin", "nfplugin", "stepwiseplugin"):  # they would write pytest's cache
             if session.config.pluginmanager.hasplugin(name):
                 session.config.pluginmanager.unregister(name=name)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        torch = sys.modules.get("torch")
+        used = torch is not None and torch.cuda.is_initialized()
+        self.write({"process": {"id": os.getpid(), "recorder": _recorder.present, "uses_gpu": used}})
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if item.nodeid == self.request["nodeid"]]

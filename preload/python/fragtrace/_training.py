@@ -7,6 +7,12 @@ from . import _recorder, begin, end, scalars, write
 _watched = False
 
 
+def needs(what, library, package, reason):
+    """The ImportError that says which library is missing and how to install it."""
+    return ImportError(f"{what} needs {library}: pip install {package} ({reason})", name=package)
+
+
+
 def write_at_out_of_memory():
     """From now on, each out-of-memory error of PyTorch writes the trace, also if the program catches it.
 

@@ -5,12 +5,15 @@ from fragtrace.lightning import MemoryCallback
 lightning.Trainer(callbacks=[MemoryCallback()])
 """
 
-from ._training import Phases, write_at_out_of_memory
+from ._training import Phases, needs, write_at_out_of_memory
 
 try:
     from lightning.pytorch.callbacks import Callback
-except ImportError:
-    from pytorch_lightning.callbacks import Callback
+except ImportError as reason:
+    try:
+        from pytorch_lightning.callbacks import Callback
+    except ImportError:
+        raise needs("fragtrace.lightning", "Lightning", "lightning", reason) from None
 
 
 class MemoryCallback(Callback):

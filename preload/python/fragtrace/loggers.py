@@ -3,9 +3,15 @@
     log = fragtrace.loggers.tensorboard(writer)
     log(fragtrace.scalars(), step)
 
-The callbacks for Lightning and the Trainer take such a function, too. Each one uses the tracker's own
-library and imports it when it is made.
+The callbacks for Lightning and the Trainer take such a function, too. wandb() and mlflow() import the
+tracker's own library when they are called; tensorboard() imports nothing.
 """
+
+
+def _needs(package, library, reason):
+    from ._training import needs  # which imports this package
+
+    return needs(f"fragtrace.loggers.{package}()", library, package, reason)
 
 
 def tensorboard(writer):
@@ -25,8 +31,10 @@ def wandb(run=None):
     one.
     """
     if run is None:
-        import wandb
-
+        try:
+            import wandb
+        except ImportError as reason:
+            raise _needs("wandb", "Weights & Biases", reason) from None
         run = wandb.run
         if run is None:
             raise ValueError("there is no run of wandb yet: call wandb.init() first, or give the run")
@@ -41,7 +49,10 @@ def wandb(run=None):
 
 def mlflow(run_id=None):
     """Writes to a run of MLflow: the one given, or the active one."""
-    import mlflow
+    try:
+        import mlflow
+    except ImportError as reason:
+        raise _needs("mlflow", "MLflow", reason) from None
 
     def log(values, step):
         mlflow.log_metrics(values, step=step, run_id=run_id)

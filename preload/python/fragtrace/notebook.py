@@ -15,6 +15,7 @@ import sys
 
 from . import _recorder, held, kept
 
+WORDS = "page [TRACE], on, off, report or forget"
 WORTH_NAMING_BYTES = 1 << 20  # left allocated by a cell; less is not explained
 
 _loaded = {}
@@ -125,10 +126,8 @@ class Cells:
             lines = self.report() or ["fragtrace: PyTorch is not loaded"]
             print("\n".join(lines))
         else:
-            print(
-                f"fragtrace: '{word}' is not known: %fragtrace page, on, off, report or forget",
-                file=sys.stderr,
-            )
+            problem = f"unknown word '{word}'" if word else "a word is missing"
+            print(f"fragtrace: {problem}; use %fragtrace {WORDS}", file=sys.stderr)
 
 
 def delta_line(name, before, after):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import signal
@@ -34,6 +35,20 @@ DEFAULT_CARD = "80GiB"  # has room for most tests, so that the limits decide
 REAL = "real"
 KEYS = ("max_reserved", "max_allocated", "no_oom", "card")
 PROPERTIES = ("gpu_peak_allocated_bytes", "gpu_peak_reserved_bytes", "gpu_ooms")
+INCOMPLETE = "gpu_incomplete"  # property of a test whose figures are lower bounds: why
+# The variables of the recorder that a test inherits: they change no figure. Others, such as FRAGTRACE_OFF and
+# FRAGTRACE_MIN_BYTES, would leave memory out.
+HARMLESS = {
+    "FRAGTRACE_COMPRESSION",
+    "FRAGTRACE_KEEP_FREE",
+    "FRAGTRACE_NVTX",
+    "FRAGTRACE_PREFIX",
+    "FRAGTRACE_RING_DIRECTORY",
+    "FRAGTRACE_STACKS",
+    "FRAGTRACE_STACK_DEPTH",
+    "FRAGTRACE_VIRTUAL_GPU",
+    "FRAGTRACE_VIRTUAL_GPU_DEBUG",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,6 +88,20 @@ class Limits:
     no_oom: bool = False
     card: str = DEFAULT_CARD
 
+    def any(self) -> bool:
+        return self.no_oom or self.max_reserved is not None or self.max_allocated is not None
+
+
+@dataclasses.dataclass
+class Figures:
+    """What was measured of one process: the device with most, and out-of-memories of all devices."""
+
+    allocated: int = 0
+    reserved: int = 0
+    ooms: int = 0
+    # Why the figures may be too low; empty: they are complete.
+    reasons: list[str] = dataclasses.field(default_factory=list)
+
 
 def _limits(item: pytest.Item) -> Limits | None:
     """None: the test runs as usual. Raises Error for a mark that cannot be understood."""
@@ -86,15 +115,21 @@ def _limits(item: pytest.Item) -> Limits | None:
         given.update(mark.kwargs)
     for key in given:
         if key not in KEYS:
-            raise Error(f"gpu_memory: '{key}' is no argument. There are {', '.join(KEYS)}.")
-    limits = Limits(no_oom=bool(given.get("no_oom", False)))
+            raise Error(f"gpu_memory: unknown argument '{key}'; use one of {', '.join(KEYS)}")
+    no_oom = given.get("no_oom", False)
+    if not isinstance(no_oom, bool):
+        raise Error(f"gpu_memory: no_oom is {no_oom!r}; give True or False")
+    card = given.get("card", DEFAULT_CARD)
+    if not isinstance(card, str):
+        raise Error(f"gpu_memory: card is {card!r}; give a text such as '24GiB'")
+    limits = Limits(no_oom=no_oom)
     for key in ("max_reserved", "max_allocated"):
         if given.get(key) is not None:
             try:
                 setattr(limits, key, parse_size(given[key]))
             except Error as error:
                 raise Error(f"gpu_memory: {key}: {error}") from None
-    limits.card = str(item.config.getoption("--gpu-memory-card") or given.get("card") or DEFAULT_CARD)
+    limits.card = str(item.config.getoption("--gpu-memory-card") or card)
     return limits
 
 
@@ -144,6 +179,7 @@ class _Run:
         self.item = item
         self.config = item.config
         self.limits = limits
+        self.process: dict[str, Any] | None = None  # what it said about itself at its end
 
     def reports(self) -> list[pytest.TestReport]:
         launcher = _files.program("fragtrace")
@@ -160,6 +196,7 @@ class _Run:
                 [str(launcher), "run", "--quiet", "-o", str(traces), *self.card(), "--",
                  sys.executable, "-c", _pytest_child.PROGRAM, str(self.request(folder))],
                 cwd=str(self.config.invocation_params.dir),
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -169,7 +206,7 @@ class _Run:
             reports = self.results(folder / "results")
             if len(reports) < 2 or reports[-1].when != "teardown":
                 reports += self.missing(reports, done)
-            self.judge(reports, sorted(set(traces.glob("*.ftrace")) - before))
+            self.judge(reports, self.figures_of(sorted(set(traces.glob("*.ftrace")) - before)))
             if reports[-1].when == "teardown" and done.returncode > 128:
                 text = f"After the test, its process was ended by {_signal(done.returncode)}."
                 reports[-1].sections.append(("fragtrace", text))
@@ -225,6 +262,9 @@ class _Run:
             if "warning" in entry:
                 self.warn(entry["warning"])
                 continue
+            if "process" in entry:
+                self.process = entry["process"]
+                continue
             report = self.config.hook.pytest_report_from_serializable(
                 config=self.config, data=entry["report"]
             )
@@ -273,27 +313,67 @@ class _Run:
         failed.sections += [(f"{name} of the process", text) for name, text in output if text.strip()]
         return [failed] if when == "teardown" else [failed, _report(self.item, "teardown", "passed")]
 
-    def judge(self, reports: list[pytest.TestReport], traces: list[pathlib.Path]) -> None:
+    def figures_of(self, traces: list[pathlib.Path]) -> list[tuple[pathlib.Path, Figures]]:
+        """The figures of each recorded process. Without a trace: zeros, or why they are not known."""
+        found = []
+        processes = set()
+        for trace in traces:
+            with load(trace, whatif=False) as run:
+                found.append((trace, _figures(run)))
+                processes.add(run.json["source"]["process"])
+        unmeasured = []
+        if self.process is not None:
+            if not self.process["recorder"]:
+                unmeasured.append("the recorder was not loaded into the process of the test")
+            elif self.process["uses_gpu"] and self.process["id"] not in processes:
+                unmeasured.append("the process of the test used a GPU and left no trace")
+        if unmeasured or not found:
+            found.append((pathlib.Path(), Figures(reasons=unmeasured)))
+        return found
+
+    def judge(
+        self, reports: list[pytest.TestReport], measured: list[tuple[pathlib.Path, Figures]]
+    ) -> None:
         """Compares the recordings with the limits, and writes the result into the report of the test."""
         report = next((one for one in reports if one.when == "call"), reports[0])
         if report.skipped and not hasattr(report, "wasxfail"):
             return
-        allocated = reserved = ooms = 0
         problems: list[str] = []
-        for trace in traces:
-            with load(trace, whatif=False) as run:
-                figures = _figures(run)
-                mine = self.problems(figures)
-            allocated, reserved = max(allocated, figures[0]), max(reserved, figures[1])
-            ooms += figures[2]
-            if mine or (report.failed and figures[2]):
+        for trace, figures in measured:
+            mine = self.problems(figures)
+            problems += mine
+            if mine or (report.failed and figures.ooms):
                 with load(trace) as run:
-                    problems += [*mine, *run.verdict.splitlines()]
+                    problems += run.verdict.splitlines()
+        reasons = sorted({reason for _, figures in measured for reason in figures.reasons})
         for one in reports:  # JUnit's XML takes those of the teardown
-            one.user_properties += list(zip(PROPERTIES, (allocated, reserved, ooms)))
-        if not problems:
+            one.user_properties += [
+                (PROPERTIES[0], max(figures.allocated for _, figures in measured)),
+                (PROPERTIES[1], max(figures.reserved for _, figures in measured)),
+                (PROPERTIES[2], sum(figures.ooms for _, figures in measured)),
+            ]
+            if reasons:
+                one.user_properties.append((INCOMPLETE, "; ".join(reasons)))
+        if reasons and self.limits.any() and not problems:
+            self.fail_unmeasured(report, reasons)
+        elif problems:
+            self.fail(report, "\n".join(problems))
+
+    def fail_unmeasured(self, report: pytest.TestReport, reasons: list[str]) -> None:
+        """Limits that nobody can judge are not kept. An expected failure must not hide this."""
+        text = "The test was not measured completely, so its limits cannot be judged: " + "; ".join(reasons)
+        if report.failed and not _is_unexpected_pass(report):
+            report.sections.append(("GPU memory", text))
             return
-        text = "\n".join(problems)
+        if report.outcome == "skipped":
+            return  # failed as expected, by itself
+        if hasattr(report, "wasxfail"):
+            del report.wasxfail
+        report.outcome = "failed"
+        report.longrepr = text
+
+    def fail(self, report: pytest.TestReport, text: str) -> None:
+        """Limits were exceeded."""
         if report.failed and not _is_unexpected_pass(report):
             report.sections.append(("GPU memory", text))
             return
@@ -310,17 +390,18 @@ class _Run:
         report.outcome = "failed"
         report.longrepr = text
 
-    def problems(self, figures: tuple[int, int, int]) -> list[str]:
-        allocated, reserved, ooms = figures
+    def problems(self, figures: Figures) -> list[str]:
         found = []
         for name, peak, limit in (
-            ("allocated", allocated, self.limits.max_allocated),
-            ("reserved", reserved, self.limits.max_reserved),
+            ("allocated", figures.allocated, self.limits.max_allocated),
+            ("reserved", figures.reserved, self.limits.max_reserved),
         ):
             if limit is not None and peak > limit:
                 found.append(f"peak {name} {peak:,} B, {peak - limit:,} B above max_{name}={limit:,} B")
-        if self.limits.no_oom and ooms:
-            found.append(f"{ooms} out-of-memory{'' if ooms == 1 else 's'}, although no_oom=True")
+        if self.limits.no_oom and figures.ooms:
+            found.append(
+                f"{figures.ooms} out-of-memory{'' if figures.ooms == 1 else 's'}, although no_oom=True"
+            )
         return found
 
     def show_output(self, reports: list[pytest.TestReport]) -> None:
@@ -334,14 +415,46 @@ class _Run:
             report.sections = [part for part in report.sections if not part[0].startswith("Captured")]
 
 
-def _figures(run: Report) -> tuple[int, int, int]:
-    """Peak allocated and peak reserved, of the device with most, and out-of-memories of all devices."""
-    peaks = [device["peak"] for device in run.devices]
-    return (
-        max((peak["allocated"] for peak in peaks), default=0),
-        max((peak["reserved"] for peak in peaks), default=0),
-        len(run.ooms),
-    )
+def _figures(run: Report) -> Figures:
+    figures = Figures(ooms=len(run.ooms), reasons=_reasons(run.json))
+    for device in run.devices:
+        peak, past = device["peak"], device["past_pool"]
+        # Memory that PyTorch requested while its caching was off is in no peak of the pool.
+        figures.allocated = max(figures.allocated, peak["allocated"], past["peak"])
+        figures.reserved = max(figures.reserved, peak["reserved"], past["peak_with_reserved"])
+        if past["peak"] and peak["allocated"]:
+            figures.reasons.append("PyTorch's caching was on and off, and only each part has a peak")
+    return figures
+
+
+def _reasons(report: dict[str, Any]) -> list[str]:
+    """Why figures of this recording may be too low. docs/schema/report.json has the keys."""
+    source, recording = report["source"], report["recording"]
+    found = []
+    if source["events_lost"]:
+        found.append(f"{source['events_lost']:,} events were lost")
+    if source["bytes_unreadable"] or source["events_unfinished"]:
+        found.append("a part of the trace cannot be read")
+    if recording["gaps"]:
+        found.append("recording was stopped for a part of the test")
+    if source["ended"] == "running":
+        found.append(f"process {source['process']} still runs")
+    if source["ended"] == "continued":
+        found.append("the trace has only a part of the run")
+    if "options.min_bytes" in report["facts"]:
+        found.append("small blocks were left out")
+    # A killed process leaves its last events in the ring.
+    found += [warning for warning in report["warnings"] if " ring " in warning]
+    return found
+
+
+def _environment() -> dict[str, str]:
+    """That of the test: without the variables that would leave memory out of its trace."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("FRAGTRACE_") or name in HARMLESS
+    }
 
 
 def _is_unexpected_pass(report: pytest.TestReport) -> bool:
@@ -376,7 +489,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for report in reports:
             found = dict(getattr(report, "user_properties", ()))
             if getattr(report, "when", None) == "call" and PROPERTIES[0] in found:
-                rows.append([*(found[name] for name in PROPERTIES), report.nodeid])
+                name = report.nodeid + (f" (at least: {found[INCOMPLETE]})" if INCOMPLETE in found else "")
+                rows.append([*(found[key] for key in PROPERTIES), name])
     if rows:
         terminalreporter.section("GPU memory")
         terminalreporter.write_line(f"{'peak allocated':>18} {'peak reserved':>18} {'OOMs':>5}  test")

@@ -180,7 +180,12 @@ class Report:
         conf      settings of the pool, as in PYTORCH_CUDA_ALLOC_CONF (default: as recorded)
         capacity  as in load()
         pool      a simulated pool, NAME or NAME:SETTINGS (default: as recorded)
+        device    the number of a device of this recording
         """
+        known = [one["index"] for one in self.devices]
+        if isinstance(device, bool) or not isinstance(device, int) or (known and device not in known):
+            numbers = ", ".join(map(str, known)) or "none"
+            raise Error(f"{self.path}: there is no device {device!r}; devices of this recording: {numbers}")
         return json.loads(  # type: ignore[no-any-return]
             self._text(
                 "fraganalyze_replay",
@@ -275,10 +280,11 @@ class Table:
         return self.to_arrow().to_pandas(types_mapper=types.get)
 
     def to_parquet(self, path: Path) -> None:
-        """Writes the table to a Parquet file."""
+        """Writes the table to a Parquet file. Raises Error if it cannot be written."""
         with _required("pyarrow", "to_parquet()"):
             import pyarrow.parquet
-        pyarrow.parquet.write_table(self.to_arrow(), os.fspath(path))
+        with _writing(path):
+            pyarrow.parquet.write_table(self.to_arrow(), os.fsdecode(path))
 
 
 @contextlib.contextmanager
@@ -289,14 +295,26 @@ def _required(package: str, what: str) -> Any:
         raise Error(f"{what} need {package}: pip install 'fragtrace[data]' ({error})") from None
 
 
-def to_parquet(paths: Iterable[Path], folder: Path) -> list[pathlib.Path]:
+@contextlib.contextmanager
+def _writing(path: Path) -> Any:
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise Error(f"{os.fsdecode(path)}: {reason}") from None
+
+
+def to_parquet(paths: Path | Iterable[Path], folder: Path) -> list[pathlib.Path]:
     """Writes the tables of many runs as Parquet files, to be read as one data set.
 
     FOLDER/blocks/run=NAME/part.parquet and FOLDER/events/run=NAME/part.parquet, where NAME is the trace's
     name without `.ftrace`. pyarrow, pandas, DuckDB, Spark and others read FOLDER/blocks as one table with the
-    column `run`. Existing files of the same runs are replaced. Returns the written files.
+    column `run`. `paths` can also be one trace. Existing files of the same runs are replaced. Returns the
+    written files. Raises Error if a trace cannot be read or a file cannot be written.
     """
-    traces = [pathlib.Path(path) for path in paths]
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        paths = [paths]
+    traces = [pathlib.Path(os.fsdecode(path)) for path in paths]
     names = [trace.name[: -len(".ftrace")] if trace.suffix == ".ftrace" else trace.name for trace in traces]
     for name in names:
         if names.count(name) > 1:
@@ -305,8 +323,9 @@ def to_parquet(paths: Iterable[Path], folder: Path) -> list[pathlib.Path]:
     for trace, name in zip(traces, names):
         with load(trace, whatif=False) as report:
             for kind in ("blocks", "events"):
-                file = pathlib.Path(folder, kind, f"run={name}", "part.parquet")
-                file.parent.mkdir(parents=True, exist_ok=True)
+                file = pathlib.Path(os.fsdecode(folder), kind, f"run={name}", "part.parquet")
+                with _writing(file.parent):
+                    file.parent.mkdir(parents=True, exist_ok=True)
                 (report.blocks() if kind == "blocks" else report.events()).to_parquet(file)
                 written.append(file)
     return written

@@ -5,9 +5,12 @@ from fragtrace.transformers import MemoryCallback
 Trainer(model, arguments, callbacks=[MemoryCallback()])
 """
 
-from transformers import TrainerCallback
+from ._training import Phases, needs, write_at_out_of_memory
 
-from ._training import Phases, write_at_out_of_memory
+try:
+    from transformers import TrainerCallback
+except ImportError as reason:
+    raise needs("fragtrace.transformers", "transformers", "transformers", reason) from None
 
 
 class MemoryCallback(TrainerCallback):

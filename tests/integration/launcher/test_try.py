@@ -3,7 +3,7 @@
 import json
 
 import real_process
-from real_process import ANALYZER, LAUNCHER, VIRTUAL_GPU, environment
+from real_process import ANALYZER, BUILD, LAUNCHER, VIRTUAL_GPU, environment
 
 CARD = "1GiB,context=0"
 # Allocates and frees; then leaves a sign and its arguments.
@@ -86,11 +86,19 @@ class Try(real_process.RealProcessTest):
         self.assertEqual(done.stdout, "No change of settings can be tried.\n")
         self.assertIn("no change with this number", self.refused(trace, "--remedy", "1"))
 
+    def test_without_fraganalyze_it_says_so(self):
+        prefix = self.folder / "installed"
+        self.run_well(["cmake", "--install", BUILD, "--component", "fragtrace", "--prefix", prefix])
+        (prefix / "bin" / "fraganalyze").unlink()
+        for arguments in (["try", "/nonexistent"], ["top"]):
+            done = self.run_well([prefix / "bin" / "fragtrace", *arguments], 127, cwd=self.folder)
+            self.assertRegex(done.stderr, r"\Afragtrace: fraganalyze is missing: [^\n]*\n\Z")
+
     def test_bad_usage_is_one_line(self):
         trace = self.record()
         self.assertIn("TRACE", self.refused())
         self.assertIn("no command after --", self.refused(trace, "--"))
-        self.assertIn("no such option", self.refused(trace, "true"))
+        self.assertIn("a command comes after --", self.refused(trace, "true"))
         self.assertIn("--remedy", self.refused(trace, "--remedy", "0"))
         self.assertIn("1XB", self.refused(trace, "--virtual-gpu", "1XB"))
         self.assertIn("none.ftrace", self.refused(self.folder / "none.ftrace"))

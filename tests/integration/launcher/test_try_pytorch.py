@@ -68,6 +68,19 @@ class Try(real_process.RealProcessTest):
             self.assertRegex(said, rf"CONF={name} on the virtual GPU")
             self.assertEqual(said.count("  as predicted\n"), 3, said)
 
+    def test_an_input_without_a_command_is_refused_for_this_reason(self):
+        program = self.folder / "fitting.py"
+        program.write_text(FITTING)
+        trace = self.record(TORCH_PYTHON, program, "3", "25", "40")
+        snapshot, sent = self.folder / "run.pickle", self.folder / "sent.ftrace"
+        self.run_well([ANALYZER, "export", trace, "--to", "snapshot", "-o", snapshot])
+        self.run_well([ANALYZER, "anonymize", trace, sent])
+        for file in (snapshot, sent):
+            listed = self.run_well([LAUNCHER, "try", file, "--list"]).stdout
+            number = re.search(r"(?m)^ +(\d+)  ", listed)[1]
+            done = self.run_well([LAUNCHER, "try", file, "--remedy", number], 2)
+            self.assertRegex(done.stderr, r"\Afragtrace: \S+ does not have the command \(snapshots, [^\n]*\n\Z")
+
     def test_another_card_or_program_is_not_compared_with_the_prediction(self):
         program = self.folder / "fitting.py"
         program.write_text(FITTING)

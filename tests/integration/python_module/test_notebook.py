@@ -96,7 +96,7 @@ class Notebook(real_process.RealProcessTest):
         self.assertIn("  still held: x 4.0 MiB\n", text)
         self.assertIn("  still held: keep 20.0 MiB, trainer 12.0 MiB\n", text)
         self.assertNotIn("still held", freed)
-        self.assertIn("'maybe' is not known", done.stderr)
+        self.assertIn("unknown word 'maybe'; use %fragtrace page [TRACE], on, off, report or forget", done.stderr)
         self.assertRegex(freed, r"(?m)^0$")
         self.assertNotIn("fragtrace", freed.rsplit("\n0\n", 1)[1])
 

@@ -42,6 +42,67 @@ def test_large():
 def test_too_large():
     step(1 << 20)
 """
+# Each test would pass if what was not recorded counted as 0 bytes.
+UNMEASURED = """
+import ctypes, os, subprocess, sys
+import fragtrace, pytest
+
+def allocate(mib, times=1):
+    cuda = ctypes.CDLL("libcudart.so.13")
+    for _ in range(times):
+        assert cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(mib << 20)) == 0
+
+@pytest.mark.gpu_memory(max_reserved="1 MiB")
+def test_above():
+    allocate(10)
+
+@pytest.mark.gpu_memory(max_allocated="1 MiB")
+def test_small_blocks():
+    torch = pytest.importorskip("torch")
+    kept = [torch.empty(1 << 19, dtype=torch.uint8, device="cuda") for _ in range(20)]
+
+@pytest.mark.gpu_memory(max_reserved="1 MiB")
+def test_without_caching():
+    script = "import torch; torch.empty(10 << 20, dtype=torch.uint8, device='cuda')"
+    env = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    subprocess.run([sys.executable, "-c", script], env=env, check=True)
+
+@pytest.mark.gpu_memory(max_reserved="20 MiB")
+def test_stops_the_recording():
+    allocate(1)
+    assert fragtrace.stop()
+    allocate(10)
+
+@pytest.mark.gpu_memory(max_reserved="20 MiB")
+def test_continues_the_recording():
+    allocate(1)
+    fragtrace.stop()
+    allocate(10)
+    fragtrace.start()
+
+@pytest.mark.gpu_memory(no_oom=True)
+@pytest.mark.xfail
+def test_an_expected_failure_does_not_hide_it():
+    allocate(1)
+    fragtrace.stop()
+
+@pytest.mark.gpu_memory(max_reserved="20 MiB")
+def test_a_process_still_runs():
+    script = "import ctypes, time; ctypes.CDLL('libcudart.so.13').cudaFree(None); "
+    script += "ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20); "
+    script += "print(flush=True); time.sleep(30)"
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    child.stdout.readline()
+
+@pytest.mark.gpu_memory(card="2GiB")
+def test_without_limits_is_not_judged():
+    allocate(1)
+    fragtrace.stop()
+
+@pytest.mark.gpu_memory(max_reserved="20 MiB")
+def test_complete():
+    allocate(10)
+"""
 
 
 class Plugin(real_process.RealProcessTest):
@@ -98,7 +159,7 @@ class Plugin(real_process.RealProcessTest):
         self.assertIn("RuntimeError: no fixture", text)
         self.assertIn("RuntimeError: no teardown", text)
         self.assertIn(
-            "'max_reserve' is no argument. There are max_reserved, max_allocated, no_oom, card", text
+            "unknown argument 'max_reserve'; use one of max_reserved, max_allocated, no_oom, card", text
         )
         self.assertIn("gpu_memory: max_reserved: 'many' is not a size", text)
         self.assertIn("24 apples", self.part(text, "ERROR at setup of test_no_card"))
@@ -115,6 +176,65 @@ class Plugin(real_process.RealProcessTest):
         self.assertEqual(peaks["test_parameters[1-4]"], 4 * MIB)
         self.assertEqual(peaks["test_crashes"], 10 * MIB)
         self.assertNotIn("test_plain", peaks)
+
+    def test_what_was_not_measured_completely_does_not_pass(self):
+        (self.folder / "test_unmeasured.py").write_text(UNMEASURED)
+        above = {"test_above", "test_small_blocks", "test_without_caching"}
+        stopped = {
+            "test_stops_the_recording",
+            "test_continues_the_recording",
+            "test_an_expected_failure_does_not_hide_it",
+        }
+        for variables in (
+            {},
+            {"FRAGTRACE_OFF": "1"},
+            {"FRAGTRACE_MIN_BYTES": "1GiB", "FRAGTRACE_FLIGHT": "1MiB", "FRAGTRACE_START": "off"},
+        ):
+            with self.subTest(variables):
+                only = [] if not variables else ["-k", "above or small or without or complete"]
+                text = self.pytest("-rA", "test_unmeasured.py", "--gpu-memory", *only, **variables)
+                failed = self.outcomes(text, "FAILED")
+                self.assertEqual(failed & above, above, text)
+                self.assertEqual(
+                    self.outcomes(text, "PASSED"), {"test_without_limits_is_not_judged", "test_complete"}
+                )
+                if not variables:
+                    self.assertEqual(failed, above | stopped | {"test_a_process_still_runs"})
+                    for name in stopped:
+                        self.assertIn("recording was stopped for a part of the test", self.part(text, name))
+                    self.assertIn("still runs", self.part(text, "test_a_process_still_runs"))
+                self.assertRegex(text, r"test_without_limits_is_not_judged \(at least: recording was stopped")
+
+    def test_a_process_that_the_recorder_is_not_in_fails(self):
+        (self.folder / "test_unmeasured.py").write_text(UNMEASURED)
+        wrapper = self.folder / "python"
+        wrapper.write_text(f'#!/bin/sh\nunset LD_PRELOAD\nexec {TORCH_PYTHON} "$@"\n')
+        wrapper.chmod(0o755)
+        (self.folder / "conftest.py").write_text(f"import sys\nsys.executable = {str(wrapper)!r}\n")
+        env = environment(**package.variables("pytest-tools"))
+        done = run(
+            [TORCH_PYTHON, "-m", "pytest", "-p", "fragtrace.pytest_plugin", "-k", "complete",
+             "test_unmeasured.py", "--gpu-memory-card=real"],
+            env=env, cwd=self.folder,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertNotIn("1 passed", done.stdout)
+
+    def test_arguments_of_another_type_are_refused(self):
+        (self.folder / "test_types.py").write_text(
+            "import pytest\n"
+            "@pytest.mark.parametrize('bad', [0])\n"
+            "@pytest.mark.gpu_memory(no_oom='False')\ndef test_text(bad): pass\n"
+            "@pytest.mark.gpu_memory(no_oom=None)\ndef test_none(): pass\n"
+            "@pytest.mark.gpu_memory(max_reserved=True)\ndef test_size(): pass\n"
+            "@pytest.mark.gpu_memory(card=24)\ndef test_card(): pass\n"
+        )
+        text = self.pytest("-rA", "test_types.py")
+        self.assertEqual(
+            self.outcomes(text, "ERROR"), {"test_text[0]", "test_none", "test_size", "test_card"}
+        )
+        self.assertIn("gpu_memory: no_oom is 'False'; give True or False", text)
+        self.assertIn("gpu_memory: card is 24; give a text such as '24GiB'", text)
 
     def test_every_test_is_recorded_on_request(self):
         text = self.pytest(

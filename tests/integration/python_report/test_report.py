@@ -45,6 +45,9 @@ for call in (
     lambda: fragtrace.load(sys.argv[3], torch_version="new"),
     lambda: fragtrace.load(sys.argv[3]).replay(pool="no such pool"),
     lambda: fragtrace.load(sys.argv[3]).replay(device=7),
+    lambda: fragtrace.load(sys.argv[3]).replay(device=-1),
+    lambda: fragtrace.load(sys.argv[3]).replay(device=2**32),
+    lambda: fragtrace.load(sys.argv[3]).replay(device=True),
     lambda: fragtrace.load(sys.argv[3]).html(sys.argv[3]),
     lambda: fragtrace.load(sys.argv[3]).html(sys.argv[2]),
     lambda: fragtrace.parse_size(-1),
@@ -116,7 +119,10 @@ class Report(real_process.RealProcessTest):
                 "Error capacity: a card without memory",
                 "Error 'new' is no release of PyTorch",
                 "Error .*no such pool",
-                "Error .*nothing was allocated on device 7",
+                "Error .*: there is no device 7; devices of this recording: 0$",
+                "Error .*: there is no device -1; devices of this recording: 0$",
+                "Error .*: there is no device 4294967296; devices",
+                "Error .*: there is no device True; devices",
                 "Error .*: is the file of this report. Name another file.$",
                 r"Error .*train.py: exists, and fraganalyze did not write it. Name another file\.$",
                 "Error -1 is no size",
@@ -127,7 +133,7 @@ class Report(real_process.RealProcessTest):
             ),
         ):
             self.assertRegex(line, pattern)
-        self.assertEqual(len(lines), 15)
+        self.assertEqual(len(lines), 18)
         self.assertEqual(done.stderr, "")
 
     def test_without_the_library_the_package_says_so(self):

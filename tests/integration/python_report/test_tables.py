@@ -32,6 +32,18 @@ import duckdb, fragtrace, pyarrow.dataset
 folder = pathlib.Path(sys.argv[1])
 written = fragtrace.to_parquet(sys.argv[2:], folder)
 assert written == fragtrace.to_parquet(sys.argv[2:], folder)  # again
+assert written[:2] == fragtrace.to_parquet(sys.argv[2], folder)  # one path is one trace
+for target in ("/dev/null/folder", "/proc/no/such"):
+    try:
+        fragtrace.to_parquet(sys.argv[2], target)
+        raise SystemExit("no error")
+    except fragtrace.Error as error:
+        assert str(error).startswith(target), error
+    try:
+        fragtrace.load(sys.argv[2]).blocks().to_parquet(target + "/blocks.parquet")
+        raise SystemExit("no error")
+    except fragtrace.Error as error:
+        assert str(error).startswith(target), error
 found = {"files": [str(file.relative_to(folder)) for file in written]}
 for kind in ("blocks", "events"):
     data = pyarrow.dataset.dataset(folder / kind, partitioning="hive").to_table()

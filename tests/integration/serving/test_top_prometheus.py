@@ -32,7 +32,10 @@ class Prometheus(real_process.RealProcessTest):
             self.assertTrue(family.documentation.endswith("."))
             (sample,) = family.samples
             labels = {"process": str(process.pid), "rank": "1"}
-            labels |= {} if name.startswith("events") else {"device": "0"}
+            if not name.startswith("events"):
+                labels |= {"device": "0", "uuid": sample.labels["uuid"], "name": sample.labels["name"]}
+                self.assertRegex(sample.labels["uuid"], r"\AGPU(-[0-9a-f]+){5}\Z")
+                self.assertIn("1GiB", sample.labels["name"])
             self.assertEqual(sample.labels, labels)
         self.assertEqual(families["fragtrace_allocated_bytes"].samples[0].value, 4 * MIB)
         self.assertEqual(families["fragtrace_ooms"].samples[0].value, 1)

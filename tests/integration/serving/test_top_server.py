@@ -56,6 +56,28 @@ class TopServer(real_process.RealProcessTest):
             self.assertNotIn(os.uname().nodename, text)
             self.assertNotIn("client.py", text)
 
+    def test_jobs_on_different_cards_have_different_labels_although_both_see_device_0(self):
+        cards = {}
+        for visible in ("0", "1"):
+            variables = {"card": "1GiB,count=2", "CUDA_VISIBLE_DEVICES": visible}
+            with recorded_process(self.folder, "alloc=4096", **variables) as process:
+                with server(str(process.pid), "--serve", ":0") as (_, port, _):
+                    owners = {labels for name, labels in figures(get(port)[2]) if name.endswith("ed_bytes")}
+                (labels,) = owners
+                self.assertIn('device="0"', labels)
+                cards[visible] = re.search('uuid="(GPU-[^"]+)"', labels)[1]
+        self.assertNotEqual(cards["0"], cards["1"])
+
+    def test_a_mistyped_option_is_named_and_not_the_word_after_it(self):
+        for arguments, said in (
+            (["--srve", ":1"], "--srve is no option; did you mean '--serve'?"),
+            ([":1"], "':1' is no process id; give a number such as 4711"),
+            (["0"], "'0' is no process id"),
+        ):
+            done = self.run_well([LAUNCHER, "top", *arguments], 2)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+
     def test_processes_appear_and_disappear(self):
         with server("--serve", ":0") as (_, port, _):
             with recorded_process(self.folder, "alloc=4096") as process:

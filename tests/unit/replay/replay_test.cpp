@@ -410,6 +410,16 @@ TEST_CASE("the replay uses the rules of the recorded release") {
     CHECK_FALSE(PytorchRules::is_release("2."));
 }
 
+TEST_CASE("a release that was never compared with a real run is named with the rules that it gets") {
+    for (const char* release : {"2.0.1", "2.6.0+cu124", "2.15.0", "", "unknown"}) {
+        CHECK(doubt_about_release(release).empty());
+    }
+    CHECK(doubt_about_release("99.1") ==
+          "the rules of PyTorch 99.1 are not known: its replay follows those of 2.15");
+    CHECK(doubt_about_release("2.16.0a0").find("2.16 are not known") != std::string::npos);
+    CHECK(doubt_about_release("1.13.1").find("those of 2.0") != std::string::npos);
+}
+
 TEST_CASE("a trace that begins in mid-life replays from its live blocks") {
     Recorder recorder;
     recorder.timeline.checkpoints.push_back({0, 0});

@@ -29,6 +29,7 @@ TEST_CASE("a mistyped word gets the nearest known one") {
 
 TEST_CASE("a word that is near to nothing gets no suggestion") {
     CHECK(did_you_mean("", kWords).empty());
+    CHECK(did_you_mean("x", kWords).empty());
     CHECK(did_you_mean("train.ftrace", kWords).empty());
     CHECK(did_you_mean("re", kWords).empty());
     CHECK(did_you_mean(std::string(5000, 'x'), kWords).empty());
