@@ -12,6 +12,7 @@ add_library(fragtrace_recorder_core OBJECT
     recorder/drain_thread.cpp
     recorder/trace_facts.cpp
     recorder/flush.cpp
+    recorder/job_place.cpp
     recorder/labels.cpp
     recorder/live_table.cpp
     recorder/live_table_events.cpp
@@ -23,6 +24,7 @@ add_library(fragtrace_recorder_core OBJECT
     recorder/ranges.cpp
     recorder/recorder.cpp
     recorder/ring.cpp
+    recorder/safe_names.cpp
     recorder/session_name.cpp
     recorder/stack_native.cpp
     recorder/stack_python.cpp

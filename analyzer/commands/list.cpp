@@ -127,8 +127,17 @@ std::string line_of(const TraceOutline& outline) {
         return outline.import + ", " + format_counted(outline.events, "event", "events");
     }
     std::string text = fmt::format("pid {}", outline.pid);
-    if (outline.rank >= 0) {
-        text += fmt::format(", rank {}", outline.rank);
+    const JobPlace& place = outline.place;
+    if (place.rank >= 0) {
+        text += fmt::format(", rank {}", place.rank);
+    } else if (place.inherited_rank >= 0) {
+        text += fmt::format(", helper of rank {}", place.inherited_rank);
+    }
+    if (place.generation > 0) {
+        text += fmt::format(", generation {}", place.generation);
+    }
+    if (!place.copy_reason.empty()) {
+        text += fmt::format(", copy ({})", printable(place.copy_reason));
     }
     text += fmt::format(
         ", {}, {}", format_counted(outline.events, "event", "events"), ending_text(outline.end));
@@ -170,21 +179,27 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
     using Json = nlohmann::ordered_json;
     Json traces = Json::array();
     for (const TraceOutline& outline : outlines) {
-        traces.push_back({{"path", outline.path},
-                          {"process", outline.pid},
-                          {"rank", outline.rank >= 0 ? Json(outline.rank) : Json()},
-                          {"part", outline.part},
-                          {"job", outline.job},
-                          {"command_line", outline.command_line},
-                          {"start_unix_ns", outline.start_unix_ns},
-                          {"events", outline.events},
-                          {"events_lost", outline.events_lost},
-                          {"ended", ending_name(outline.end.ending)},
-                          {"ending", ending_json(outline.end)},
-                          {"snapshot", outline.snapshot},
-                          {"import", outline.import.empty() ? Json() : Json(outline.import)},
-                          {"state_only", outline.state_only},
-                          {"damaged", outline.damaged}});
+        traces.push_back(
+            {{"path", outline.path},
+             {"process", outline.pid},
+             {"rank", outline.place.rank >= 0 ? Json(outline.place.rank) : Json()},
+             {"host", outline.place.host.empty() ? Json() : Json(outline.place.host)},
+             {"generation",
+              outline.place.generation >= 0 ? Json(outline.place.generation) : Json()},
+             {"copy_reason",
+              outline.place.copy_reason.empty() ? Json() : Json(outline.place.copy_reason)},
+             {"part", outline.place.part},
+             {"job", outline.job},
+             {"command_line", outline.command_line},
+             {"start_unix_ns", outline.start_unix_ns},
+             {"events", outline.events},
+             {"events_lost", outline.events_lost},
+             {"ended", ending_name(outline.end.ending)},
+             {"ending", ending_json(outline.end)},
+             {"snapshot", outline.snapshot},
+             {"import", outline.import.empty() ? Json() : Json(outline.import)},
+             {"state_only", outline.state_only},
+             {"damaged", outline.damaged}});
     }
     return Json{{"schema", 1}, {"traces", traces}}.dump(
                2, ' ', false, Json::error_handler_t::replace) +

@@ -22,7 +22,7 @@ Error cannot_open(const std::string& path, int code) {
     if (code == ENOENT || code == ENOTDIR) {
         return {ErrorCode::kInput,
                 fmt::format("{}: no such file. Check the path; traces are named "
-                            "PROGRAM.PID.ftrace.",
+                            "PROGRAM.HOST.PID.ftrace.",
                             path)};
     }
     return {ErrorCode::kInput,

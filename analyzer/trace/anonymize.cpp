@@ -290,6 +290,9 @@ class Anonymizer {
         if (key == "torch_version" || key == "python.version" || key == "recorder.version") {
             return std::string(release_of(value));
         }
+        if (key == "nccl.rank" || key == "ancestors") {
+            return all_of(value, "0123456789 :of") ? value : "";
+        }
         if (key == "allocator_backend") {
             return is_known_word(value) ? value : "pluggable";
         }
@@ -324,6 +327,10 @@ class Anonymizer {
                                               "torch.vtable",
                                               "torch.captures",
                                               "torch.pools",
+                                              "rank.inherited",
+                                              "rank.process",
+                                              "world_size",
+                                              "generation",
                                               "end.code",
                                               "end.signal",
                                               "control.signal",
@@ -377,6 +384,7 @@ class Anonymizer {
 
 std::string header_bytes(TraceHeader header) {
     std::memset(header.ring_path, 0, sizeof header.ring_path);
+    std::memset(header.host, 0, sizeof header.host);
     std::memset(header.reserved, 0, sizeof header.reserved);
     header.header_bytes = sizeof header;
     header.crc = header_crc(header);

@@ -5,6 +5,7 @@
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_pipeline.h"
 #include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/job_place.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/possible_event.h"
 #include "analyzer/trace/trace_header.h"
@@ -144,7 +145,7 @@ Timeline EventStream::tables() {
     Timeline tables = builder.finish();
     tables.path = path_;
     tables.pid = header_.pid;
-    tables.rank = header_.rank;
+    tables.rank = job_place(header_, tables.facts).rank;
     tables.start_unix_ns = header_.start_unix_ns;
     if (!ended) {
         tables.ending = running_                      ? Ending::kRunning

@@ -5,6 +5,7 @@
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_pipeline.h"
 #include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/job_place.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/trace_header.h"
@@ -148,7 +149,7 @@ class TraceReading {
         timeline->path = path_;
         timeline->start_unix_ns = header_.start_unix_ns;
         timeline->pid = header_.pid;
-        timeline->rank = header_.rank;
+        timeline->rank = job_place(header_, timeline->facts).rank;
     }
 
     const std::string& path_;

@@ -5,6 +5,7 @@
 #include "analyzer/trace/absorb_ring.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/job_place.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/trace_header.h"
@@ -117,8 +118,6 @@ Result<TraceOutline> read_outline(const std::string& path) {
     TraceOutline outline;
     outline.path = path;
     outline.pid = header.pid;
-    outline.rank = header.rank;
-    outline.part = header.part;
     outline.start_unix_ns = header.start_unix_ns;
     outline.events = walk.events();
     outline.damaged = walk.damaged();
@@ -140,6 +139,7 @@ Result<TraceOutline> read_outline(const std::string& path) {
         merge_losses(ring.losses, &facts);
     }
     outline.events_lost = losses_of(facts).events_lost;
+    outline.place = job_place(header, facts);
     outline.command_line = facts["command_line"];
     outline.job = facts["environment.FRAGTRACE_JOB"];
     return outline;

@@ -5,7 +5,7 @@
 // its ring is read, too, but never absorbed.
 #pragma once
 
-#include "analyzer/model/timeline.h"
+#include "analyzer/model/job_place.h"
 #include "analyzer/support/result.h"
 #include "analyzer/trace/process_end.h"
 
@@ -17,8 +17,7 @@ namespace fragtrace::analyzer {
 struct TraceOutline {
     std::string path;
     std::uint32_t pid = 0;
-    std::int32_t rank = -1;  // -1 = none
-    std::uint32_t part = 0;  // of a recording in parts; 0 = no parts, or a copy
+    JobPlace place;
     std::uint64_t start_unix_ns = 0;
     std::string command_line;  // empty = unknown
     std::string job;           // its run of `fragtrace run`; empty = none

@@ -33,10 +33,12 @@ bool same_process(std::uint32_t pid, std::uint64_t start_ticks) {
     return field == std::to_string(start_ticks);
 }
 
-// An exec keeps pid and start time. The trace of the later program is therefore in the same folder.
+// An exec keeps host, pid and start time. The trace of the later program is therefore in the same
+// folder.
 bool follows(const TraceHeader& later, const TraceHeader& trace) {
     return std::memcmp(later.magic, trace.magic, sizeof trace.magic) == 0 &&
            later.pid == trace.pid && later.process_start_ticks == trace.process_start_ticks &&
+           std::memcmp(later.host, trace.host, sizeof trace.host) == 0 &&
            later.start_monotonic_ns > trace.start_monotonic_ns;
 }
 

@@ -28,6 +28,7 @@ using CUmodule = void*;
 using CUstream = void*;
 using cudaArray_t = void*;
 using cudaError_t = int;
+using ncclResult_t = int;
 using cudaEvent_t = void*;
 using cudaExternalMemory_t = void*;
 using cudaGraphExec_t = void*;
@@ -142,6 +143,10 @@ struct Dim3 {  // dim3
 
 struct IpcMemoryHandle {  // CUipcMemHandle, cudaIpcMemHandle_t
     unsigned char bytes[64];
+};
+
+struct NcclUniqueId {  // ncclUniqueId
+    char bytes[128];
 };
 
 struct PoolPointer {  // CUmemPoolPtrExportData, cudaMemPoolPtrExportData

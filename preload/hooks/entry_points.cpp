@@ -139,7 +139,7 @@ void* replace_entry_point(void* function, const char* symbol, int version, uint6
 
 extern "C" {
 
-// jump.S calls this for names that begin with "cu".
+// jump.S calls this for names that begin with "cu" or "nc".
 __attribute__((visibility("hidden"), used)) LoaderAnswer fragtrace_dlsym(void* handle,
                                                                          const char* name,
                                                                          const char* version,

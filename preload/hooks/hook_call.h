@@ -25,6 +25,7 @@ enum class Hook : uint16_t {
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) k_##symbol,
 #define FT_RUNTIME(symbol, since, family, parameters)              k_##symbol,
 #define FT_FRAMEWORK(symbol, object, family, result, parameters)   k_##symbol,
+#define FT_NCCL(symbol, parameters)                                k_##symbol,
 #include "hooks/hooks.def"
     kInterposedCount,
     kLastInterposed = kInterposedCount - 1,
@@ -67,6 +68,11 @@ struct Signature;
     template <>                                                  \
     struct Signature<Hook::k_##symbol> {                         \
         using Function = result parameters;                      \
+    };
+#define FT_NCCL(symbol, parameters)               \
+    template <>                                   \
+    struct Signature<Hook::k_##symbol> {          \
+        using Function = ncclResult_t parameters; \
     };
 #define FT_CALLED_DRIVER(symbol, parameters)  FT_DRIVER(symbol, "", 0, , , parameters)
 #define FT_CALLED_RUNTIME(symbol, parameters) FT_RUNTIME(symbol, 0, , parameters)

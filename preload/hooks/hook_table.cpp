@@ -17,6 +17,7 @@ asm(".pushsection .rodata\n"
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) FT_WRAPPER(symbol)
 #define FT_RUNTIME(symbol, since, family, parameters)              FT_WRAPPER(symbol)
 #define FT_FRAMEWORK(symbol, object, family, result, parameters)   FT_WRAPPER(symbol)
+#define FT_NCCL(symbol, parameters)                                FT_WRAPPER(symbol)
 #include "hooks/hooks.def"
     ".popsection\n");
 
@@ -34,6 +35,7 @@ struct Names {
     char none[1];
     char driver[sizeof "libcuda.so"];
     char runtime[sizeof "libcudart.so"];
+    char nccl[sizeof "libnccl.so"];
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) \
     char name_##symbol[sizeof #symbol];                            \
     char base_##symbol[sizeof base];
@@ -41,6 +43,7 @@ struct Names {
 #define FT_FRAMEWORK(symbol, object, family, result, parameters) \
     char name_##symbol[sizeof #symbol];                          \
     char object_##symbol[sizeof object];
+#define FT_NCCL(symbol, parameters) char name_##symbol[sizeof #symbol];
 #include "hooks/hooks.def"
 #define FT_CALLED_DRIVER(symbol, parameters)  char name_##symbol[sizeof #symbol];
 #define FT_CALLED_RUNTIME(symbol, parameters) char name_##symbol[sizeof #symbol];
@@ -51,9 +54,11 @@ constexpr Names kNames = {
     "",
     "libcuda.so",
     "libcudart.so",
+    "libnccl.so",
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) #symbol, base,
 #define FT_RUNTIME(symbol, since, family, parameters)              #symbol,
 #define FT_FRAMEWORK(symbol, object, family, result, parameters)   #symbol, object,
+#define FT_NCCL(symbol, parameters)                                #symbol,
 #include "hooks/hooks.def"
 #define FT_CALLED_DRIVER(symbol, parameters)  #symbol,
 #define FT_CALLED_RUNTIME(symbol, parameters) #symbol,
@@ -80,6 +85,8 @@ constexpr Row kRows[kHookCount] = {
     {FT_AT(name_##symbol), FT_AT(none), FT_AT(runtime), since, kAnyStream, kRuntimeLibrary},
 #define FT_FRAMEWORK(symbol, object, family, result, parameters) \
     {FT_AT(name_##symbol), FT_AT(none), FT_AT(object_##symbol), 0, kAnyStream, kFrameworkLibrary},
+#define FT_NCCL(symbol, parameters) \
+    {FT_AT(name_##symbol), FT_AT(none), FT_AT(nccl), 0, kAnyStream, kNcclLibrary},
 #include "hooks/hooks.def"
 #define FT_CALLED_DRIVER(symbol, parameters) \
     {FT_AT(name_##symbol), FT_AT(none), FT_AT(driver), 0, kAnyStream, kDriverLibrary},

@@ -28,6 +28,7 @@ set(FRAGTRACE_HOOK_SOURCES
     hooks/launches.cpp
     hooks/memory_delta.cpp
     hooks/modules.cpp
+    hooks/nccl.cpp
     hooks/nvml.cpp
     hooks/pools.cpp
     hooks/pools_cuda.cpp
@@ -38,7 +39,7 @@ set(FRAGTRACE_HOOK_SOURCES
     hooks/virtual_memory.cpp)
 
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/hooks.def hook_rows
-     REGEX "^FT_(DRIVER|RUNTIME|FRAMEWORK|LOADER|EXPORT)\\(")
+     REGEX "^FT_(DRIVER|RUNTIME|FRAMEWORK|NCCL|LOADER|EXPORT)\\(")
 foreach(row ${hook_rows})
     string(REGEX REPLACE "^FT_[A-Z]+\\(([A-Za-z0-9_]+).*" "\\1" symbol "${row}")
     list(APPEND FRAGTRACE_HOOK_EXPORTS ${symbol})

@@ -1,7 +1,7 @@
 // dlsym and dlvsym. If fragtrace does not answer itself, both end in a jump to the real function,
 // not in a call. The real function finds its caller by the return address (for RTLD_NEXT and
-// RTLD_DEFAULT), so it must see the true caller. Only names that begin with "cu" are examined, by a
-// call of fragtrace_dlsym (entry_points.cpp), which compares the exact name.
+// RTLD_DEFAULT), so it must see the true caller. Only names that begin with "cu" (CUDA) or "nc"
+// (NCCL) are examined, by a call of fragtrace_dlsym (entry_points.cpp), which compares the exact name.
 //
 // fragtrace_real_loader[0] is the real dlsym, [1] the real dlvsym. Both are zero until the first
 // use; then fragtrace_find_loader sets them. This works before this library's constructors have
@@ -29,9 +29,16 @@ dlvsym:
     testq %rsi, %rsi
     je .Lreal
     cmpb $0x63, (%rsi)
-    jne .Lreal
+    jne .Lnccl
     cmpb $0x75, 1(%rsi)
     jne .Lreal
+    jmp .Lexamine
+.Lnccl:
+    cmpb $0x6e, (%rsi)
+    jne .Lreal
+    cmpb $0x63, 1(%rsi)
+    jne .Lreal
+.Lexamine:
     pushq %rdi
     .cfi_adjust_cfa_offset 8
     pushq %rsi
@@ -122,10 +129,18 @@ dlvsym:
     cbz x1, .Lreal
     ldrb w9, [x1]
     cmp w9, #0x63
-    b.ne .Lreal
+    b.ne .Lnccl
     ldrb w9, [x1, #1]
     cmp w9, #0x75
     b.ne .Lreal
+    b .Lexamine
+.Lnccl:
+    cmp w9, #0x6e
+    b.ne .Lreal
+    ldrb w9, [x1, #1]
+    cmp w9, #0x63
+    b.ne .Lreal
+.Lexamine:
     stp x29, x30, [sp, #-64]!
     .cfi_def_cfa_offset 64
     .cfi_offset x29, -64

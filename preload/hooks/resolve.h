@@ -22,13 +22,13 @@ struct HookInfo {
     void* wrapper;       // nullptr for functions that are not interposed
 };
 
-enum Library : uint8_t { kDriverLibrary, kRuntimeLibrary, kFrameworkLibrary };
+enum Library : uint8_t { kDriverLibrary, kRuntimeLibrary, kFrameworkLibrary, kNcclLibrary };
 
 enum StreamKind : uint8_t { kAnyStream, kLegacyStream, kPerThreadStream };
 
 HookInfo hook_info(Hook hook);
 
-// Returns the interposed CUDA function with exactly this name; kNone for any other name.
+// Returns the interposed function of CUDA or NCCL with exactly this name; kNone for any other name.
 Hook find_hook(const char* name);
 
 // Returns the real function in the caller's scope, without functions that were seen elsewhere. On

@@ -51,7 +51,8 @@ bool read_number(std::string_view text, long* number) {
 }
 
 // Returns the process id in "fragtrace-UID-PID-SESSION.ring" or in
-// "PROGRAM.PID[.N].partK.ftrace.tmp"; 0 for other names.
+// "PROGRAM.HOST[.rankR].PID[.N].partK.ftrace.tmp"; 0 for other names. HOST is no number, so of two
+// numbers the first one is the process id.
 long process_in(std::string_view name) {
     const auto cut_end = [&name](std::string_view end) {
         const bool there = name.ends_with(end);
@@ -67,14 +68,17 @@ long process_in(std::string_view name) {
     if (!cut_end(".ftrace.tmp")) {
         return 0;
     }
+    long process = 0;
     while (name.find('.') != std::string_view::npos) {
         const std::size_t dot = name.rfind('.');
         if (read_number(name.substr(dot + 1), &number)) {
-            return number;
+            process = number;
+        } else if (process != 0) {
+            return process;
         }
         name = name.substr(0, dot);
     }
-    return 0;
+    return process;
 }
 
 bool runs(long process) {

@@ -30,9 +30,10 @@ Usage: fragtrace run [OPTIONS] [--] COMMAND [ARGUMENT...]
        fragtrace demo [--python PATH] [--output FILE]
        fragtrace --help | --version
 
-Runs COMMAND with libfragtrace.so preloaded. Each process that uses CUDA writes PROGRAM.PID.ftrace.
-When COMMAND ends, fragtrace prints to standard error the verdict of its own trace and one line per
-trace of this run. If a process failed, the verdict is that of the first one that failed.
+Runs COMMAND with libfragtrace.so preloaded. Each process that uses CUDA writes a trace,
+PROGRAM.HOST.PID.ftrace, or PROGRAM.HOST.rankN.PID.ftrace for rank N of a job. When COMMAND ends,
+fragtrace prints to standard error the verdict of its own trace and one line per trace of this run.
+If a process failed, the verdict is that of the first one that failed.
 
 )";
 

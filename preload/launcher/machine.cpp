@@ -5,6 +5,7 @@
 #include "launcher/probe.h"
 #include "launcher/refusal.h"
 #include "launcher/sizes_text.h"
+#include "launcher/traces.h"
 #include "recorder/options.h"
 #include "recorder/ring.h"
 
@@ -364,7 +365,8 @@ void look_at_installation(const Installation& installation, Findings* all) {
 void look_at_trace_folder(Findings* all) {
     constexpr const char* kTopic = "traces";
     std::string folder = variable("FRAGTRACE_OUTPUT");
-    folder = folder.empty() ? "." : folder;
+    // Only the part without patterns exists before a run.
+    folder = split_output(folder.empty() ? "." : folder).folder;
     std::error_code failed;
     // A folder that is missing is created: its nearest existing parent decides.
     fs::path there = (fs::absolute(folder, failed) / "").lexically_normal().parent_path();

@@ -95,10 +95,10 @@ std::vector<std::string> list_arguments(const FinishedRun& run,
 }  // namespace
 
 void report(const FinishedRun& run, const HeldSignals& signals) {
-    const std::vector<std::string> traces = find_traces(run.folder, run.begin, run.process);
+    const std::vector<std::string> traces = find_traces(run.output, run.begin, run.process);
     if (traces.empty()) {
         say(run.off ? "no trace: FRAGTRACE_OFF switched recording off"
-                    : "no trace in " + run.folder +
+                    : "no trace in " + run.output.name() +
                           ": no process of this command made a CUDA call that is recorded");
         return;
     }
@@ -108,7 +108,10 @@ void report(const FinishedRun& run, const HeldSignals& signals) {
     if (run.quiet) {
         // With several traces, only an analysis shows which one matters: it selects the first
         // failure.
-        const std::string what = traces.size() == 1 ? trace : shell_path(run.folder, here);
+        const std::string what =
+            traces.size() == 1 ? trace
+                               : shell_path(run.output.folder, here) +
+                                     (run.output.pattern.empty() ? "" : run.output.shell_glob());
         say(shell_path(run.analyzer, here) + ' ' + what);
         if (access(run.analyzer.c_str(), X_OK) == 0) {
             std::vector<std::string> arguments = list_arguments(run, traces, here);

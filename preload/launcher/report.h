@@ -2,6 +2,7 @@
 #pragma once
 
 #include "launcher/signals.h"
+#include "launcher/traces.h"
 
 #include <ctime>
 #include <string>
@@ -10,7 +11,7 @@
 namespace fragtrace::launcher {
 
 struct FinishedRun {
-    std::string folder;  // folder of its traces
+    Output output;  // where its traces are
     std::string job;
     timespec begin = {};  // folder_time() before the run
     pid_t process = 0;

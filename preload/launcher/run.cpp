@@ -68,17 +68,18 @@ FinishedRun run_command(const Request& request, HeldSignals* signals) {
     FinishedRun run;
     if (request.record) {
         const std::string output = request.setting_of("FRAGTRACE_OUTPUT");
-        run.folder = prepare_folder(output.empty() ? "." : output);
+        run.output = prepare_output(output.empty() ? "." : output);
         const std::string keep_free = request.setting_of("FRAGTRACE_KEEP_FREE");
-        if (const std::string warning = space_warning(run.folder, keep_free); !warning.empty()) {
+        if (const std::string warning = space_warning(run.output.folder, keep_free);
+            !warning.empty()) {
             say(warning);
         }
         run.job = new_job();
-        run.begin = folder_time(run.folder);
+        run.begin = folder_time(run.output.folder);
         run.quiet = request.quiet;
         run.off = preload::option_off();
         run.analyzer = installation.analyzer();
-        program.environment.emplace_back("FRAGTRACE_OUTPUT", run.folder);
+        program.environment.emplace_back("FRAGTRACE_OUTPUT", run.output.setting());
         program.environment.emplace_back("FRAGTRACE_JOB", run.job);
     }
     const Child child(program, *signals);

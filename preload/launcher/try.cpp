@@ -439,7 +439,7 @@ void print_lines(const std::vector<Line>& lines) {
 // The trace of the run that belongs to the recorded process: of the same rank in a job, otherwise
 // the command's own, otherwise the largest. Empty if there is none.
 std::string new_trace(const FinishedRun& run, int rank, const Scratch& scratch) {
-    const std::vector<std::string> traces = find_traces(run.folder, run.begin, run.process);
+    const std::vector<std::string> traces = find_traces(run.output, run.begin, run.process);
     for (const std::string& trace : traces) {
         if (rank < 0) {
             break;
@@ -531,7 +531,7 @@ int try_remedy(int argc, char** argv) {
     }
     const Json row = choose_row(request, report, rows);
     Request run;
-    run.settings.emplace_back("FRAGTRACE_OUTPUT", prepare_folder(request.output));
+    run.settings.emplace_back("FRAGTRACE_OUTPUT", request.output);
     run.virtual_gpu = request.virtual_gpu.empty() ? recorded_card(report) : request.virtual_gpu;
     run.quiet = true;
     const int rank = rank_of(trace, scratch);

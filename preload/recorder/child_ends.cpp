@@ -63,7 +63,7 @@ void ring_folder(Text* folder) {
 uint64_t age_ns() {
     constexpr uint64_t kTick_ns = kSecond_ns / 100;
     const uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
-    const uint64_t start_ns = process_start_ticks() * kTick_ns;
+    const uint64_t start_ns = process_start_ticks(0, nullptr) * kTick_ns;
     return now_ns > start_ns ? now_ns - start_ns : 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fragtrace/sizes.h>
 
+#include "recorder/output_pattern.h"
 #include "system/thread_state.h"
 
 #include <initializer_list>
@@ -66,7 +67,7 @@ bool parse_path(const char* value, char* result) {
 }
 
 bool set_output(Options* options, const char* value) {
-    return parse_path(value, options->output);
+    return is_pattern(value) && parse_path(value, options->output);
 }
 
 bool set_ring_directory(Options* options, const char* value) {

@@ -27,7 +27,7 @@ struct Options {
     uint32_t stack_depth;
     uint32_t ring_events;  // a power of two
     uint32_t compression_level;
-    char output[kMaxPathBytes];          // directory; empty = current directory
+    char output[kMaxPathBytes];  // directory, perhaps with patterns; empty = current directory
     char ring_directory[kMaxPathBytes];  // empty = chosen by the recorder
     char rejected[128];                  // name of the first setting that could not be understood
 };

@@ -11,11 +11,10 @@
 #include "system/clock.h"
 #include "system/thread_state.h"
 
-#include <initializer_list>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,43 +54,6 @@ void make_session_id(uint64_t id[2]) {
     }
 }
 
-int32_t number_from_environment(const char* first, const char* second) {
-    for (const char* name : {first, second}) {
-        const char* value = name == nullptr ? nullptr : getenv(name);
-        if (value == nullptr || *value == '\0') {
-            continue;
-        }
-        int32_t number = 0;
-        while (*value >= '0' && *value <= '9' && number < 100'000'000) {
-            number = number * 10 + (*value++ - '0');
-        }
-        if (*value == '\0') {
-            return number;
-        }
-    }
-    return -1;
-}
-
-}  // namespace
-
-// Reads field 22 of /proc/self/stat. The second field is the program's name and may contain
-// anything, so fields are counted from the last closing parenthesis.
-uint64_t process_start_ticks() {
-    char stat[1024];
-    const long size = read_file("/proc/self/stat", stat, sizeof stat - 1);
-    if (size <= 0) {
-        return 0;
-    }
-    stat[size] = '\0';
-    const char* at = strrchr(stat, ')');
-    for (int field = 2; at != nullptr && field < 22; ++field) {
-        at = strchr(at + 1, ' ');
-    }
-    return at == nullptr ? 0 : strtoull(at + 1, nullptr, 10);
-}
-
-namespace {
-
 void fill_trace_header(Session* session) {
     TraceHeader& header = session->header;
     memset(&header, 0, sizeof header);
@@ -106,10 +68,13 @@ void fill_trace_header(Session* session) {
     header.start_unix_ns = clock_ns(CLOCK_REALTIME);
     header.pid = static_cast<uint32_t>(session->pid);
     header.parent_pid = static_cast<uint32_t>(getppid());
-    header.rank = number_from_environment("RANK", "SLURM_PROCID");
-    header.local_rank = number_from_environment("LOCAL_RANK", nullptr);
-    header.process_start_ticks = process_start_ticks();
-    Text(header.ring_path, sizeof header.ring_path).add(session->ring.path());
+    header.rank = session->place.rank;
+    header.local_rank = session->place.local_rank;
+    header.process_start_ticks = process_start_ticks(0, nullptr);
+    utsname host{};
+    if (uname(&host) == 0) {
+        Text(header.host, sizeof header.host).add(host.nodename);
+    }
 }
 
 bool fail(Session* session, const char* what, int error) {
@@ -125,10 +90,10 @@ bool fail(Session* session, const char* what, int error) {
 
 bool create_file(Session* session) {
     session->file.keep_free(session->options.keep_free_percent, session->options.keep_free_bytes);
-    char program[128];
-    program_name(program, sizeof program);
+    char name[kNameCapacity];
+    trace_name(*session, name);
     if (!session->file.create(session->options.output,
-                              program,
+                              name,
                               static_cast<int>(session->options.compression_level),
                               session->options.in_parts)) {
         const int error = errno;
@@ -168,6 +133,11 @@ bool start(Session* session) {
     session->own_text = own_text();
     session->stopped = begins_stopped() ? 1 : 0;
     session->wants_file = session->stopped == 0;
+    find_job_place(&session->place);
+    fill_trace_header(session);
+    if (!expand_output(session)) {
+        return fail(session, "cannot create a trace", ENAMETOOLONG);
+    }
     make_absolute(session->options.output);
     if (!session->ring.create(session->id,
                               session->options.ring_events,
@@ -177,8 +147,9 @@ bool start(Session* session) {
         !session->stacks.create(&session->ring) || !start_parts(session)) {
         return fail(session, "cannot map memory for a trace", ENOMEM);
     }
-    fill_trace_header(session);
+    Text(session->header.ring_path, sizeof session->header.ring_path).add(session->ring.path());
     add_start_facts(session);
+    add_job_facts(session);
     add_stored_facts(session);
     start_native_stacks(session);
     start_python_stacks(session);
@@ -212,6 +183,7 @@ Session* start_or_wait() {
         futex_wake_all(&session->state);
         if (started) {
             add_stored_facts(session);  // facts that came during the start
+            add_communicator_fact(session);
             begin_trace(session);
         }
         return started ? session : nullptr;
@@ -299,6 +271,7 @@ void forget_session_of_parent() {
     session->forked = forked;
     session->state = stays_off ? kOff : kIdle;
     reset_facts_lock();
+    reset_communicator_lock();
     reset_numbers_lock();
     forget_python();
     forget_thread_stacks();

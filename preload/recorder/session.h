@@ -8,6 +8,7 @@
 
 #include <fragtrace/format.h>
 
+#include "recorder/job_place.h"
 #include "recorder/options.h"
 #include "recorder/parts.h"
 #include "recorder/ring.h"
@@ -64,6 +65,7 @@ struct alignas(64) Session {
     Options options;
     TraceFile file;
     TraceHeader header;  // of the file, as written
+    JobPlace place;
     StackTable stacks;
     uint64_t id[2];
     TextRange own_text;
@@ -135,11 +137,14 @@ bool write_trace_header(Session* session, uint32_t part);
 // For the child after a fork: forgets the parent's session.
 void forget_session_of_parent();
 
-// Returns the time when this process began, in hundredths of a second since the system started.
-uint64_t process_start_ticks();
+inline constexpr uint32_t kNameCapacity = 256;
 
-// Writes the trace's name: the script's name for an interpreter, otherwise the program's name. It
-// is safe as a file name.
-void program_name(char* name, uint32_t capacity);
+// Writes the beginning of the trace's name, PROGRAM.HOST or PROGRAM.HOST.rankN. PROGRAM is the
+// script's name for an interpreter, otherwise the program's name. It is safe as a file name.
+void trace_name(const Session& session, char name[kNameCapacity]);
+
+// Replaces the patterns in options.output (output_pattern.h). Returns false if the result is too
+// long.
+bool expand_output(Session* session);
 
 }  // namespace fragtrace::preload

@@ -1,13 +1,15 @@
+// The names of traces and of their folder.
+#include "recorder/output_pattern.h"
+#include "recorder/safe_names.h"
 #include "recorder/session.h"
 #include "system/sys.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 namespace fragtrace::preload {
 namespace {
-
-constexpr size_t kLongestName = 64;
 
 const char* base_of(const char* path) {
     const char* slash = strrchr(path, '/');
@@ -44,9 +46,7 @@ const char* script_of(char* arguments, size_t size) {
     return nullptr;
 }
 
-}  // namespace
-
-void program_name(char* name, uint32_t capacity) {
+void add_program(Text* name) {
     static char executable[kMaxPathBytes];
     static char arguments[8192];
     const ssize_t size = readlink("/proc/self/exe", executable, sizeof executable - 1);
@@ -60,22 +60,66 @@ void program_name(char* name, uint32_t capacity) {
             chosen = script;
         }
     }
-    size_t length = strlen(chosen);
-    if (ends_in_py(chosen)) {
-        length -= 3;
+    const size_t length = strlen(chosen) - (ends_in_py(chosen) ? 3 : 0);
+    if (length == 0) {
+        name->add("_");
     }
-    const size_t limit = capacity - 1 < kLongestName ? capacity - 1 : kLongestName;
-    size_t out = 0;
-    for (size_t i = 0; i < length && out < limit; ++i) {
-        const char c = chosen[i];
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                           (c >= '0' && c <= '9') || c == '-' || c == '_' || (c == '.' && out > 0);
-        name[out++] = plain ? c : '_';
+    add_safe(name, chosen, length);
+}
+
+void add_number_or_unknown(Text* text, int32_t number) {
+    number < 0 ? text->add("unknown") : text->add_number(static_cast<uint64_t>(number));
+}
+
+void add_variable(Text* text, const PatternPiece& piece) {
+    char name[256];
+    Text(name, sizeof name).add(piece.text, piece.size);
+    const char* value = piece.size < sizeof name ? getenv(name) : nullptr;
+    if (value == nullptr || *value == '\0') {
+        text->add("unknown");
+    } else {
+        add_safe(text, value, strlen(value));
     }
-    if (out == 0) {
-        name[out++] = '_';
+}
+
+}  // namespace
+
+void trace_name(const Session& session, char name[kNameCapacity]) {
+    Text text(name, kNameCapacity);
+    add_program(&text);
+    text.add(".");
+    add_host(&text, session.header.host);
+    if (session.place.rank >= 0) {
+        text.add(".rank").add_number(static_cast<uint64_t>(session.place.rank));
     }
-    name[out] = '\0';
+}
+
+bool expand_output(Session* session) {
+    static char expanded[kMaxPathBytes];  // static because the stack may be small
+    Text text(expanded, sizeof expanded);
+    const JobPlace& place = session->place;
+    const char* at = session->options.output;
+    for (PatternPiece piece{}; next_piece(&at, &piece);) {
+        switch (piece.kind) {
+            case 'h':
+                add_host(&text, session->header.host);
+                break;
+            case 'p':
+                text.add_number(static_cast<uint64_t>(session->pid));
+                break;
+            case 'r':
+                add_number_or_unknown(&text, place.rank < 0 ? place.inherited_rank : place.rank);
+                break;
+            case 'q':
+                add_variable(&text, piece);
+                break;
+            default:
+                text.add(piece.text, piece.size);
+                break;
+        }
+    }
+    memcpy(session->options.output, expanded, sizeof expanded);
+    return !text.full();
 }
 
 }  // namespace fragtrace::preload

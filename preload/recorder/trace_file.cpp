@@ -42,7 +42,7 @@ bool make_directory(const char* path) {
 }  // namespace
 
 bool TraceFile::create(const char* directory,
-                       const char* program,
+                       const char* name,
                        int compression_level,
                        bool in_parts) {
     fd_ = -1;
@@ -56,7 +56,7 @@ bool TraceFile::create(const char* directory,
     }
     open_compressor(compression_level);
     return (directory[0] == '\0' || make_directory(directory)) &&
-           open_new(directory, program, in_parts);
+           open_new(directory, name, in_parts);
 }
 
 bool TraceFile::map_buffers() {

@@ -18,11 +18,11 @@ bool rename_to_new(const char* from, const char* to);
 
 class TraceFile {
   public:
-    // Creates PROGRAM.PID.ftrace in `directory`, which is created if missing. With `in_parts`:
-    // PROGRAM.PID.part1.ftrace. If that name, or a file of parts, exists, adds .2, .3 and so on. If
+    // Creates NAME.PID.ftrace in `directory`, which is created if missing. With `in_parts`:
+    // NAME.PID.part1.ftrace. If that name, or a file of parts, exists, adds .2, .3 and so on. If
     // the file system supports files without a name, the file gets its name together with its
     // header. On failure, errno has the reason.
-    bool create(const char* directory, const char* program, int compression_level, bool in_parts);
+    bool create(const char* directory, const char* name, int compression_level, bool in_parts);
 
     // Sets the space of the file system that writes must leave free, as a share and a size.
     void keep_free(uint32_t percent, uint64_t size_bytes) {
@@ -63,8 +63,8 @@ class TraceFile {
     bool keep_part();
     void drop_part();
 
-    // Returns the path of another file of this recording: PROGRAM.PID.WHAT.ftrace, or
-    // PROGRAM.PID.ftrace if `what` is "".
+    // Returns the path of another file of this recording: NAME.PID.WHAT.ftrace, or
+    // NAME.PID.ftrace if `what` is "".
     void name_of(const char* what, Text* path) const;
     // Continues in a file that the caller has opened and written up to `end`.
     void adopt(int fd, const char* path, uint64_t end);
@@ -93,7 +93,7 @@ class TraceFile {
     static constexpr size_t kColumnScratch_bytes = event_scratch_bytes(kBatchEvents);
 
   private:
-    bool open_new(const char* directory, const char* program, bool in_parts);
+    bool open_new(const char* directory, const char* name, bool in_parts);
     bool open_file(const char* path, int flags);
     bool open_path();
     bool take_name(const char* unnamed);

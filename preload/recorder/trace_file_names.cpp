@@ -51,7 +51,7 @@ bool rename_to_new(const char* from, const char* to) {
     return rename(from, to) == 0;
 }
 
-bool TraceFile::open_new(const char* directory, const char* program, bool in_parts) {
+bool TraceFile::open_new(const char* directory, const char* name, bool in_parts) {
     Text base(base_, sizeof base_);
     if (directory[0] != '/') {  // the host may change its directory
         base.add(getcwd(path_, sizeof path_) != nullptr ? path_ : ".").add("/");
@@ -62,7 +62,7 @@ bool TraceFile::open_new(const char* directory, const char* program, bool in_par
     path_[0] = '\0';
     in_parts_ = in_parts;
     const bool unnamed = open_file(base_, O_TMPFILE);
-    base.add(program).add(".").add_number(static_cast<uint64_t>(getpid()));
+    base.add(name).add(".").add_number(static_cast<uint64_t>(getpid()));
     base_bytes_ = base.size();
     if (base_bytes_ + kLongestEnd > sizeof base_) {
         if (unnamed) {

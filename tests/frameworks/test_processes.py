@@ -165,6 +165,49 @@ class Processes(real_process.RealProcessTest):
                 ]
         self.assertEqual(ranks, {(0, 0): [0], (1, 1): [1]})
 
+    def ranks_of_job(self):
+        job = json.loads(self.run_well([real_process.ANALYZER, self.folder / "traces", "--json", "-"]).stdout)
+        return [(row["rank"], row["rank_source"], row["world_size"]) for row in job["processes"]]
+
+    def test_the_ranks_of_mp_spawn_are_those_of_nccl(self):
+        found = self.start("""
+            import torch.distributed
+            import torch.multiprocessing
+            def main(rank, store):
+                torch.distributed.init_process_group(
+                    "nccl", init_method="file://" + store, rank=rank, world_size=2,
+                    device_id=torch.device("cuda", rank))
+                torch.cuda.set_device(rank)
+                work()
+                torch.distributed.destroy_process_group()
+            if __name__ == "__main__":
+                torch.multiprocessing.spawn(main, (os.environ["SEEN"] + "/../store",), nprocs=2)
+            """)
+        self.assertEqual(len(found), 2)
+        self.assertEqual(self.ranks_of_job(), [(0, "nccl", 2), (1, "nccl", 2)])
+
+    def test_data_loader_workers_on_the_card_are_helpers_not_ranks(self):
+        found = self.start(
+            """
+            class Data(torch.utils.data.Dataset):
+                def __len__(self): return 4
+                def __getitem__(self, index):
+                    work()
+                    return index
+            def main():
+                work()
+                loader = torch.utils.data.DataLoader(Data(), 2, num_workers=2,
+                                                     multiprocessing_context="spawn")
+                print(sum(len(batch) for batch in loader))
+            if __name__ == "__main__":
+                main()
+            """,
+            RANK=1,
+            WORLD_SIZE=2,
+        )
+        self.assertEqual(len(found), 3)
+        self.assertEqual(self.ranks_of_job(), [(1, "RANK", 2), (None, None, 2), (None, None, 2)])
+
     def test_the_rank_that_ran_out_of_memory_is_reported_not_the_stopped_ranks(self):
         path = self.folder / "program.py"
         path.write_text(

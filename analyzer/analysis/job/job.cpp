@@ -9,9 +9,12 @@
 #include "analyzer/trace/trace_outline.h"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -86,7 +89,7 @@ namespace {
 
 JobProcess process_of(const Timeline& timeline, const std::string& path) {
     JobProcess process;
-    process.rank = timeline.rank;
+    process.place.rank = timeline.rank;
     process.pid = timeline.pid;
     process.path = path;
     process.file = std::filesystem::path(path).filename().string();
@@ -109,8 +112,8 @@ JobDevice device_of(const Timeline& timeline, DeviceId id, const DeviceMetrics& 
     return device;
 }
 
-Result<JobProcess> read_process(const std::string& path) {
-    if (is_long_trace(path)) {
+Result<JobProcess> summarize_file(const std::string& path, bool is_long) {
+    if (is_long) {
         if (const auto taken_over = take_over_ring(path); !taken_over) {
             return taken_over.error();
         }
@@ -125,6 +128,18 @@ Result<JobProcess> read_process(const std::string& path) {
         return timeline.error();
     }
     return summarize_process(*timeline, path);
+}
+
+Result<JobProcess> read_process(const std::string& path) {
+    if (is_snapshot(path) || !import_name(path).empty()) {
+        return summarize_file(path, false);
+    }
+    const Result<TraceOutline> outline = read_outline(path);
+    Result<JobProcess> process = summarize_file(path, outline && outline->events > kLongTrace);
+    if (process && outline) {
+        process->place = outline->place;
+    }
+    return process;
 }
 
 }  // namespace
@@ -172,35 +187,192 @@ Job read_job(const std::vector<std::string>& paths,
             progress(job.processes.size() + job.unreadable.size(), paths.size());
         }
     }
-    std::stable_sort(
-        job.processes.begin(), job.processes.end(), [](const JobProcess& a, const JobProcess& b) {
-            return std::tuple(a.rank < 0, a.rank, a.pid) < std::tuple(b.rank < 0, b.rank, b.pid);
-        });
+    arrange(&job);
     return job;
 }
 
-std::optional<FirstFailure> first_failure(const Job& job) {
-    std::optional<FirstFailure> first;
+namespace {
+
+// The newest file of a recording comes first: the whole one, then the newest part, then copies.
+auto age_of_file(const JobProcess& file) {
+    const bool copy = !file.place.copy_reason.empty();
+    return std::tuple(copy, file.place.part != 0, ~file.place.part, ~file.last_event_ns);
+}
+
+void add_figures(const JobDevice& more, JobDevice* device) {
+    RunFigures& run = device->run;
+    const auto take_larger = [&](std::uint64_t RunFigures::*figure) {
+        run.*figure = std::max(run.*figure, more.run.*figure);
+    };
+    for (const auto figure : {&RunFigures::peak_requested,
+                              &RunFigures::peak_allocated,
+                              &RunFigures::peak_active,
+                              &RunFigures::peak_past_pool,
+                              &RunFigures::peak_with_past_pool,
+                              &RunFigures::segments_allocated,
+                              &RunFigures::segments_freed,
+                              &RunFigures::retries,
+                              &RunFigures::ooms,
+                              &RunFigures::driver_time_ns}) {
+        take_larger(figure);
+    }
+    if (more.run.peak_reserved > run.peak_reserved) {
+        run.peak_reserved = more.run.peak_reserved;
+        run.waste_at_peak = more.run.waste_at_peak;
+    }
+    if (more.first_oom_ns) {
+        device->first_oom_ns =
+            std::min(device->first_oom_ns.value_or(*more.first_oom_ns), *more.first_oom_ns);
+    }
+}
+
+// Adds an older file of the same recording.
+void add_file(const JobProcess& file, JobProcess* process) {
+    const auto before = first_oom(*process);
+    const auto here = first_oom(file);
+    if (here && (!before || *here < *before)) {
+        process->failure_path = file.path;
+    }
+    process->other_files.push_back(file.file);
+    process->last_event_ns = std::max(process->last_event_ns, file.last_event_ns);
+    for (const JobDevice& device : file.devices) {
+        const auto same = std::find_if(
+            process->devices.begin(), process->devices.end(), [&device](const JobDevice& other) {
+                return other.device == device.device;
+            });
+        if (same == process->devices.end()) {
+            process->devices.push_back(device);
+        } else {
+            add_figures(device, &*same);
+        }
+    }
+}
+
+void join_files(std::vector<JobProcess>* processes) {
+    std::stable_sort(
+        processes->begin(), processes->end(), [](const JobProcess& a, const JobProcess& b) {
+            return age_of_file(a) < age_of_file(b);
+        });
+    std::map<std::array<std::uint64_t, 2>, std::size_t> recordings;
+    std::vector<JobProcess> joined;
+    for (JobProcess& file : *processes) {
+        const bool known = file.place.session != std::array<std::uint64_t, 2>{};
+        const auto [at, first] = known ? recordings.emplace(file.place.session, joined.size())
+                                       : std::pair(recordings.end(), true);
+        if (first) {
+            joined.push_back(std::move(file));
+        } else {
+            add_file(file, &joined[at->second]);
+        }
+    }
+    *processes = std::move(joined);
+}
+
+// A process whose ancestor is recorded with the same rank inherited the rank. If NCCL named the
+// rank, it is the process's own.
+void find_helpers(std::vector<JobProcess>* processes) {
+    std::map<std::tuple<std::string, std::uint32_t, std::uint64_t>, std::size_t> known;
+    for (std::size_t i = 0; i < processes->size(); ++i) {
+        const JobPlace& place = (*processes)[i].place;
+        if (place.rank >= 0 && place.process.start_ticks != 0) {
+            known.emplace(std::tuple(place.host, place.process.pid, place.process.start_ticks), i);
+        }
+    }
+    std::vector<std::size_t> helpers;
+    for (std::size_t i = 0; i < processes->size(); ++i) {
+        const JobPlace& place = (*processes)[i].place;
+        const auto is_rank = [&](const ProcessId& ancestor) {
+            const auto found = known.find({place.host, ancestor.pid, ancestor.start_ticks});
+            if (found == known.end()) {
+                return false;
+            }
+            const JobPlace& other = (*processes)[found->second].place;
+            return other.rank == place.rank && other.generation == place.generation;
+        };
+        if (place.rank >= 0 && place.rank_source != kRankFromNccl &&
+            std::any_of(place.ancestors.begin(), place.ancestors.end(), is_rank)) {
+            helpers.push_back(i);
+        }
+    }
+    for (const std::size_t i : helpers) {
+        JobPlace& place = (*processes)[i].place;
+        place.inherited_rank = std::exchange(place.rank, -1);
+        place.local_rank = -1;
+    }
+}
+
+}  // namespace
+
+void arrange(Job* job) {
+    join_files(&job->processes);
+    find_helpers(&job->processes);
+    std::stable_sort(
+        job->processes.begin(), job->processes.end(), [](const JobProcess& a, const JobProcess& b) {
+            const auto key = [](const JobProcess& process) {
+                const JobPlace& place = process.place;
+                return std::tuple(place.rank < 0,
+                                  std::max(place.generation, 0),
+                                  place.rank,
+                                  std::string_view(place.host),
+                                  process.pid,
+                                  std::string_view(process.path));
+            };
+            return key(a) < key(b);
+        });
+}
+
+bool has_generations(const Job& job) {
+    std::set<int> generations;
+    for (const JobProcess& process : job.processes) {
+        generations.insert(std::max(process.place.generation, 0));
+    }
+    return generations.size() > 1;
+}
+
+std::vector<FirstFailure> first_failures(const Job& job) {
+    const auto generation_of = [&job](std::size_t process) {
+        return std::max(job.processes[process].place.generation, 0);
+    };
+    std::map<int, FirstFailure> first;  // by generation
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const JobProcess& process = job.processes[i];
-        if (failed(process) && (!first || order_of_failure(process) <
-                                              order_of_failure(job.processes[first->process]))) {
-            first = {.process = i, .out_of_memory = first_oom(process).has_value()};
+        const auto found = first.find(generation_of(i));
+        if (failed(process) &&
+            (found == first.end() ||
+             order_of_failure(process) < order_of_failure(job.processes[found->second.process]))) {
+            first[generation_of(i)] = {.process = i,
+                                       .out_of_memory = first_oom(process).has_value()};
         }
     }
-    if (first) {
-        const bool ranked = job.processes[first->process].rank >= 0;
-        std::set<std::pair<std::int64_t, std::string>> all;
-        for (const JobProcess& process : job.processes) {
-            if (ranked && process.rank >= 0) {
-                all.emplace(process.rank, "");
+    std::vector<FirstFailure> failures;
+    for (auto& [generation, failure] : first) {
+        const bool ranked = job.processes[failure.process].place.rank >= 0;
+        std::set<std::tuple<std::int64_t, std::string, std::string>> all;
+        for (std::size_t i = 0; i < job.processes.size(); ++i) {
+            const JobProcess& process = job.processes[i];
+            if (generation_of(i) != generation) {
+                continue;
+            }
+            if (ranked && process.place.rank >= 0) {
+                all.emplace(process.place.rank, "", "");
             } else if (!ranked) {
-                all.emplace(process.pid, process.pid == 0 ? process.file : "");
+                all.emplace(process.pid, process.place.host, process.pid == 0 ? process.file : "");
             }
         }
-        first->of = all.size();
+        failure.of = all.size();
+        failures.push_back(failure);
     }
-    return first;
+    return failures;
+}
+
+std::optional<FirstFailure> first_failure(const Job& job) {
+    const std::vector<FirstFailure> failures = first_failures(job);
+    const auto first = std::min_element(
+        failures.begin(), failures.end(), [&job](const FirstFailure& a, const FirstFailure& b) {
+            return order_of_failure(job.processes[a.process]) <
+                   order_of_failure(job.processes[b.process]);
+        });
+    return first == failures.end() ? std::nullopt : std::optional(*first);
 }
 
 std::vector<std::size_t> by_interest(const Job& job) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/analysis/metrics/trace_summary.h"
+#include "analyzer/model/job_place.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/process_end.h"
 
@@ -25,14 +26,20 @@ struct JobDevice {
     bool blocks_are_pool_blocks = false;  // false: these are the device's own allocations
 };
 
+// A process. Its recording may consist of several files: parts, and copies of a flight recorder.
 struct JobProcess {
-    int rank = -1;
+    // After read_job(): a process without a rank is a helper if it inherited one.
+    JobPlace place;
     std::uint32_t pid = 0;  // 0: a snapshot, which has no process id
-    std::string path;       // as given by the caller
+    // The recording's newest file, as given by the caller. The figures below are the largest ones
+    // of all files. They are lower bounds if parts were removed.
+    std::string path;
     std::string file;
-    std::string program;              // its command line
-    std::uint64_t start_unix_ns = 0;  // 0 = not known
-    std::uint64_t last_event_ns = 0;  // since the start of the trace
+    std::vector<std::string> other_files;  // without folders
+    std::string failure_path;              // the file with the first out-of-memory; empty: `path`
+    std::string program;                   // its command line
+    std::uint64_t start_unix_ns = 0;       // 0 = not known
+    std::uint64_t last_event_ns = 0;       // since the start of the trace
     ProcessEnd end;
     std::string import;  // the format of an imported recording; empty = none
     std::vector<JobDevice> devices;
@@ -49,7 +56,8 @@ struct UnreadableTrace {
 };
 
 struct Job {
-    std::vector<JobProcess> processes;  // by rank; processes without a rank come last
+    // By generation and rank; processes without a rank come last.
+    std::vector<JobProcess> processes;
     std::vector<UnreadableTrace> unreadable;
 };
 
@@ -71,12 +79,23 @@ Job read_job(const std::vector<std::string>& paths,
 struct FirstFailure {
     std::size_t process = 0;  // index into Job::processes
     bool out_of_memory = false;
-    // Number of processes; if the failed one has a rank, of processes with a rank.
+    // Number of processes in the same generation; if the failed one has a rank, of processes with a
+    // rank.
     std::size_t of = 0;
 };
 
 // nullopt: no failure is known.
 std::optional<FirstFailure> first_failure(const Job& job);
+
+// The first failure of each generation that has one, in the order of generations. An elastic job
+// starts all its ranks again after a failure: each start is a generation.
+std::vector<FirstFailure> first_failures(const Job& job);
+
+bool has_generations(const Job& job);
+
+// Joins the files of each recording to one process, gives ranks that helper processes inherited
+// back to their ancestors, and sorts. read_job() calls it.
+void arrange(Job* job);
 
 // Indices of the processes that have a device, the most interesting first. First up to six failed
 // ones, in the order of first_failure(); if none failed, the process with most retries. Then the

@@ -27,7 +27,7 @@ std::uint64_t start_of(const Job& job) {
 
 PageRank row_of(const JobProcess& process, std::uint64_t job_start_ns) {
     PageRank row;
-    row.rank = process.rank;
+    row.rank = process.place.rank;
     row.pid = process.pid;
     if (process.start_unix_ns != 0) {
         row.start_after_ns = process.start_unix_ns - job_start_ns;

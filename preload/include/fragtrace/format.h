@@ -127,13 +127,14 @@ struct TraceHeader {
     uint64_t start_monotonic_ns;  // CLOCK_MONOTONIC
     uint32_t pid;
     uint32_t parent_pid;
-    int32_t rank;  // RANK or SLURM_PROCID, -1 = none
+    int32_t rank;  // from the environment; -1 = none, or a helper process that inherited it
     int32_t local_rank;
     uint64_t process_start_ticks;  // field 22 of /proc/PID/stat: distinguishes processes with the
                                    // same pid
     char ring_path[256];           // absolute, NUL-terminated; empty = no ring
     uint32_t part;  // number in a recording in parts, from 1; 0 = not in parts, or a copy of parts
-    char reserved[172];
+    char host[68];  // the host's name, NUL-terminated; empty = unknown
+    char reserved[104];
 };
 
 static_assert(sizeof(TraceHeader) == 512);

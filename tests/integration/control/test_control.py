@@ -110,7 +110,7 @@ class PartsTest(ControlTest):
         self.assertEqual(self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stderr, "")
 
     def names(self):
-        return [trace.name.split(".", 2)[2] for trace in traces(self.folder)]
+        return [trace.name.split(".", 3)[3] for trace in traces(self.folder)]
 
 
 class SizeLimit(PartsTest):
@@ -195,7 +195,7 @@ class FlightRecorder(PartsTest):
             FRAGTRACE_SIGNAL="USR2",
         )
         self.assertEqual(done.stdout, "write 0\n")
-        stories = {trace.name.split(".", 2)[2]: self.story(trace) for trace in traces(self.folder)}
+        stories = {trace.name.split(".", 3)[3]: self.story(trace) for trace in traces(self.folder)}
         self.assertEqual(
             stories, {"ftrace": [4096, 8192, 12288], "signal1.ftrace": [4096], "call2.ftrace": [4096, 8192]}
         )

@@ -296,7 +296,7 @@ class Signals(real_process.RealProcessTest):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             with self.subTest(number=number):
                 with subprocess.Popen(
-                    [launcher, "run", "--", "sh", "-c", "echo x > a.$$.ftrace; exit 5"],
+                    [launcher, "run", "--", "sh", "-c", "touch -d '1 hour' a.ftrace; exit 5"],
                     cwd=self.folder,
                     env=environment(),
                     text=True,

@@ -50,7 +50,7 @@ TEST_CASE("the first failure is named: an out-of-memory before other ends, victi
     // A victim's last event may be older, because it waited for the process that failed.
     job.processes = {ended(1, -1, SIGTERM), ended(2, 1, 0), ended(3, -1, SIGSEGV)};
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
-        job.processes[i].rank = static_cast<int>(i);
+        job.processes[i].place.rank = static_cast<int>(i);
     }
     REQUIRE(first_failure(job));
     CHECK(first_failure(job)->process == 1);
@@ -159,4 +159,131 @@ TEST_CASE("every process and device has a line with its position in the file") {
     CHECK(data.ranks[2].gpu == -1);
     CHECK(data.ranks[2].start_after_ns == 0);
     CHECK(data.unreadable[0].file == "bad.ftrace");
+}
+
+namespace {
+
+constexpr std::uint64_t kTicks = 100;
+
+// A file of process `pid` with this rank. Files with the same session belong together.
+JobProcess file_of(int rank, std::uint32_t pid, std::uint64_t session) {
+    JobProcess made = process(kGiB);
+    made.pid = pid;
+    made.path = made.file = "p" + std::to_string(session) + ".ftrace";
+    made.place.rank = rank;
+    made.place.host = "n1";
+    made.place.process = {pid, kTicks};
+    made.place.session = {session, 0};
+    return made;
+}
+
+std::vector<int> ranks_of(const Job& job) {
+    std::vector<int> ranks;
+    for (const JobProcess& process : job.processes) {
+        ranks.push_back(process.place.rank);
+    }
+    return ranks;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "parts and copies belong to the recording's newest file, which gets the largest figures") {
+    Job job;
+    for (const char* kind : {"oom1", "part3", "part4"}) {
+        JobProcess file = file_of(0, 10, 1);
+        file.file = std::string("p.") + kind;
+        file.path = "folder/" + file.file;
+        file.last_event_ns = 50;
+        job.processes.push_back(file);
+    }
+    job.processes[0].place.copy_reason = "oom";
+    job.processes[0].devices[0].run.ooms = 1;
+    job.processes[0].devices[0].run.peak_reserved = 3 * kGiB;
+    job.processes[0].devices[0].first_oom_ns = 7;
+    job.processes[1].place.part = 3;
+    job.processes[1].devices[0].run.retries = 2;
+    job.processes[2].place.part = 4;
+    job.processes[2].end.code = 1;
+    job.processes[2].devices.push_back(job.processes[2].devices[0]);
+    job.processes[2].devices[1].device = 1;
+    job.processes.push_back(file_of(1, 11, 2));
+    arrange(&job);
+    REQUIRE(job.processes.size() == 2);
+    const JobProcess& joined = job.processes[0];
+    CHECK(joined.file == "p.part4");
+    CHECK(joined.other_files == std::vector<std::string>{"p.part3", "p.oom1"});
+    CHECK(joined.failure_path == "folder/p.oom1");
+    CHECK(joined.end.code == 1);
+    REQUIRE(joined.devices.size() == 2);
+    CHECK(joined.devices[0].run.ooms == 1);
+    CHECK(joined.devices[0].run.retries == 2);
+    CHECK(joined.devices[0].run.peak_reserved == 3 * kGiB);
+    CHECK(joined.devices[1].run.ooms == 0);
+    REQUIRE(first_failure(job));
+    CHECK(first_failure(job)->process == 0);
+    CHECK(first_failure(job)->of == 2);
+}
+
+TEST_CASE("files without a known recording stay apart") {
+    Job job;
+    job.processes = {file_of(-1, 0, 0), file_of(-1, 0, 0)};
+    arrange(&job);
+    CHECK(job.processes.size() == 2);
+}
+
+TEST_CASE("a process with the rank of a recorded ancestor is a helper of that rank") {
+    Job job;
+    job.processes = {file_of(0, 10, 1), file_of(1, 20, 2), file_of(1, 30, 3), file_of(1, 40, 4)};
+    job.processes[2].place.ancestors = {{25, 9}, {20, kTicks}, {1, 1}};  // below rank 1
+    job.processes[3].place.ancestors = {{30, kTicks}};                   // below the helper
+    arrange(&job);
+    CHECK(ranks_of(job) == std::vector<int>{0, 1, -1, -1});
+    CHECK(job.processes[2].place.inherited_rank == 1);
+    CHECK(job.processes[3].place.inherited_rank == 1);
+}
+
+TEST_CASE("a process is no helper of another rank, host, generation or time") {
+    const auto kept = [](auto change) {
+        Job job;
+        job.processes = {file_of(0, 10, 1), file_of(0, 20, 2)};
+        job.processes[1].place.ancestors = {{10, kTicks}};
+        change(&job.processes[1].place);
+        arrange(&job);
+        return job.processes[0].place.rank >= 0 && job.processes[1].place.rank >= 0;
+    };
+    CHECK_FALSE(kept([](JobPlace*) {}));
+    CHECK(kept([](JobPlace* place) { place->rank = 1; }));
+    CHECK(kept([](JobPlace* place) { place->host = "n2"; }));
+    CHECK(kept([](JobPlace* place) { place->generation = 1; }));
+    CHECK(kept([](JobPlace* place) { place->ancestors = {{10, kTicks + 1}}; }));
+    CHECK(kept([](JobPlace* place) { place->rank_source = kRankFromNccl; }));
+}
+
+TEST_CASE("generations of an elastic job are kept apart, each with its first failure") {
+    Job job;
+    for (int generation : {1, 0}) {
+        for (int rank : {1, 0}) {
+            const auto pid = static_cast<std::uint32_t>(10 * generation + rank + 1);
+            job.processes.push_back(file_of(rank, pid, pid));
+            job.processes.back().place.generation = generation;
+            job.processes.back().start_unix_ns = 1'000 * static_cast<std::uint64_t>(generation + 1);
+        }
+    }
+    CHECK(first_failures(job).empty());
+    job.processes[3].end.code = 1;                   // rank 0 of generation 0
+    job.processes[0].devices[0].first_oom_ns = 500;  // rank 1 of generation 1
+    job.processes.push_back(file_of(-1, 50, 50));
+    arrange(&job);
+    CHECK(ranks_of(job) == std::vector<int>{0, 1, 0, 1, -1});
+    CHECK(has_generations(job));
+    const std::vector<FirstFailure> failures = first_failures(job);
+    REQUIRE(failures.size() == 2);
+    CHECK(failures[0].process == 0);
+    CHECK_FALSE(failures[0].out_of_memory);
+    CHECK(failures[0].of == 2);
+    CHECK(failures[1].process == 3);
+    CHECK(failures[1].out_of_memory);
+    CHECK(failures[1].of == 2);
+    CHECK(first_failure(job)->process == 3);  // an out-of-memory counts before other failures
 }

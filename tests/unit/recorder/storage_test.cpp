@@ -1,6 +1,7 @@
 // Full disks, missing folders, and file names that are already used.
 #include "recorder/drain_thread.h"
 #include "recorder/recorder.h"
+#include "recorder/safe_names.h"
 #include "recorder/session.h"
 #include "skip.h"
 #include "trace_dump.h"
@@ -13,6 +14,7 @@
 #include <random>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,17 +22,31 @@ using namespace fragtrace;
 using namespace fragtrace::test;
 namespace preload = fragtrace::preload;
 
+namespace {
+
+// The name of a trace of this program, without its ending.
+std::string trace_name(pid_t process) {
+    utsname system = {};
+    uname(&system);
+    char host[128];
+    preload::Text text(host, sizeof host);
+    preload::add_host(&text, system.nodename);
+    return std::string("recorder_tests.") + host + '.' + std::to_string(process);
+}
+
+}  // namespace
+
 TEST_CASE("the trace is private, its folder is created, existing files are not overwritten") {
     const Folder folder;
     const std::string deep = folder.path() + "/a/b";
     const Child child = in_child(deep, [&] {
-        const std::string taken = deep + "/recorder_tests." + std::to_string(getpid()) + ".ftrace";
+        const std::string taken = deep + "/" + trace_name(getpid()) + ".ftrace";
         mkdir((folder.path() + "/a").c_str(), 0777);
         mkdir(deep.c_str(), 0777);
         close(open(taken.c_str(), O_CREAT | O_WRONLY, 0600));
         preload::record(make_event(1, 1));
     });
-    const std::string base = deep + "/recorder_tests." + std::to_string(child.pid);
+    const std::string base = deep + "/" + trace_name(child.pid);
 
     struct stat first {};
 
@@ -47,19 +63,18 @@ TEST_CASE("parts of an earlier recording with the same name are not overwritten"
     for (const char* left :
          {".part2.ftrace", ".oom1.ftrace", ".part3.ftrace.tmp", ".2.part9.ftrace"}) {
         const Folder folder;
-        const Child child =
-            in_child(folder.path(),
-                     [&] {
-                         const std::string taken =
-                             folder.path() + "/recorder_tests." + std::to_string(getpid()) + left;
-                         close(open(taken.c_str(), O_CREAT | O_WRONLY, 0600));
-                         for (uint64_t i = 0; i < 200000; ++i) {
-                             preload::record(make_event(i * 4096, i));
-                             preload::record(make_event(i * 4096, i));
-                         }
-                     },
-                     {{"FRAGTRACE_SIZE_LIMIT", "1MiB"}, {"FRAGTRACE_COMPRESSION", "0"}});
-        const std::string base = folder.path() + "/recorder_tests." + std::to_string(child.pid);
+        const Child child = in_child(
+            folder.path(),
+            [&] {
+                const std::string taken = folder.path() + "/" + trace_name(getpid()) + left;
+                close(open(taken.c_str(), O_CREAT | O_WRONLY, 0600));
+                for (uint64_t i = 0; i < 200000; ++i) {
+                    preload::record(make_event(i * 4096, i));
+                    preload::record(make_event(i * 4096, i));
+                }
+            },
+            {{"FRAGTRACE_SIZE_LIMIT", "1MiB"}, {"FRAGTRACE_COMPRESSION", "0"}});
+        const std::string base = folder.path() + "/" + trace_name(child.pid);
 
         struct stat kept {};
 
@@ -146,7 +161,7 @@ TEST_CASE("a folder that becomes usable later gets the trace from its first even
     CHECK(child.status == 0);
     CHECK(child.errors.find("fragtrace: no trace yet: ") == 0);
     CHECK(std::count(child.errors.begin(), child.errors.end(), '\n') == 1);
-    const std::string name = file + "/recorder_tests." + std::to_string(child.pid) + ".ftrace";
+    const std::string name = file + "/" + trace_name(child.pid) + ".ftrace";
     const Dump dump = read_trace(name);
     CHECK(dump.events.size() == 11);
     CHECK(dump.defects.empty());
@@ -172,7 +187,7 @@ TEST_CASE("a trace removed or cut while it is written starts again and reports t
         });
         CHECK(child.status == 0);
         CHECK(child.errors.find("somebody removed the trace, or cut it") != std::string::npos);
-        Dump dump = read_trace(folder.path() + "/recorder_tests." + std::to_string(child.pid) +
+        Dump dump = read_trace(folder.path() + "/" + trace_name(child.pid) +
                                (cut ? ".2.ftrace" : ".ftrace"));
         INFO(child.errors);
         CHECK(dump.defects == std::vector<std::string>{});
@@ -308,9 +323,7 @@ TEST_CASE("a trace that reaches half of its limit continues in parts within the 
             preload::record(make_event(1, 1));
             preload::g_session.options.size_limit_bytes = kLimit_bytes;
             if (blocked) {  // the next part cannot be created
-                mkdir((folder.path() + "/recorder_tests." + std::to_string(getpid()) +
-                       ".part2.ftrace.tmp")
-                          .c_str(),
+                mkdir((folder.path() + "/" + trace_name(getpid()) + ".part2.ftrace.tmp").c_str(),
                       0700);
             }
             record_noise(400000);
@@ -318,7 +331,7 @@ TEST_CASE("a trace that reaches half of its limit continues in parts within the 
         CHECK(child.status == 0);
         const std::vector<std::string> traces = folder.traces();
         CHECK(bytes_of(traces) <= kLimit_bytes + (64u << 10));
-        const std::string base = folder.path() + "/recorder_tests." + std::to_string(child.pid);
+        const std::string base = folder.path() + "/" + trace_name(child.pid);
         if (blocked) {
             CHECK(traces == std::vector<std::string>{base + ".ftrace"});
             CHECK(child.errors.find("events were lost; writing failed: file size limit") !=

@@ -1,0 +1,42 @@
+// The place of a recorded process in its job, as its trace gives it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// A process of one host.
+struct ProcessId {
+    std::uint32_t pid = 0;
+    std::uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat; 0 = unknown
+
+    bool operator==(const ProcessId&) const = default;
+};
+
+// JobPlace::rank_source of a rank that NCCL named.
+inline constexpr const char* kRankFromNccl = "nccl";
+
+// Numbers are -1 and texts empty if they are unknown.
+struct JobPlace {
+    int rank = -1;  // -1 also for a helper process
+    int local_rank = -1;
+    int world_size = -1;
+    int generation = -1;      // restarts of the job before this start
+    std::string rank_source;  // an environment variable, or kRankFromNccl
+    // A helper process, such as a worker of a data loader, has the rank of an ancestor in its
+    // environment.
+    int inherited_rank = -1;
+    std::string host;
+    std::string job_id;  // of the scheduler or launcher
+
+    ProcessId process;
+    std::vector<ProcessId> ancestors;        // the parent first
+    std::array<std::uint64_t, 2> session{};  // the same in all files of a recording; 0 = unknown
+    std::uint32_t part = 0;                  // of a recording in parts; 0 = no parts, or a copy
+    std::string copy_reason;                 // why this copy was made; empty = no copy
+};
+
+}  // namespace fragtrace::analyzer
