@@ -27,9 +27,8 @@ void ProfileEvents::renumber_devices(const std::vector<std::uint16_t>& devices) 
     for (ProfileEvent& event : events_) {
         event.record.device = devices.at(event.record.device);
     }
-    std::erase_if(events_, [](const ProfileEvent& event) {
-        return event.record.device == kDeviceUnknown;
-    });
+    std::erase_if(events_,
+                  [](const ProfileEvent& event) { return event.record.device == kDeviceUnknown; });
 }
 
 std::uint64_t ProfileEvents::write(ImportTimeline* timeline) {

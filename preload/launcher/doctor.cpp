@@ -123,10 +123,11 @@ DoctorRequest parse(int argc, char** argv, bool* help) {
     DoctorRequest request;
     app.prefix_command();
     app.add_flag("--json", request.json, "print one JSON object (docs/schema/doctor.json)");
-    app.add_option("--bundle",
-                   request.bundle,
-                   "write an archive with these lines, versions and settings; <hidden> replaces your "
-                   "paths and each value with a word of your own")
+    app.add_option(
+           "--bundle",
+           request.bundle,
+           "write an archive with these lines, versions and settings; <hidden> replaces your "
+           "paths and each value with a word of your own")
         ->type_name("FILE.tar.gz");
     app.add_option("--trace",
                    request.trace,
@@ -272,8 +273,7 @@ void make_bundle(const DoctorRequest& request,
     if (!trace.empty()) {
         list += "trace.ftrace  the trace: sizes, times and the shape of stacks, without names\n";
     }
-    list +=
-        "<hidden> replaces each path, and each value or message that has a word of your own.\n";
+    list += "<hidden> replaces each path, and each value or message that has a word of your own.\n";
     const Findings anonymous = with_texts(findings, hidden);
     std::vector<BundleFile> files = {
         {"README.txt", list, ""},

@@ -308,14 +308,14 @@ void look_at_driver(const Installation& installation, bool* has_card, Findings* 
         return;
     }
     const char* visible = getenv("CUDA_VISIBLE_DEVICES");
-    add_finding(all,
-                state,
-                kTopic,
-                fmt::format("{}, but no usable card (cuInit: error {}).", about, driver.error),
-                (visible != nullptr
-                     ? fmt::format("CUDA_VISIBLE_DEVICES is '{}': check it. ", own(visible))
-                     : std::string("Try nvidia-smi. ")) +
-                    without);
+    add_finding(
+        all,
+        state,
+        kTopic,
+        fmt::format("{}, but no usable card (cuInit: error {}).", about, driver.error),
+        (visible != nullptr ? fmt::format("CUDA_VISIBLE_DEVICES is '{}': check it. ", own(visible))
+                            : std::string("Try nvidia-smi. ")) +
+            without);
 }
 
 void look_at_installation(const Installation& installation, Findings* all) {
@@ -324,7 +324,8 @@ void look_at_installation(const Installation& installation, Findings* all) {
     try {
         choose_libraries(installation, true, false);
     } catch (const Refusal& refusal) {
-        add_finding(all, State::kProblem, kTopic, "The recorder cannot be loaded: " + own(refusal.text));
+        add_finding(
+            all, State::kProblem, kTopic, "The recorder cannot be loaded: " + own(refusal.text));
         return;
     }
     if (access(installation.analyzer().c_str(), X_OK) != 0) {

@@ -83,8 +83,10 @@ int dispatch(int argc, char** argv) {
     if (what.empty()) {
         refuse_usage("what to do is missing: fragtrace run [OPTIONS] -- COMMAND [ARGUMENT...]");
     }
-    refuse_usage("unknown command " + one_line(what) +
-                 did_you_mean(what, {"run", "try", "top", "clean", "demo", "doctor", "--help", "--version"}));
+    refuse_usage(
+        "unknown command " + one_line(what) +
+        did_you_mean(what,
+                     {"run", "try", "top", "clean", "demo", "doctor", "--help", "--version"}));
 }
 
 }  // namespace

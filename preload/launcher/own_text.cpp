@@ -3,8 +3,8 @@
 #include "launcher/refusal.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <string_view>
 
 namespace fragtrace::launcher {
 namespace {
@@ -13,40 +13,48 @@ namespace {
 constexpr char kBegin = '\x01';
 constexpr char kEnd = '\x02';
 
-// In lower case. Words of settings, of folders of the system, of its loader, of releases.
-constexpr std::string_view kWords[] = {
+// Words that are the same on many machines, in lower case, each between two spaces.
+constexpr std::string_view kWords =
     // values of switches and choices
-    "on", "off", "yes", "no", "true", "false", "all", "none", "native", "python", "hup", "usr1",
-    "usr2", "sighup", "sigusr1", "sigusr2", "urg", "winch", "io", "pwr", "sigurg", "sigwinch",
-    "sigio", "sigpwr", "default", "lazy", "eager", "fastest", "first", "pci", "bus", "id", "gpu",
-    "mig", "void", "compute", "utility", "graphics", "video", "display", "ngx", "compat32",
-    "platform", "bfc", "cuda", "malloc", "async", "cudamallocasync",
+    " on off yes no true false all none native python default lazy eager fastest first pci bus id "
+    "gpu mig void compute utility graphics video display ngx platform bfc cuda malloc async "
+    "hup usr1 usr2 urg winch io pwr sighup sigusr1 sigusr2 sigurg sigwinch sigio sigpwr "
     // settings of PyTorch's allocator
-    "backend", "expandable", "segments", "max", "split", "size", "mb", "non", "large", "rounding",
-    "roundup", "power2", "divisions", "bypass", "garbage", "collection", "threshold", "pinned",
-    "use", "host", "register", "reserve", "segment", "num", "threads", "background", "release",
-    "lock", "on", "cudamalloc", "graph", "capture", "record", "stream", "reuse", "per", "process",
-    "memory", "fraction", "throw", "oom",
+    "backend cudamallocasync cudamalloc expandable segments segment max split size large rounding "
+    "non roundup power2 divisions bypass garbage collection threshold pinned use host register "
+    "reserve num threads background release lock graph capture record stream reuse per process "
+    "memory fraction throw oom "
     // folders and files of the system
-    "tmp", "var", "dev", "shm", "usr", "bin", "sbin", "lib", "lib64", "local", "opt", "etc", "proc",
-    "run", "linux", "gnu", "libcuda", "libfragtrace", "so", "conda", "venv",
+    "tmp var dev shm usr bin sbin lib lib64 local opt etc proc run linux gnu libcuda libfragtrace "
+    "so conda venv "
     // what the loader and the shell say
-    "cannot", "open", "shared", "object", "file", "such", "or", "directory", "too", "short",
-    "invalid", "elf", "header", "wrong", "class", "not", "found", "command", "is", "a", "driver",
+    "cannot open shared object file such or directory too short invalid elf header wrong class not "
+    "found command is a driver "
     // kernels, distributions, containers, interpreters
-    "x86", "64", "amd64", "aarch64", "arm64", "generic", "lowlatency", "microsoft",
-    "standard", "wsl2", "debian", "ubuntu", "fedora", "rhel", "centos", "rocky", "almalinux", "sles",
-    "opensuse", "leap",
-    "tumbleweed", "arch", "nixos", "alpine", "docker", "podman", "oci", "lxc", "systemd", "nspawn",
-    "apptainer", "singularity", "kubernetes", "cpython", "pypy", "fragtrace",
-    "virtual", "unknown",
-};
+    "x86 64 amd64 aarch64 arm64 generic lowlatency microsoft standard wsl2 debian ubuntu fedora "
+    "rhel centos rocky almalinux sles opensuse leap tumbleweed arch nixos alpine docker podman oci "
+    "lxc systemd nspawn apptainer singularity kubernetes cpython pypy fragtrace virtual unknown ";
 // What comes before or after the digits of a word.
 constexpr std::string_view kBeforeDigits[] = {
     "cu", "rocm", "rc", "a", "b", "dev", "post", "el", "fc", "python", "v", "deb"};
-constexpr std::string_view kAfterDigits[] = {
-    "b", "k", "kb", "kib", "m", "mb", "mib", "g", "gb", "gib", "t", "tb", "tib", "s", "ms", "min",
-    "h", "d"};
+constexpr std::string_view kAfterDigits[] = {"b",
+                                             "k",
+                                             "kb",
+                                             "kib",
+                                             "m",
+                                             "mb",
+                                             "mib",
+                                             "g",
+                                             "gb",
+                                             "gib",
+                                             "t",
+                                             "tb",
+                                             "tib",
+                                             "s",
+                                             "ms",
+                                             "min",
+                                             "h",
+                                             "d"};
 
 template <typename List>
 bool has(const List& list, std::string_view word) {
@@ -86,7 +94,8 @@ bool is_same_on_many_machines(std::string_view text) {
         std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) {
             return static_cast<char>(tolower(c));
         });
-        if (!word.empty() && !has(kWords, word) && !is_number(word)) {
+        if (!word.empty() && kWords.find(' ' + word + ' ') == std::string_view::npos &&
+            !is_number(word)) {
             return false;
         }
         at = end;

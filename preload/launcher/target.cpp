@@ -154,11 +154,12 @@ void look_at_torch(const Answers& answers, Findings* all) {
                     "driver are recorded; blocks of their own pools are not.",
                     "To check another interpreter: fragtrace doctor -- PATH/TO/python.");
     } else if (const std::string version = get("torch.version"); !get("torch.hip").empty()) {
-        add_finding(all,
-                    State::kProblem,
-                    kTopic,
-                    fmt::format("PyTorch {} is built for ROCm. fragtrace records CUDA.", own(version)),
-                    "Use a CUDA build.");
+        add_finding(
+            all,
+            State::kProblem,
+            kTopic,
+            fmt::format("PyTorch {} is built for ROCm. fragtrace records CUDA.", own(version)),
+            "Use a CUDA build.");
     } else if (get("torch.cuda").empty() || get("torch.library") != "True") {
         add_finding(all,
                     State::kProblem,
@@ -169,7 +170,8 @@ void look_at_torch(const Answers& answers, Findings* all) {
                     "Install a CUDA build of PyTorch.");
     } else {
         const int minor = torch_minor(version);
-        const std::string about = fmt::format("PyTorch {} for CUDA {}", own(version), own(get("torch.cuda")));
+        const std::string about =
+            fmt::format("PyTorch {} for CUDA {}", own(version), own(get("torch.cuda")));
         if (minor < kFirstTorchMinor) {
             add_finding(all,
                         State::kNote,

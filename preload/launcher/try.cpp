@@ -267,10 +267,10 @@ void check_owner(const std::string& trace, const Json& facts) {
         : file.st_uid != geteuid()                  ? "belongs to another user"
         : (file.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "can be changed by other users"
         : text(facts, "host") != here.nodename      ? "was recorded on another machine"
-        : text(facts, "arguments").empty()
-            ? "does not have the command (an earlier version recorded it, or the command line is too "
-              "long)"
-            : nullptr;
+        : text(facts, "arguments").empty() ? "does not have the command (an earlier version "
+                                             "recorded it, or the command line is too "
+                                             "long)"
+                                           : nullptr;
     if (reason != nullptr) {
         throw Refusal{kBadUsage,
                       fmt::format("{} {}: its command is not run. Give the command: fragtrace try "

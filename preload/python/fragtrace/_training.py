@@ -12,7 +12,6 @@ def needs(what, library, package, reason):
     return ImportError(f"{what} needs {library}: pip install {package} ({reason})", name=package)
 
 
-
 def write_at_out_of_memory():
     """From now on, each out-of-memory error of PyTorch writes the trace, also if the program catches it.
 

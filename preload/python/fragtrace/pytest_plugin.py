@@ -331,9 +331,7 @@ class _Run:
             found.append((pathlib.Path(), Figures(reasons=unmeasured)))
         return found
 
-    def judge(
-        self, reports: list[pytest.TestReport], measured: list[tuple[pathlib.Path, Figures]]
-    ) -> None:
+    def judge(self, reports: list[pytest.TestReport], measured: list[tuple[pathlib.Path, Figures]]) -> None:
         """Compares the recordings with the limits, and writes the result into the report of the test."""
         report = next((one for one in reports if one.when == "call"), reports[0])
         if report.skipped and not hasattr(report, "wasxfail"):

@@ -395,10 +395,15 @@ class Doctor(real_process.RealProcessTest):
         folder = self.folder / "of secretclient"
         folder.mkdir()
         python = folder / "python3"
-        python.write_text(
-            fake_python("3.11.2+secretclient (main)", "module.torch\t/x/secretclient", "torch.version\t2.6.0+secretclient",
-                        "torch.cuda\tsecretclient", "torch.library\tTrue", "executable\t/data/secretclient corp/python")
-        )  # fmt: skip
+        answers = {
+            "module.torch": "/x/secretclient",
+            "torch.version": "2.6.0+secretclient",
+            "torch.cuda": "secretclient",
+            "torch.library": "True",
+            "executable": "/data/secretclient corp/python",
+        }
+        lines = [f"{key}\t{value}" for key, value in answers.items()]
+        python.write_text(fake_python("3.11.2+secretclient (main)", *lines))
         failing = folder / "python3.11"
         failing.write_text("#!/bin/sh\necho 'secretclient: cannot start' >&2\nexit 1\n")
         program = folder / "program"
@@ -408,7 +413,11 @@ class Doctor(real_process.RealProcessTest):
                 command.chmod(0o755)
             archive = self.folder / "report.tar.gz"
             archive.unlink(missing_ok=True)
-            run([LAUNCHER, "doctor", "--bundle", archive, "--", command], cwd=folder, env=environment(**secrets))
+            run(
+                [LAUNCHER, "doctor", "--bundle", archive, "--", command],
+                cwd=folder,
+                env=environment(**secrets),
+            )
             with tarfile.open(archive) as content:
                 texts = {name: content.extractfile(name).read().lower() for name in content.getnames()}
             self.assertEqual(len(texts), 5)

@@ -79,7 +79,9 @@ class Try(real_process.RealProcessTest):
             listed = self.run_well([LAUNCHER, "try", file, "--list"]).stdout
             number = re.search(r"(?m)^ +(\d+)  ", listed)[1]
             done = self.run_well([LAUNCHER, "try", file, "--remedy", number], 2)
-            self.assertRegex(done.stderr, r"\Afragtrace: \S+ does not have the command \(snapshots, [^\n]*\n\Z")
+            self.assertRegex(
+                done.stderr, r"\Afragtrace: \S+ does not have the command \(snapshots, [^\n]*\n\Z"
+            )
 
     def test_another_card_or_program_is_not_compared_with_the_prediction(self):
         program = self.folder / "fitting.py"

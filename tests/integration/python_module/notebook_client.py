@@ -52,6 +52,7 @@ run("%fragtrace off")
 run("y = torch.empty(1 << 20, device='cuda')")
 run("%fragtrace on")
 run("%fragtrace maybe")
+run("%fragtrace")
 print("== kept")
 run("""
 net = torch.nn.Linear(1024, 1024, bias=False).cuda()

@@ -1,6 +1,7 @@
 """The Python module's phases, with and without the recorder."""
 
 import re
+import sys
 
 import real_process
 from real_process import SOURCE, environment, interpreters, traces
@@ -36,7 +37,37 @@ print(fragtrace.stop(), fragtrace.start(), fragtrace.write())
 """
 
 
+WITHOUT = """
+import importlib, sys
+for name in ("lightning", "pytorch_lightning", "transformers", "wandb", "mlflow"):
+    sys.modules[name] = None  # as if it were not installed
+import fragtrace
+for use in (lambda: importlib.import_module("fragtrace.lightning"),
+            lambda: importlib.import_module("fragtrace.transformers"),
+            fragtrace.loggers.wandb, fragtrace.loggers.mlflow):
+    try:
+        use()
+    except ImportError as error:
+        print(error.name, error)
+"""
+
+
 class Module(real_process.RealProcessTest):
+    def test_a_missing_library_is_named_with_what_to_install(self):
+        env = environment(PYTHONPATH=MODULE, PYTHONDONTWRITEBYTECODE=1)
+        lines = self.run_well([sys.executable, "-c", WITHOUT], env=env).stdout.splitlines()
+        for line, (what, package) in zip(
+            lines,
+            (
+                ("fragtrace.lightning needs Lightning", "lightning"),
+                ("fragtrace.transformers needs transformers", "transformers"),
+                ("fragtrace.loggers.wandb() needs Weights & Biases", "wandb"),
+                ("fragtrace.loggers.mlflow() needs MLflow", "mlflow"),
+            ),
+        ):
+            self.assertTrue(line.startswith(f"{package} {what}: pip install {package} ("), line)
+        self.assertEqual(len(lines), 4)
+
     def test_phases_are_recorded_in_every_interpreter(self):
         for version, python in interpreters().items():
             with self.subTest(version):

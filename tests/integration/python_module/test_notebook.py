@@ -81,7 +81,7 @@ class Notebook(real_process.RealProcessTest):
             [
                 "net 4.0 MiB",
                 "optimizer 8.0 MiB in 2 tensors, batch 4.0 MiB, batches 4.0 MiB",
-                "Out[17] 4.0 MiB",
+                "Out[18] 4.0 MiB",
             ],
         )
         self.assertRegex(still[3], r"^loss 4 B, [48]\.0 MiB elsewhere \(saved for a backward pass")
@@ -96,7 +96,9 @@ class Notebook(real_process.RealProcessTest):
         self.assertIn("  still held: x 4.0 MiB\n", text)
         self.assertIn("  still held: keep 20.0 MiB, trainer 12.0 MiB\n", text)
         self.assertNotIn("still held", freed)
-        self.assertIn("unknown word 'maybe'; use %fragtrace page [TRACE], on, off, report or forget", done.stderr)
+        choices = "use %fragtrace page [TRACE], on, off, report or forget"
+        self.assertIn(f"unknown word 'maybe'; {choices}", done.stderr)
+        self.assertIn(f"a word is missing; {choices}", done.stderr)
         self.assertRegex(freed, r"(?m)^0$")
         self.assertNotIn("fragtrace", freed.rsplit("\n0\n", 1)[1])
 

@@ -1,6 +1,7 @@
 // From the timeline to the script to the pool: the steps of a replay, and how its agreement is
 // measured.
 #include "analyzer/commands/replay_options.h"
+#include "analyzer/pools/pytorch/known_releases.h"
 #include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/assumptions.h"
 #include "analyzer/replay/fidelity.h"
@@ -410,7 +411,8 @@ TEST_CASE("the replay uses the rules of the recorded release") {
     CHECK_FALSE(PytorchRules::is_release("2."));
 }
 
-TEST_CASE("a release that was never compared with a real run is named with the rules that it gets") {
+TEST_CASE(
+    "a release that was never compared with a real run is named with the rules that it gets") {
     for (const char* release : {"2.0.1", "2.6.0+cu124", "2.15.0", "", "unknown"}) {
         CHECK(doubt_about_release(release).empty());
     }
