@@ -41,7 +41,8 @@ constexpr const char* kVirtualGpu =
     "run on the virtual GPU. CARD is a size (24GiB) or a model (A100-80GB; the error for an "
     "unknown "
     "name lists all models), count is the number of such cards, context is the memory that a CUDA "
-    "context takes. Memory is accounted for as on a real card; kernels compute nothing";
+    "context takes, nccl the memory that a communicator of NCCL takes. Memory is accounted for as "
+    "on a real card; kernels compute nothing";
 
 constexpr const char* kEnd =
     R"(
@@ -95,7 +96,10 @@ std::string help_text() {
     constexpr std::size_t kVariableColumn = 29;
     std::string text = kBegin;
     text += "Options:\n";
-    add_row(&text, "--virtual-gpu CARD[,count=N][,context=SIZE]", kVirtualGpu, kOptionColumn);
+    add_row(&text,
+            "--virtual-gpu CARD[,count=N][,context=SIZE][,nccl=SIZE]",
+            kVirtualGpu,
+            kOptionColumn);
     add_row(&text, "--no-record", "do not preload libfragtrace.so (to compare)", kOptionColumn);
     for (const OptionText& row : kOptionTexts) {
         if (row.option[0] != '\0') {

@@ -1,4 +1,4 @@
-// Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE] and CUDA_VISIBLE_DEVICES.
+// Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE][,nccl=SIZE] and CUDA_VISIBLE_DEVICES.
 #include "common/config.h"
 
 #include <fragtrace/sizes.h>
@@ -61,8 +61,8 @@ Config invalid(const char* text, const char* why) {
     result.status = Config::kInvalid;
     snprintf(result.problem,
              sizeof result.problem,
-             "fragtrace: FRAGTRACE_VIRTUAL_GPU=%.80s: %s; expected CARD[,count=N][,context=SIZE], "
-             "such as 24GiB or A100-80GB,count=2\n",
+             "fragtrace: FRAGTRACE_VIRTUAL_GPU=%.80s: %s; expected "
+             "CARD[,count=N][,context=SIZE][,nccl=SIZE], such as 24GiB or A100-80GB,count=2\n",
              text,
              why);
     return result;
@@ -75,13 +75,20 @@ const char* parse_option(const char* text, size_t length, Config* result) {
             if (text[i] < '0' || text[i] > '9') return "count is no number";
             if (count <= kMaxDevices) count = count * 10 + (text[i] - '0');
         }
-        if (count < 1 || count > kMaxDevices) return "count must be 1 to 8";
+        if (count < 1 || count > kMaxDevices) return "count must be 1 to 64";
         result->device_count = count;
         return nullptr;
     }
     if (length > 8 && memcmp(text, "context=", 8) == 0) {
         if (!parse_size(text + 8, length - 8, &result->card.context_bytes)) {
             return "context is no size";
+        }
+        return nullptr;
+    }
+    if (length > 5 && memcmp(text, "nccl=", 5) == 0) {
+        const bool off = length == 8 && memcmp(text + 5, "off", 3) == 0;
+        if (!off && !parse_size(text + 5, length - 5, &result->nccl_bytes)) {
+            return "nccl is neither a size nor off";
         }
         return nullptr;
     }
@@ -109,7 +116,7 @@ void apply_visible_devices(const char* visible, Config* result) {
         result->physical_index[i] = i;
     if (visible == nullptr) return;
     int count = 0;
-    unsigned seen = 0;
+    uint64_t seen = 0;
     const char* at = visible;
     while (*at != '\0' && count < present) {
         const char* end = at;
@@ -122,11 +129,11 @@ void apply_visible_devices(const char* visible, Config* result) {
             end = number_end;
         }
         if (end == at || index < 0 || index >= present) break;
-        if ((seen & 1U << index) != 0) {
+        if ((seen & uint64_t{1} << index) != 0) {
             count = 0;
             break;
         }
-        seen |= 1U << index;
+        seen |= uint64_t{1} << index;
         result->physical_index[count++] = static_cast<int>(index);
         at = *end == ',' ? end + 1 : end;
         if (*end != ',' && *end != '\0') break;
@@ -170,6 +177,10 @@ Config parse_config(const char* text, const char* visible_devices) {
     if (result.card.context_bytes > result.card.total_bytes) {
         return invalid(text, "the context does not fit on the card");
     }
+    if (result.device_count > kDevicesWithWideSpace &&
+        result.card.total_bytes > kMostBytesInNarrowSpace) {
+        return invalid(text, "with more than 8 cards, each can have at most 192 GiB");
+    }
     result.status = Config::kValid;
     apply_visible_devices(visible_devices, &result);
     return result;
@@ -186,6 +197,9 @@ void device_name(const Config& from, char* out, int out_bytes) {
 
 void device_uuid(int physical_index, unsigned char out[16]) {
     memcpy(out, "fragtrace-vgpu-", 15);
+    const char* host = getenv("FRAGTRACE_VIRTUAL_GPU_HOST");
+    const long number = host != nullptr ? strtol(host, nullptr, 10) : 0;
+    if (number > 0 && number < kMaxDevices) out[14] = static_cast<unsigned char>('-' + number);
     out[15] = static_cast<unsigned char>('0' + physical_index);
 }
 

@@ -21,8 +21,11 @@ struct Card {
     int ecc;
 };
 
-constexpr int kMaxDevices = 8;
+constexpr int kMaxDevices = 64;
 constexpr uint64_t kMaxCardBytes = uint64_t{1} << 40;
+// More devices share the same range of addresses, so each has less of it.
+constexpr int kDevicesWithWideSpace = 8;
+constexpr uint64_t kMostBytesInNarrowSpace = uint64_t{192} << 30;
 
 struct Config {
     enum Status { kUnset, kValid, kInvalid };
@@ -32,6 +35,7 @@ struct Config {
     int device_count;                 // after CUDA_VISIBLE_DEVICES is applied
     int physical_index[kMaxDevices];  // one per visible ordinal
     Card card;
+    uint64_t nccl_bytes;  // device memory that NCCL takes per communicator
     bool debug;
 };
 

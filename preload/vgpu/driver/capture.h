@@ -117,6 +117,7 @@ struct Stream {
     int priority;
     Context* context;
     Capture capture;
+    WorkSet works;  // pending works, and those of the events that the stream waits for
     // list of all streams: the end of a capture must reach every stream that joined it
     Stream* next;
 };
@@ -127,6 +128,13 @@ extern Stream* g_streams;
 CUresult require_stream(CUstream handle, Stream** stream);
 
 void stop_capturing(Stream* stream);
+
+// The pending works of a stream; null if the handle is no stream, or if a default stream is meant
+// and the thread has no context.
+WorkSet* works_of(CUstream stream);
+bool stream_is_ready(CUstream stream);
+bool event_is_ready(CUevent event);
+bool device_is_ready(int device);
 
 // Adds a node for work on a stream that is being captured. Returns null if the stream is not
 // capturing.

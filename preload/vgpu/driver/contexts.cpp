@@ -264,9 +264,13 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
 
 CUresult cuCtxSynchronize(void) {
     wait_a_moment();
-    FT_ENTER();
     Context* context = nullptr;
-    FT_TRY(require_context(&context));
+    {
+        FT_ENTER();
+        FT_TRY(require_context(&context));
+    }
+    wait_for_device(context->device);
+    FT_ENTER();
     synchronised();
     return CUDA_SUCCESS;
 }
@@ -339,7 +343,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
     if (peer == nullptr || peer == context) return CUDA_ERROR_INVALID_CONTEXT;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (peer->device == context->device) return CUDA_ERROR_INVALID_DEVICE;
-    const unsigned bit = 1U << peer->device;
+    const uint64_t bit = uint64_t{1} << peer->device;
     if ((context->peers & bit) != 0) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     context->peers |= bit;
     return CUDA_SUCCESS;
@@ -351,7 +355,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext handle) {
     FT_TRY(require_context(&context));
     const Context* peer = as<Context>(handle);
     if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    const unsigned bit = 1U << peer->device;
+    const uint64_t bit = uint64_t{1} << peer->device;
     if ((context->peers & bit) == 0) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
     context->peers &= ~bit;
     return CUDA_SUCCESS;

@@ -1,16 +1,23 @@
 // All variants of copies and fills. A captured call becomes a node and does nothing. Any other call
-// updates the list of bytes that the host knows (host_copies.cpp).
+// updates what is known of the contents (contents.cpp).
 #include "driver/state.h"
 
 namespace fragtrace::vgpu {
 namespace {
 
 CUresult copy(uint64_t to, uint64_t from, size_t size, CUstream stream) {
+    if (host_can_read(to) && !host_can_read(from)) wait_for_contents(from, size);
     FT_ENTER();
     if (size == 0) return CUDA_SUCCESS;
     if (to == 0 || from == 0) return CUDA_ERROR_INVALID_VALUE;
     if (!captured(stream, CU_GRAPH_NODE_TYPE_MEMCPY)) copy_memory(to, from, size);
     return CUDA_SUCCESS;
+}
+
+// A copy to the host that returns after all earlier work.
+CUresult copy_and_wait(uint64_t to, uint64_t from, size_t size) {
+    if (host_can_read(to)) wait_for(nullptr);
+    return copy(to, from, size, nullptr);
 }
 
 CUresult fill(uint64_t to, size_t count, uint32_t pattern, int pattern_bytes, CUstream stream) {
@@ -87,7 +94,7 @@ uint64_t address(const void* host) {
 using namespace fragtrace::vgpu;
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    return copy(to, from, size, nullptr);
+    return copy_and_wait(to, from, size);
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
@@ -103,7 +110,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t size, CUs
 }
 
 CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t size) {
-    return copy(address(to), from, size, nullptr);
+    return copy_and_wait(address(to), from, size);
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t size, CUstream stream) {

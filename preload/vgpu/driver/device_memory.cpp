@@ -8,13 +8,17 @@
 namespace fragtrace::vgpu {
 namespace {
 
+uint64_t stride() {
+    return config().device_count <= kDevicesWithWideSpace ? kDeviceStride : kNarrowDeviceStride;
+}
+
 uint64_t base_of(int device) {
-    return kDeviceBase + uint64_t(device) * kDeviceStride;
+    return kDeviceBase + uint64_t(device) * stride();
 }
 
 int device_of(uint64_t address) {
-    if (address < kDeviceBase || address >= kDeviceBase + kMaxDevices * kDeviceStride) return -1;
-    return int((address - kDeviceBase) / kDeviceStride);
+    if (address < kDeviceBase || address >= kDeviceBase + kDeviceBytes) return -1;
+    return int((address - kDeviceBase) / stride());
 }
 
 // Reserves the device's address range, so that no mapping of the host lands in it. If that fails
@@ -24,7 +28,7 @@ void reserve_range(int device) {
     if (reserved[device]) return;
     reserved[device] = true;
     (void)mmap(reinterpret_cast<void*>(base_of(device)),
-               kDeviceStride,
+               stride(),
                PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
                -1,
@@ -39,8 +43,7 @@ Region* new_region(int device, uint64_t size, Pool* pool, Context* context) {
     reserve_range(device);
     const uint64_t base = base_of(device);
     if (on.first_gap < base) on.first_gap = base;
-    const uint64_t start =
-        on.regions.first_fit(on.first_gap, base + kDeviceStride, size, kPageBytes);
+    const uint64_t start = on.regions.first_fit(on.first_gap, base + stride(), size, kPageBytes);
     Region region{start, size, size, nullptr, pool, context, 0, false};
     Region* added = start != 0 ? on.regions.insert(region) : nullptr;
     if (added == nullptr) {

@@ -1,4 +1,4 @@
-// Kernel launches, host functions and occupancy. A launch only marks the contents of the device as
+// Kernel launches, host functions and occupancy. A launch only makes contents of the device
 // unknown.
 #include "driver/capture.h"
 #include "driver/modules.h"
@@ -6,10 +6,11 @@
 namespace fragtrace::vgpu {
 namespace {
 
-CUresult launch(CUfunction handle, CUstream stream, unsigned grid, unsigned block) {
+CUresult launch(
+    CUfunction handle, CUstream stream, uint64_t blocks, uint64_t block, void** parameters) {
     if (as<Function>(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (grid == 0 || block == 0) return CUDA_ERROR_INVALID_VALUE;
-    note_kernel();
+    if (blocks == 0 || block == 0) return CUDA_ERROR_INVALID_VALUE;
+    note_kernel_with(parameters, blocks * block);
     captured(stream, CU_GRAPH_NODE_TYPE_KERNEL);
     return CUDA_SUCCESS;
 }
@@ -28,42 +29,48 @@ CUresult cuLaunchKernel(CUfunction function,
                         unsigned block_z,
                         unsigned,
                         CUstream stream,
-                        void**,
+                        void** parameters,
                         void**) {
     FT_ENTER();
-    const unsigned grid = grid_x == 0 || grid_y == 0 || grid_z == 0 ? 0 : 1;
-    return launch(function, stream, grid, block_x * block_y * block_z);
+    const uint64_t blocks = uint64_t(grid_x) * grid_y * grid_z;
+    return launch(function, stream, blocks, uint64_t(block_x) * block_y * block_z, parameters);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* launch_config,
                           CUfunction function,
-                          void**,
+                          void** parameters,
                           void**) {
     FT_ENTER();
     if (launch_config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return launch(
-        function, launch_config->hStream, launch_config->gridDimX, launch_config->blockDimX);
+    const CUlaunchConfig& with = *launch_config;
+    return launch(function,
+                  with.hStream,
+                  uint64_t(with.gridDimX) * with.gridDimY * with.gridDimZ,
+                  uint64_t(with.blockDimX) * with.blockDimY * with.blockDimZ,
+                  parameters);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function,
                                    unsigned grid_x,
-                                   unsigned,
-                                   unsigned,
+                                   unsigned grid_y,
+                                   unsigned grid_z,
                                    unsigned block_x,
-                                   unsigned,
-                                   unsigned,
+                                   unsigned block_y,
+                                   unsigned block_z,
                                    unsigned,
                                    CUstream stream,
-                                   void**) {
+                                   void** parameters) {
     FT_ENTER();
-    return launch(function, stream, grid_x, block_x);
+    const uint64_t blocks = uint64_t(grid_x) * grid_y * grid_z;
+    return launch(function, stream, blocks, uint64_t(block_x) * block_y * block_z, parameters);
 }
 
-// Runs the function at once on the calling thread, because all earlier work is already complete.
-// Difference to the real driver: the function deadlocks if it waits for a lock that its caller
-// holds.
+// Runs the function on the calling thread, because all earlier work is already complete, apart from
+// collectives, which it waits for. Difference to the real driver: the function deadlocks if it
+// waits for a lock that its caller holds.
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    wait_for(stream);
     {
         FT_ENTER();
         GraphNode* node = capture_node(stream, CU_GRAPH_NODE_TYPE_HOST);
@@ -79,6 +86,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned) {
     if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    wait_for(stream);
     FT_TRY(cuStreamQuery(stream));
     callback(stream, CUDA_SUCCESS, data);
     return CUDA_SUCCESS;

@@ -243,7 +243,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle,
         if (wanted.location.id == pool->device && !complete) return CUDA_ERROR_INVALID_VALUE;
     }
     for (size_t i = 0; i < count; ++i) {
-        const unsigned bit = 1U << descriptions[i].location.id;
+        const uint64_t bit = uint64_t{1} << descriptions[i].location.id;
         const CUmemAccess_flags flags = descriptions[i].flags;
         pool->peers = flags != 0 ? pool->peers | bit : pool->peers & ~bit;
         const bool writes = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -260,7 +260,7 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags,
     if (flags == nullptr || pool == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (!valid_device(location->id)) return CUDA_ERROR_INVALID_DEVICE;
-    const unsigned bit = 1U << location->id;
+    const uint64_t bit = uint64_t{1} << location->id;
     *flags = location->id == pool->device || (pool->peers_can_write & bit) != 0
                  ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
              : (pool->peers & bit) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ

@@ -21,7 +21,7 @@ Physical* multicast_of(CUmemGenericAllocationHandle handle) {
 }
 
 bool joined(const Physical& multicast, int device) {
-    return device >= 0 && (multicast.devices & (1U << device)) != 0;
+    return device >= 0 && (multicast.devices & (uint64_t{1} << device)) != 0;
 }
 
 CUresult bind(Physical* multicast,
@@ -116,7 +116,7 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice devi
     if (multicast == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (joined(*multicast, device)) return CUDA_ERROR_INVALID_VALUE;
-    multicast->devices |= 1U << device;
+    multicast->devices |= uint64_t{1} << device;
     return CUDA_SUCCESS;
 }
 

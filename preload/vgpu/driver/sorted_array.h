@@ -74,6 +74,12 @@ class SortedArray {
         --count_;
     }
 
+    void release() {
+        free(static_cast<void*>(items_));
+        items_ = nullptr;
+        count_ = room_ = 0;
+    }
+
     // Returns the lowest aligned address in [base, limit) that starts `size` free bytes, or 0.
     uint64_t first_fit(uint64_t base, uint64_t limit, uint64_t size, uint64_t alignment) const {
         uint64_t candidate = round_up(base, alignment);

@@ -10,6 +10,7 @@
 #include <fragtrace/sizes.h>
 
 #include "common/config.h"
+#include "common/driver_interface.h"
 #include "common/stub.h"
 #include "driver/sorted_array.h"
 
@@ -24,8 +25,10 @@ constexpr uint64_t kUnitBytes = 512;         // granularity of small allocations
 constexpr uint64_t kSmallLimitBytes = kMiB;  // allocations up to this size share pages
 
 // The address map is fixed, so that two runs of a program see the same addresses.
-constexpr uint64_t kDeviceBase = 0x200000000000;  // linear memory, kDeviceStride per device
-constexpr uint64_t kDeviceStride = uint64_t{1} << 41;
+constexpr uint64_t kDeviceBase = 0x200000000000;  // linear memory, a stride per device
+constexpr uint64_t kDeviceBytes = uint64_t{1} << 44;
+constexpr uint64_t kDeviceStride = kDeviceBytes / kDevicesWithWideSpace;
+constexpr uint64_t kNarrowDeviceStride = kDeviceBytes / kMaxDevices;
 constexpr uint64_t kManagedBase = 0x300000000000;   // real host memory
 constexpr uint64_t kHostBase = 0x340000000000;      // page-locked host memory, also real
 constexpr uint64_t kStaticsBase = 0x380000000000;   // variables of modules
@@ -98,7 +101,7 @@ struct Context {
     bool primary;
     uint64_t id;
     uint64_t code_bytes;  // size of its modules' code
-    unsigned peers;       // one bit per device whose memory this context may access
+    uint64_t peers;       // one bit per device whose memory this context may access
 };
 
 // A pool keeps freed memory until a synchronising call. That call releases what exceeds the
@@ -112,8 +115,8 @@ struct Pool {
     bool built_in;
     bool imported;   // from another process: it cannot allocate
     bool destroyed;  // deleted with its last allocation
-    unsigned peers;  // one bit per device with access
-    unsigned peers_can_write;
+    uint64_t peers;  // one bit per device with access
+    uint64_t peers_can_write;
     uint64_t release_threshold;
     uint64_t reserved, reserved_high, used, used_high;
     int allocations;
@@ -228,11 +231,44 @@ bool host_can_read(uint64_t address);                         // false for devic
 // thread was still running when the interpreter ended, which aborts the process.
 void wait_a_moment();
 
-// host_copies.cpp: bytes that the host wrote to the device since the last kernel
-void note_kernel();
+// contents.cpp: what is known of the device's contents
+constexpr size_t kKnownBytes = size_t{1} << 20;  // the largest buffer whose contents are kept
+void note_kernel();                              // nothing is known any more
+void note_kernel_with(void** parameters, uint64_t threads);  // unknown: what it may have written
 void note_host_write(uint64_t address, const void* bytes, size_t size);
 void note_fill(uint64_t address, size_t size, uint32_t pattern, int pattern_bytes);
+void note_unknown(uint64_t address, size_t size);
 void copy_memory(uint64_t to, uint64_t from, size_t size);
+
+// Unknown bytes are zero in `out`. kPending: `out` is incomplete, work must deliver a part first.
+Known read_contents(uint64_t from, void* out, size_t size);
+
+// The result of pending work. Where it is overwritten before it is delivered, the later write
+// counts. A null result is unknown.
+void note_pending(uint64_t address, size_t size, uint64_t work);
+void note_delivered(uint64_t work, const void* result);
+bool is_pending(uint64_t address, size_t size);
+
+// pending_work.cpp: works of other libraries that wait for other processes. All other work is
+// complete when it is issued.
+struct WorkSet {
+    uint64_t* works;
+    int count;
+};
+
+void add(WorkSet* set, uint64_t work);  // drops complete works on the way
+void add(WorkSet* set, const WorkSet& from);
+void clear(WorkSet* set);
+bool complete(WorkSet* set);  // drops complete works
+uint64_t begin_work();
+void end_work(uint64_t work);
+
+// These are called without the lock.
+void make_progress();  // lets the libraries end works whose peers have come
+void wait_for(CUstream stream);
+void wait_for_event(CUevent event);
+void wait_for_contents(uint64_t address, size_t size);
+void wait_for_device(int device);
 
 // streams_events.cpp: returns true if the stream is capturing; the work is then a node of the graph
 bool captured(CUstream stream, CUgraphNodeType type);

@@ -1,6 +1,7 @@
-// Streams and events. Work completes when it is issued, so every query returns "done". Events have
-// a clock of their own that advances by a fixed step per kernel. Times are repeatable and never
-// zero between two events, but they measure nothing.
+// Streams and events. Work completes when it is issued, except collectives that wait for their
+// peers (pending_work.cpp), so most queries return "done". Events have a clock of their own that
+// advances by a fixed step per kernel. Times are repeatable and never zero between two events, but
+// they measure nothing.
 #include "driver/capture.h"
 
 namespace fragtrace::vgpu {
@@ -19,7 +20,26 @@ struct Event {
     uint64_t time_ns;
     uint64_t capture_id;
     NodeSet capture_leaves;
+    WorkSet works;  // pending on the stream when the event was recorded
 };
+
+WorkSet g_default_works[kMaxDevices];  // of the default streams
+
+bool waits_for_default_streams(const Stream& stream, int device) {
+    return stream.device == device && (stream.flags & CU_STREAM_NON_BLOCKING) == 0;
+}
+
+// Adds what work on the stream waits for. The default streams wait for all blocking streams.
+void add_works(WorkSet* to, CUstream handle) {
+    const WorkSet* own = works_of(handle);
+    if (own == nullptr) return;
+    add(to, *own);
+    const int64_t device = own - g_default_works;
+    if (device < 0 || device >= kMaxDevices) return;
+    for (const Stream* at = g_streams; at != nullptr; at = at->next) {
+        if (waits_for_default_streams(*at, int(device))) add(to, at->works);
+    }
+}
 
 CUresult record(Event* event, CUstream handle) {
     Stream* stream = nullptr;
@@ -31,6 +51,8 @@ CUresult record(Event* event, CUstream handle) {
         event->capture_id = stream->capture.id;
         if (!copy(&event->capture_leaves, stream->capture.leaves)) return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    clear(&event->works);
+    add_works(&event->works, handle);
     g_clock_ns += kEventNs;
     event->time_ns = g_clock_ns;
     event->recorded = true;
@@ -72,6 +94,36 @@ CUresult require_stream(CUstream handle, Stream** stream) {
     *stream = is_default(handle) ? nullptr : as<Stream>(handle);
     if (*stream == nullptr && !is_default(handle)) return CUDA_ERROR_INVALID_HANDLE;
     return CUDA_SUCCESS;
+}
+
+WorkSet* works_of(CUstream handle) {
+    if (!is_default(handle)) {
+        Stream* stream = as<Stream>(handle);
+        return stream != nullptr ? &stream->works : nullptr;
+    }
+    Context* context = nullptr;
+    return require_context(&context) == CUDA_SUCCESS ? &g_default_works[context->device] : nullptr;
+}
+
+bool stream_is_ready(CUstream handle) {
+    WorkSet all{};
+    add_works(&all, handle);
+    const bool ready = complete(&all);
+    clear(&all);
+    return ready;
+}
+
+bool event_is_ready(CUevent handle) {
+    Event* event = as<Event>(handle);
+    return event == nullptr || complete(&event->works);
+}
+
+bool device_is_ready(int device) {
+    bool ready = complete(&g_default_works[device]);
+    for (Stream* at = g_streams; at != nullptr; at = at->next) {
+        if (at->device == device && !complete(&at->works)) ready = false;
+    }
+    return ready;
 }
 
 void stop_capturing(Stream* stream) {
@@ -130,6 +182,7 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
     Stream* stream = as<Stream>(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     stop_capturing(stream);
+    clear(&stream->works);
     for (Stream** at = &g_streams; *at != nullptr; at = &(*at)->next) {
         if (*at != stream) continue;
         *at = stream->next;
@@ -140,15 +193,20 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
 }
 
 CUresult cuStreamQuery(CUstream handle) {
+    make_progress();
     FT_ENTER();
     Stream* stream = nullptr;
     FT_TRY(require_stream(handle, &stream));
-    return is_capturing(handle) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    if (is_capturing(handle)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return stream_is_ready(handle) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
     wait_a_moment();
-    FT_TRY(cuStreamQuery(handle));
+    if (const CUresult result = cuStreamQuery(handle)) {
+        if (result != CUDA_ERROR_NOT_READY) return result;
+        wait_for(handle);
+    }
     FT_ENTER();
     synchronised();
     return CUDA_SUCCESS;
@@ -213,6 +271,8 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
     FT_TRY(require_stream(handle, &stream));
     Event* event = as<Event>(event_handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    WorkSet* works = works_of(handle);
+    if (works != nullptr) add(works, event->works);
     return event->capture_id != 0 ? join_capture(stream, event) : CUDA_SUCCESS;
 }
 
@@ -246,6 +306,7 @@ CUresult cuEventDestroy_v2(CUevent handle) {
     Event* event = as<Event>(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     clear(&event->capture_leaves);
+    clear(&event->works);
     destroy(event);
     return CUDA_SUCCESS;
 }
@@ -262,17 +323,22 @@ CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned flags)
 }
 
 CUresult cuEventQuery(CUevent handle) {
+    make_progress();
     FT_ENTER();
     Event* event = as<Event>(handle);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    return event->capture_id != 0 && origin_of(event->capture_id) != nullptr
-               ? CUDA_ERROR_CAPTURED_EVENT
-               : CUDA_SUCCESS;
+    if (event->capture_id != 0 && origin_of(event->capture_id) != nullptr) {
+        return CUDA_ERROR_CAPTURED_EVENT;
+    }
+    return event_is_ready(handle) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuEventSynchronize(CUevent handle) {
     wait_a_moment();
-    FT_TRY(cuEventQuery(handle));
+    if (const CUresult result = cuEventQuery(handle)) {
+        if (result != CUDA_ERROR_NOT_READY) return result;
+        wait_for_event(handle);
+    }
     FT_ENTER();
     synchronised();
     return CUDA_SUCCESS;

@@ -16,7 +16,7 @@ struct Physical {
     int handles;
     int mappings;      // also counts bindings to multicast objects
     bool multicast;    // a multicast object, which has no memory of its own
-    unsigned devices;  // multicast objects: one bit per device that joined
+    uint64_t devices;  // multicast objects: one bit per device that joined
 };
 
 Physical* live_handle(CUmemGenericAllocationHandle handle);  // null if released or not a handle

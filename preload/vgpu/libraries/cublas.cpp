@@ -38,9 +38,9 @@ int set(Handle* handle, int Handle::*field, int value) {
     return kSuccess;
 }
 
-int compute(const Handle* handle) {
+int compute(const Handle* handle, void** parameters) {
     if (handle == nullptr) return kNotInitialized;
-    launch_empty_kernel(handle->stream);
+    launch_empty_kernel(handle->stream, parameters);
     return kSuccess;
 }
 
@@ -141,9 +141,19 @@ FT_EXPORT int cublasSetSmCountTarget(Handle* handle, int count) {
     FT_EXPORT int name(void) { \
         return kSuccess;       \
     }
-#define FT_COMPUTE(name)                       \
-    FT_EXPORT int name(const Handle* handle) { \
-        return compute(handle);                \
+// The arguments in registers, and the caller's stack, where further ones are.
+#define FT_COMPUTE(name)                                                       \
+    FT_EXPORT int name(const Handle* handle,                                   \
+                       uintptr_t a,                                            \
+                       uintptr_t b,                                            \
+                       uintptr_t c,                                            \
+                       uintptr_t d,                                            \
+                       uintptr_t e,                                            \
+                       uintptr_t f,                                            \
+                       uintptr_t g) {                                          \
+        uintptr_t registers[] = {a, b, c, d, e, f, g};                         \
+        void* parameters[] = {registers, __builtin_frame_address(0), nullptr}; \
+        return compute(handle, parameters);                                    \
     }
 #include "libraries/cublas.def"
 

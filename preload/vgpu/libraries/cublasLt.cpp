@@ -195,13 +195,15 @@ FT_EXPORT int cublasLtMatmul(const void*,
                              const void*,
                              const void*,
                              const void*,
-                             void*,
+                             void* result,
                              const void*,
                              const Algorithm*,
-                             void*,
+                             void* workspace,
                              size_t,
                              void* stream) {
-    launch_empty_kernel(stream);
+    void* written[] = {result, workspace};
+    void* parameters[] = {static_cast<void*>(written), nullptr};
+    launch_empty_kernel(stream, parameters);
     return kSuccess;
 }
 
@@ -213,10 +215,11 @@ FT_EXPORT int cublasLtMatrixTransform(const void*,
                                       const void*,
                                       const void*,
                                       const void*,
-                                      void*,
+                                      void* result,
                                       const void*,
                                       void* stream) {
-    launch_empty_kernel(stream);
+    void* parameters[] = {static_cast<void*>(&result), nullptr};
+    launch_empty_kernel(stream, parameters);
     return kSuccess;
 }
 

@@ -1,85 +1,38 @@
-// NCCL: communicators that know their rank and size, and collectives that return at once. AllGather
-// copies this rank's data into the place of every rank. This is correct if all ranks send the same
-// data, as when they compare the shapes of a model before training. Reductions and receives leave
-// the receive buffer unchanged. NCCL's own device buffers are not modelled. The file follows NCCL's
-// documentation and does not include its header.
+// NCCL: the functions that programs call. Communicators find their ranks in shared memory
+// (nccl_segment.h). Collectives wait for their peers and carry contents of up to 1 MiB
+// (nccl_communicator.h). The file follows NCCL's documentation and does not include its header.
+#include "common/config.h"
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
+#include "libraries/nccl_communicator.h"
+#include "libraries/nccl_values.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-using fragtrace::vgpu::copy_on_device;
-using fragtrace::vgpu::launch_empty_kernel;
+using namespace fragtrace::vgpu;
 
 namespace {
 
-constexpr int kSuccess = 0;
-constexpr int kSystemError = 2;
-constexpr int kInvalidArgument = 4;
-constexpr int kInvalidUsage = 5;
 constexpr int kVersion = 23000;
-
-struct Communicator {
-    int ranks;
-    int rank;
-};
+constexpr int kNoColour = -1;
 
 // Passed by value with its real size of 128 bytes, so that the arguments after it are found.
 struct UniqueId {
-    char bytes[128];
+    char magic[16];
+    char key[48];
+    Process maker;  // real ids need it, too: its process serves the first connections
+    char unused[48];
 };
 
-int create(Communicator** out, int ranks, int rank) {
-    if (out == nullptr || ranks < 1 || rank < 0 || rank >= ranks) return kInvalidArgument;
-    *out = static_cast<Communicator*>(malloc(sizeof(Communicator)));
-    if (*out == nullptr) return kSystemError;
-    **out = {ranks, rank};
-    return kSuccess;
-}
+static_assert(sizeof(UniqueId) == 128);
 
-int run(const void* communicator, void* stream) {
-    if (communicator == nullptr) return kInvalidArgument;
-    launch_empty_kernel(stream);
-    return kSuccess;
-}
+constexpr char kIdMagic[16] = "fragtrace-nccl1";
 
-size_t bytes_of(size_t count, int type) {
-    // int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, two types of 8 bits
-    constexpr size_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-    return type >= 0 && type < 12 ? count * kBytes[type] : 0;
-}
-
-// PyTorch issues an all-gather into separate tensors as one group with a broadcast per rank. The
-// other ranks' buffers receive this rank's data.
-struct Group {
-    static constexpr int kMost = 1024;
-    int depth;
-    int count;
-    void* waiting[kMost];  // buffers that another rank would fill
-    const void* own;
-    size_t bytes;
-    void* stream;
-};
-
-__thread Group* t_group;
-
-void finish_group(Group* group) {
-    for (int i = 0; i < group->count && group->own != nullptr; ++i) {
-        copy_on_device(group->waiting[i], group->own, group->bytes, group->stream);
-    }
-    free(group);
-    t_group = nullptr;
-}
-
-void broadcast_in_group(Group* group, const void* own, void* to, size_t bytes, void* stream) {
-    if (own != nullptr) {
-        group->own = own;
-        group->bytes = bytes;
-        group->stream = stream;
-    } else if (group->count < Group::kMost) {
-        group->waiting[group->count++] = to;
-    }
+bool is_valid(const UniqueId& id) {
+    return memcmp(id.magic, kIdMagic, sizeof kIdMagic) == 0 &&
+           strnlen(id.key, sizeof id.key) == kKeyBytes - 1;
 }
 
 int put(int* out, int value) {
@@ -88,7 +41,202 @@ int put(int* out, int value) {
     return kSuccess;
 }
 
+// A communicator that waits for its ranks: ncclCommInitRank*, ncclCommSplit and ncclCommShrink. In
+// a group, ncclGroupEnd waits for all of them together.
+struct Forming {
+    Communicator** out;
+    Communicator* made;    // null: the split is not agreed on yet
+    Communicator* parent;  // only splits
+    uint64_t agreement;
+    int colour;
+    Process maker;  // of the unique id; 0 without one
+    Forming* next;
+};
+
+struct Group {
+    int depth;
+    Forming* forming;
+};
+
+__thread Group t_group;
+
+// NCCL waits without limit. Ten minutes are PyTorch's limit for collectives.
+unsigned limit_s() {
+    const char* text = getenv("FRAGTRACE_VIRTUAL_GPU_NCCL_LIMIT");
+    const long seconds = text != nullptr ? strtol(text, nullptr, 10) : 0;
+    return seconds > 0 && seconds < 86400 ? unsigned(seconds) : 600;
+}
+
+// Joins the ranks of this rank's colour, in the order of their keys and ranks.
+int agree(Forming* forming) {
+    struct Agreed {
+        uint64_t agreement;
+        int64_t colour;
+    } agreed{forming->agreement, forming->colour};
+
+    Communicator* parent = forming->parent;
+    const int my_key = post_of(parent->segment, parent->rank, forming->agreement).root;
+    int ranks = 0;
+    int rank = 0;
+    for (int other = 0; other < parent->ranks; ++other) {
+        const Post& post = post_of(parent->segment, other, forming->agreement);
+        if (post.kind != int(Kind::kSplit)) {
+            return fail(parent, kInvalidUsage, "a rank called a collective instead of CommSplit");
+        }
+        if (post.operation != forming->colour) continue;
+        ++ranks;
+        if (post.root < my_key || (post.root == my_key && other < parent->rank)) ++rank;
+    }
+    consumed_agreement(parent, forming->agreement);
+    if (forming->colour == kNoColour) return kSuccess;
+    char key[kKeyBytes];
+    derive_key(key, parent->key, &agreed, sizeof agreed);
+    int error = kSuccess;
+    forming->made = new_communicator(key, ranks, rank, &error);
+    return error;
+}
+
+struct FormingAll {
+    Forming* first;
+    int error;
+};
+
+// Takes a split one step further. Returns false until all ranks have named their colours.
+bool agreed(Forming* forming, int* error) {
+    const Communicator* parent = forming->parent;
+    if (!is_communicator(parent)) {
+        *error = kInvalidUsage;
+        return false;
+    }
+    if (!all_posted(forming->parent, forming->agreement)) {
+        if (parent->error != kSuccess) *error = parent->error;
+        if (*error == kSuccess && parent->aborted) *error = kInvalidUsage;
+        return false;
+    }
+    *error = agree(forming);
+    forming->parent = nullptr;
+    return *error == kSuccess;
+}
+
+// Returns false until all ranks have joined.
+bool joined(const Forming& forming, int* error) {
+    if (forming.made == nullptr || everyone_joined(forming.made->segment)) return true;
+    const bool stale = forming.maker.id != 0 && !runs(forming.maker);
+    if (!stale && !a_member_is_gone(forming.made)) return false;
+    // The last rank may have joined meanwhile.
+    if (everyone_joined(forming.made->segment)) return true;
+    *error = kRemoteError;
+    return false;
+}
+
+// Takes each communicator one step further. True when all are complete, or one has failed.
+bool formed(void* data) {
+    auto* all = static_cast<FormingAll*>(data);
+    bool complete = true;
+    for (Forming* at = all->first; at != nullptr && all->error == kSuccess; at = at->next) {
+        const bool ready = at->parent == nullptr || agreed(at, &all->error);
+        if (!ready || !joined(*at, &all->error)) complete = false;
+    }
+    return complete || all->error != kSuccess;
+}
+
+int form_all(Forming* first) {
+    FormingAll all{first, kSuccess};
+    {
+        const CommunicatorLock lock;
+        if (!wait_unlocked(formed, &all, limit_s())) {
+            fprintf(stderr,
+                    "fragtrace: virtual NCCL: not all ranks of a communicator came within %u s\n",
+                    limit_s());
+            all.error = kSystemError;
+        }
+    }
+    while (first != nullptr) {
+        Forming* forming = first;
+        first = forming->next;
+        Communicator* made = forming->made;
+        if (all.error == kSuccess && made != nullptr && config().nccl_bytes > 0) {
+            made->buffers = allocate_on_device(made->device, config().nccl_bytes);
+            if (made->buffers == nullptr) all.error = kUnhandledCudaError;
+        }
+        *forming->out = all.error == kSuccess ? made : nullptr;
+        if (all.error != kSuccess && made != nullptr) {
+            free_on_device(made->device, made->buffers);
+            const CommunicatorLock lock;
+            delete_communicator(made);
+        }
+        free(forming);
+    }
+    return all.error;
+}
+
+int form(Forming forming) {
+    auto* kept = static_cast<Forming*>(malloc(sizeof(Forming)));
+    if (kept == nullptr) return kSystemError;
+    *kept = forming;
+    if (t_group.depth == 0) return form_all(kept);
+    kept->next = t_group.forming;
+    t_group.forming = kept;
+    *forming.out = forming.made;
+    return kSuccess;
+}
+
+int create(Communicator** out, int ranks, const UniqueId& id, int rank) {
+    if (out == nullptr || ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks ||
+        !is_valid(id)) {
+        return kInvalidArgument;
+    }
+    int error = kSuccess;
+    Communicator* made = nullptr;
+    {
+        const CommunicatorLock lock;
+        made = new_communicator(id.key, ranks, rank, &error);
+    }
+    return made != nullptr ? form({out, made, nullptr, 0, 0, id.maker, nullptr}) : error;
+}
+
+int end_communicator(Communicator* communicator) {
+    void* buffers = nullptr;
+    int device = 0;
+    {
+        const CommunicatorLock lock;
+        if (!is_communicator(communicator)) return kInvalidArgument;
+        buffers = communicator->buffers;
+        device = communicator->device;
+        delete_communicator(communicator);
+    }
+    free_on_device(device, buffers);
+    return kSuccess;
+}
+
+int run(Communicator* on, const Call& call) {
+    if (on == nullptr || bytes_of(call.type) == 0) return kInvalidArgument;
+    {
+        const CommunicatorLock lock;
+        if (!is_communicator(on) || call.root < 0 || call.root >= on->ranks) {
+            return kInvalidArgument;
+        }
+    }
+    return issue(on, call);
+}
+
+// Operations of ncclRedOpCreatePreMulSum. A number is not used again.
+constexpr int kMostFactors = 4096;
+unsigned char g_factors[kMostFactors][8];
+int g_factor_count;
+
+// A buffer that all ranks registered together.
+struct Window {
+    void* buffer;
+};
+
 }  // namespace
+
+const unsigned char* fragtrace::vgpu::factor_of(int operation) {
+    const int index = operation - kReductions;
+    const int count = __atomic_load_n(&g_factor_count, __ATOMIC_ACQUIRE);
+    return index >= 0 && index < count && index < kMostFactors ? g_factors[index] : nullptr;
+}
 
 extern "C" {
 
@@ -97,52 +245,130 @@ FT_EXPORT int ncclGetVersion(int* version) {
 }
 
 FT_EXPORT const char* ncclGetErrorString(int result) {
-    return result == kSuccess ? "no error" : "an error of the virtual NCCL";
+    switch (result) {
+        case kSuccess:
+            return "no error";
+        case kUnhandledCudaError:
+            return "unhandled cuda error";
+        case kSystemError:
+            return "unhandled system error";
+        case kInvalidArgument:
+            return "invalid argument";
+        case kInvalidUsage:
+            return "invalid usage";
+        case kRemoteError:
+            return "remote process exited or there was a network error";
+        default:
+            return "an error of the virtual NCCL";
+    }
 }
 
-FT_EXPORT const char* ncclGetLastError(const Communicator*) {
-    return "";
+FT_EXPORT const char* ncclGetLastError(const Communicator* communicator) {
+    const CommunicatorLock lock;
+    return is_communicator(communicator) ? communicator->problem : "";
 }
 
 FT_EXPORT int ncclGetUniqueId(UniqueId* id) {
     if (id == nullptr) return kInvalidArgument;
-    memset(id->bytes, 0, sizeof id->bytes);
-    memcpy(id->bytes, "fragtrace", 9);
-    return kSuccess;
+    *id = {};
+    memcpy(id->magic, kIdMagic, sizeof kIdMagic);
+    id->maker = this_process();
+    return new_key(id->key) ? kSuccess : kSystemError;
 }
 
-FT_EXPORT int ncclCommGetUniqueId(const Communicator*, UniqueId* id) {
-    return ncclGetUniqueId(id);
+FT_EXPORT int ncclCommInitRank(Communicator** out, int ranks, UniqueId id, int rank) {
+    return create(out, ranks, id, rank);
 }
 
-FT_EXPORT int ncclCommInitRank(Communicator** out, int ranks, UniqueId, int rank) {
-    return create(out, ranks, rank);
-}
-
-FT_EXPORT int ncclCommInitRankConfig(Communicator** out, int ranks, UniqueId, int rank, void*) {
-    return create(out, ranks, rank);
+FT_EXPORT int ncclCommInitRankConfig(Communicator** out, int ranks, UniqueId id, int rank, void*) {
+    return create(out, ranks, id, rank);
 }
 
 FT_EXPORT int ncclCommInitRankScalable(
-    Communicator** out, int ranks, int rank, int, UniqueId*, void*) {
-    return create(out, ranks, rank);
+    Communicator** out, int ranks, int rank, int count, const UniqueId* ids, void*) {
+    return ids != nullptr && count > 0 ? create(out, ranks, ids[0], rank) : kInvalidArgument;
 }
 
-FT_EXPORT int ncclCommInitAll(Communicator** out, int ranks, const int*) {
-    if (out == nullptr) return kInvalidArgument;
-    for (int rank = 0; rank < ranks; ++rank) {
-        if (const int error = create(&out[rank], ranks, rank)) return error;
+FT_EXPORT int ncclCommInitAll(Communicator** out, int ranks, const int* devices) {
+    if (out == nullptr || ranks < 1 || ranks > kMostRanks) return kInvalidArgument;
+    char key[kKeyBytes];
+    if (!new_key(key)) return kSystemError;
+    Forming* first = nullptr;
+    int error = kSuccess;
+    for (int rank = ranks - 1; rank >= 0 && error == kSuccess; --rank) {
+        auto* forming = static_cast<Forming*>(calloc(1, sizeof(Forming)));
+        if (forming == nullptr) {
+            error = kSystemError;
+            break;
+        }
+        const CommunicatorLock lock;
+        *forming = {
+            &out[rank], new_communicator(key, ranks, rank, &error), nullptr, 0, 0, {}, first};
+        if (forming->made != nullptr)
+            forming->made->device = devices != nullptr ? devices[rank] : rank;
+        first = forming;
     }
-    return kSuccess;
+    if (error == kSuccess) return form_all(first);
+    while (first != nullptr) {
+        Forming* forming = first;
+        first = forming->next;
+        const CommunicatorLock lock;
+        if (forming->made != nullptr) delete_communicator(forming->made);
+        free(forming);
+    }
+    return error;
 }
 
-// The other ranks' colours are not known here. The new communicator keeps the rank and size of the
-// old one, which is correct if all ranks stay together.
-FT_EXPORT int ncclCommSplit(const Communicator* from, int color, int, Communicator** out, void*) {
-    constexpr int kNoColor = -1;
-    if (from == nullptr || out == nullptr) return kInvalidArgument;
+FT_EXPORT int ncclCommSplit(Communicator* from, int colour, int key, Communicator** out, void*) {
+    if (from == nullptr || out == nullptr || colour < kNoColour) return kInvalidArgument;
     *out = nullptr;
-    return color == kNoColor ? kSuccess : create(out, from->ranks, from->rank);
+    uint64_t agreement = 0;
+    {
+        const CommunicatorLock lock;
+        if (!is_communicator(from)) return kInvalidArgument;
+        if (from->error != kSuccess) return from->error;
+        agreement = post_agreement(from, colour, key);
+    }
+    return form({out, nullptr, from, agreement, colour, {}, nullptr});
+}
+
+// Only the ranks that stay call this, so they do not exchange anything through the old
+// communicator.
+FT_EXPORT int ncclCommShrink(
+    Communicator* from, const int* excluded, int count, Communicator** out, void*, int) {
+    if (from == nullptr || out == nullptr || count < 0 || (count > 0 && excluded == nullptr)) {
+        return kInvalidArgument;
+    }
+    *out = nullptr;
+
+    struct Agreed {
+        uint64_t number;
+        unsigned char stays[kMostRanks];
+    } agreed{};
+
+    Communicator* made = nullptr;
+    int error = kSuccess;
+    {
+        const CommunicatorLock lock;
+        if (!is_communicator(from)) return kInvalidArgument;
+        memset(agreed.stays, 1, size_t(from->ranks));
+        for (int i = 0; i < count; ++i) {
+            const int rank = excluded[i];
+            if (rank < 0 || rank >= from->ranks || rank == from->rank) return kInvalidArgument;
+            agreed.stays[rank] = 0;
+        }
+        int ranks = 0;
+        int rank = 0;
+        for (int i = 0; i < from->ranks; ++i) {
+            if (i == from->rank) rank = ranks;
+            ranks += agreed.stays[i];
+        }
+        agreed.number = uint64_t{1} << 63 | from->shrinks++;
+        char key[kKeyBytes];
+        derive_key(key, from->key, &agreed, sizeof agreed);
+        made = new_communicator(key, ranks, rank, &error);
+    }
+    return made != nullptr ? form({out, made, nullptr, 0, 0, {}, nullptr}) : error;
 }
 
 FT_EXPORT int ncclCommFinalize(Communicator*) {
@@ -150,24 +376,69 @@ FT_EXPORT int ncclCommFinalize(Communicator*) {
 }
 
 FT_EXPORT int ncclCommDestroy(Communicator* communicator) {
-    free(communicator);
-    return kSuccess;
+    return communicator != nullptr ? end_communicator(communicator) : kSuccess;
 }
 
 FT_EXPORT int ncclCommAbort(Communicator* communicator) {
     return ncclCommDestroy(communicator);
 }
 
-FT_EXPORT int ncclCommGetAsyncError(const Communicator*, int* error) {
-    return put(error, kSuccess);
+// Ends all works of this rank. The communicator can then only be shrunk or destroyed.
+FT_EXPORT int ncclCommRevoke(Communicator* communicator, int) {
+    {
+        const CommunicatorLock lock;
+        if (!is_communicator(communicator)) return kInvalidArgument;
+        communicator->aborted = true;
+    }
+    progress_all();
+    return kSuccess;
+}
+
+FT_EXPORT int ncclCommSuspend(Communicator*, int) {
+    return kSuccess;
+}
+
+FT_EXPORT int ncclCommResume(Communicator*) {
+    return kSuccess;
+}
+
+FT_EXPORT int ncclCommMemStats(const Communicator* communicator, int, uint64_t* value) {
+    const CommunicatorLock lock;
+    if (!is_communicator(communicator) || value == nullptr) return kInvalidArgument;
+    *value = communicator->buffers != nullptr ? config().nccl_bytes : 0;
+    return kSuccess;
+}
+
+FT_EXPORT int ncclCommGetAsyncError(const Communicator* communicator, int* error) {
+    progress_all();
+    const CommunicatorLock lock;
+    return is_communicator(communicator) ? put(error, communicator->error) : kInvalidArgument;
 }
 
 FT_EXPORT int ncclCommCount(const Communicator* from, int* count) {
-    return from != nullptr ? put(count, from->ranks) : kInvalidArgument;
+    const CommunicatorLock lock;
+    return is_communicator(from) ? put(count, from->ranks) : kInvalidArgument;
 }
 
 FT_EXPORT int ncclCommUserRank(const Communicator* from, int* rank) {
-    return from != nullptr ? put(rank, from->rank) : kInvalidArgument;
+    const CommunicatorLock lock;
+    return is_communicator(from) ? put(rank, from->rank) : kInvalidArgument;
+}
+
+FT_EXPORT int ncclCommCuDevice(const Communicator* from, int* device) {
+    const CommunicatorLock lock;
+    return is_communicator(from) ? put(device, from->device) : kInvalidArgument;
+}
+
+FT_EXPORT int ncclMemAlloc(void** out, size_t bytes) {
+    if (out == nullptr || bytes == 0) return kInvalidArgument;
+    *out = allocate_on_device(current_device(), bytes);
+    return *out != nullptr ? kSuccess : kUnhandledCudaError;
+}
+
+FT_EXPORT int ncclMemFree(void* memory) {
+    free_on_device(current_device(), memory);
+    return kSuccess;
 }
 
 FT_EXPORT int ncclCommRegister(const Communicator*, void* buffer, size_t, void** handle) {
@@ -180,9 +451,43 @@ FT_EXPORT int ncclCommDeregister(const Communicator*, void*) {
     return kSuccess;
 }
 
-FT_EXPORT int ncclRedOpCreatePreMulSum(int* op, void*, int, int, const Communicator*) {
-    constexpr int kFirstOwnOperation = 5;
-    return put(op, kFirstOwnOperation);
+FT_EXPORT int ncclCommWindowRegister(
+    const Communicator*, void* buffer, size_t, Window** window, int) {
+    if (window == nullptr) return kInvalidArgument;
+    *window = static_cast<Window*>(malloc(sizeof(Window)));
+    if (*window == nullptr) return kSystemError;
+    (*window)->buffer = buffer;
+    return kSuccess;
+}
+
+FT_EXPORT int ncclCommWindowDeregister(const Communicator*, Window* window) {
+    free(window);
+    return kSuccess;
+}
+
+FT_EXPORT int ncclWinGetUserPtr(const Communicator*, const Window* window, void** out) {
+    if (window == nullptr || out == nullptr) return kInvalidArgument;
+    *out = window->buffer;
+    return kSuccess;
+}
+
+FT_EXPORT int ncclRedOpCreatePreMulSum(
+    int* op, const void* factor, int type, int on_host, const Communicator*) {
+    if (op == nullptr || factor == nullptr || bytes_of(type) == 0) return kInvalidArgument;
+    unsigned char value[8] = {};
+    if (on_host != 0) {
+        memcpy(value, factor, bytes_of(type));
+    } else if (driver_interface() != nullptr) {
+        driver_interface()->read(reinterpret_cast<uint64_t>(factor), value, bytes_of(type));
+    }
+    const CommunicatorLock lock;
+    for (int i = 0; i < g_factor_count; ++i) {
+        if (memcmp(g_factors[i], value, sizeof value) == 0) return put(op, kReductions + i);
+    }
+    if (g_factor_count == kMostFactors) return kSystemError;
+    memcpy(g_factors[g_factor_count], value, sizeof value);
+    __atomic_store_n(&g_factor_count, g_factor_count + 1, __ATOMIC_RELEASE);
+    return put(op, kReductions + g_factor_count - 1);
 }
 
 FT_EXPORT int ncclRedOpDestroy(int, const Communicator*) {
@@ -190,108 +495,102 @@ FT_EXPORT int ncclRedOpDestroy(int, const Communicator*) {
 }
 
 FT_EXPORT int ncclGroupStart(void) {
-    if (t_group == nullptr) t_group = static_cast<Group*>(calloc(1, sizeof(Group)));
-    if (t_group == nullptr) return kSystemError;
-    ++t_group->depth;
+    ++t_group.depth;
     return kSuccess;
 }
 
 FT_EXPORT int ncclGroupEnd(void) {
-    if (t_group == nullptr) return kInvalidUsage;
-    if (--t_group->depth == 0) finish_group(t_group);
-    return kSuccess;
+    if (t_group.depth == 0) return kInvalidUsage;
+    if (--t_group.depth > 0 || t_group.forming == nullptr) return kSuccess;
+    Forming* forming = t_group.forming;
+    t_group.forming = nullptr;
+    return form_all(forming);
 }
 
-FT_EXPORT int ncclAllReduce(
-    const void*, void*, size_t, int, int, const Communicator* on, void* stream) {
-    return run(on, stream);
-}
-
-FT_EXPORT int ncclReduce(
-    const void*, void*, size_t, int, int, int, const Communicator* on, void* stream) {
-    return run(on, stream);
-}
-
-FT_EXPORT int ncclReduceScatter(
-    const void*, void*, size_t, int, int, const Communicator* on, void* stream) {
-    return run(on, stream);
-}
-
-FT_EXPORT int ncclBroadcast(const void* from,
+FT_EXPORT int ncclAllReduce(const void* from,
                             void* to,
                             size_t count,
                             int type,
-                            int root,
-                            const Communicator* on,
+                            int operation,
+                            Communicator* on,
                             void* stream) {
-    if (on == nullptr) return kInvalidArgument;
-    const size_t bytes = bytes_of(count, type);
-    const bool own = root == on->rank;
-    if (own) copy_on_device(to, from, bytes, stream);
-    if (t_group != nullptr) broadcast_in_group(t_group, own ? from : nullptr, to, bytes, stream);
-    return kSuccess;
+    return run(on, {Kind::kAllReduce, from, to, count, type, operation, 0, stream});
 }
 
-FT_EXPORT int ncclBcast(void*, size_t, int, int, const Communicator* on, void*) {
-    return on != nullptr ? kSuccess : kInvalidArgument;
+FT_EXPORT int ncclReduce(const void* from,
+                         void* to,
+                         size_t count,
+                         int type,
+                         int operation,
+                         int root,
+                         Communicator* on,
+                         void* stream) {
+    return run(on, {Kind::kReduce, from, to, count, type, operation, root, stream});
+}
+
+FT_EXPORT int ncclReduceScatter(const void* from,
+                                void* to,
+                                size_t count,
+                                int type,
+                                int operation,
+                                Communicator* on,
+                                void* stream) {
+    return run(on, {Kind::kReduceScatter, from, to, count, type, operation, 0, stream});
+}
+
+FT_EXPORT int ncclBroadcast(
+    const void* from, void* to, size_t count, int type, int root, Communicator* on, void* stream) {
+    return run(on, {Kind::kBroadcast, from, to, count, type, 0, root, stream});
+}
+
+FT_EXPORT int ncclBcast(
+    void* buffer, size_t count, int type, int root, Communicator* on, void* stream) {
+    return run(on, {Kind::kBroadcast, buffer, buffer, count, type, 0, root, stream});
 }
 
 FT_EXPORT int ncclAllGather(
-    const void* from, void* to, size_t count, int type, const Communicator* on, void* stream) {
-    if (on == nullptr) return kInvalidArgument;
-    const size_t bytes = bytes_of(count, type);
-    for (int rank = 0; rank < on->ranks; ++rank) {
-        copy_on_device(static_cast<char*>(to) + size_t(rank) * bytes, from, bytes, stream);
-    }
-    return kSuccess;
+    const void* from, void* to, size_t count, int type, Communicator* on, void* stream) {
+    return run(on, {Kind::kAllGather, from, to, count, type, 0, 0, stream});
 }
 
-FT_EXPORT int ncclAlltoAll(const void*, void*, size_t, int, const Communicator* on, void* stream) {
-    return run(on, stream);
+FT_EXPORT int ncclAlltoAll(
+    const void* from, void* to, size_t count, int type, Communicator* on, void* stream) {
+    return run(on, {Kind::kAlltoAll, from, to, count, type, 0, 0, stream});
 }
 
 FT_EXPORT int ncclGather(
-    const void*, void*, size_t, int, int, const Communicator* on, void* stream) {
-    return run(on, stream);
+    const void* from, void* to, size_t count, int type, int root, Communicator* on, void* stream) {
+    return run(on, {Kind::kGather, from, to, count, type, 0, root, stream});
 }
 
 FT_EXPORT int ncclScatter(
-    const void*, void*, size_t, int, int, const Communicator* on, void* stream) {
-    return run(on, stream);
+    const void* from, void* to, size_t count, int type, int root, Communicator* on, void* stream) {
+    return run(on, {Kind::kScatter, from, to, count, type, 0, root, stream});
 }
 
-FT_EXPORT int ncclSend(const void*, size_t, int, int, const Communicator* on, void* stream) {
-    return run(on, stream);
+FT_EXPORT int ncclSend(
+    const void* from, size_t count, int type, int peer, Communicator* on, void* stream) {
+    return run(on, {Kind::kSend, from, nullptr, count, type, 0, peer, stream});
 }
 
-FT_EXPORT int ncclRecv(void*, size_t, int, int, const Communicator* on, void* stream) {
-    return run(on, stream);
+FT_EXPORT int ncclRecv(void* to, size_t count, int type, int peer, Communicator* on, void* stream) {
+    return run(on, {Kind::kReceive, nullptr, to, count, type, 0, peer, stream});
 }
 
-// Functions that need the other ranks, or memory of NCCL's own, are refused.
+// Functions that reach into a peer's memory, or that add ranks, are refused.
 #define FT_REFUSED(name)       \
     FT_EXPORT int name(void) { \
         return kInvalidUsage;  \
     }
-FT_REFUSED(ncclCommCuDevice)
+FT_REFUSED(ncclCommGetUniqueId)
 FT_REFUSED(ncclCommGrow)
-FT_REFUSED(ncclCommShrink)
-FT_REFUSED(ncclCommRevoke)
-FT_REFUSED(ncclCommSuspend)
-FT_REFUSED(ncclCommResume)
-FT_REFUSED(ncclCommMemStats)
-FT_REFUSED(ncclCommWindowRegister)
-FT_REFUSED(ncclCommWindowDeregister)
 FT_REFUSED(ncclDevCommCreate)
 FT_REFUSED(ncclDevCommDestroy)
 FT_REFUSED(ncclGetLsaMultimemDevicePointer)
 FT_REFUSED(ncclGetPeerDevicePointer)
 FT_REFUSED(ncclGroupSimulateEnd)
-FT_REFUSED(ncclMemAlloc)
-FT_REFUSED(ncclMemFree)
 FT_REFUSED(ncclPutSignal)
 FT_REFUSED(ncclSignal)
 FT_REFUSED(ncclWaitSignal)
-FT_REFUSED(ncclWinGetUserPtr)
 
 }  // extern "C"

@@ -1,5 +1,6 @@
-// Registration of device code, and launches. Registered kernels are not stored: any host function
-// can be launched, and every launch is one launch of the driver's.
+// Registration of device code, and launches. Any host function can be launched. Every launch is one
+// launch of the driver's, except those of known_kernels.h.
+#include "runtime/known_kernels.h"
 #include "runtime/runtime.h"
 
 #include <pthread.h>
@@ -44,9 +45,14 @@ cudaError_t load_kernel(const DriverFunctions* driver, CUfunction* kernel) {
     return static_cast<cudaError_t>(result);
 }
 
-cudaError_t launch(
-    dim3 grid, dim3 block, void** arguments, size_t shared_bytes, cudaStream_t stream) {
+cudaError_t launch(const void* function,
+                   dim3 grid,
+                   dim3 block,
+                   void** arguments,
+                   size_t shared_bytes,
+                   cudaStream_t stream) {
     FT_CONTEXT();
+    if (compute_kernel(function, grid, arguments, stream)) return finish(cudaSuccess);
     CUfunction kernel = nullptr;
     if (const cudaError_t error = load_kernel(driver, &kernel)) return finish(error);
     return finish(driver->cuLaunchKernel_(kernel,
@@ -115,7 +121,9 @@ FT_EXPORT void __cudaUnregisterFatBinary(void** handle) {
 }
 
 FT_EXPORT void __cudaRegisterFunction(
-    void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*) {}
+    void**, const char* function, char*, const char* name, int, void*, void*, void*, void*, int*) {
+    note_kernel_name(function, name);
+}
 
 FT_EXPORT void __cudaRegisterVar(
     void**, char* shadow, char*, const char* name, int, size_t size, int, int) {
@@ -175,48 +183,54 @@ FT_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function
     return cudaSuccess;
 }
 
-FT_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t,
+FT_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel,
                                          dim3 grid,
                                          dim3 block,
                                          void** arguments,
                                          size_t shared_bytes,
                                          cudaStream_t stream) {
-    return launch(grid, block, arguments, shared_bytes, stream);
+    return launch(kernel, grid, block, arguments, shared_bytes, stream);
 }
 
-FT_EXPORT cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t,
+FT_EXPORT cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel,
                                               dim3 grid,
                                               dim3 block,
                                               void** arguments,
                                               size_t shared_bytes,
                                               cudaStream_t stream) {
-    return launch(grid, block, arguments, shared_bytes, stream);
+    return launch(kernel, grid, block, arguments, shared_bytes, stream);
 }
 
 }  // extern "C"
 
-cudaError_t cudaLaunchKernel(const void*,
+cudaError_t cudaLaunchKernel(const void* function,
                              dim3 grid,
                              dim3 block,
                              void** arguments,
                              size_t shared_bytes,
                              cudaStream_t stream) {
-    return launch(grid, block, arguments, shared_bytes, stream);
+    return launch(function, grid, block, arguments, shared_bytes, stream);
 }
 
-cudaError_t cudaLaunchCooperativeKernel(const void*,
+cudaError_t cudaLaunchCooperativeKernel(const void* function,
                                         dim3 grid,
                                         dim3 block,
                                         void** arguments,
                                         size_t shared_bytes,
                                         cudaStream_t stream) {
-    return launch(grid, block, arguments, shared_bytes, stream);
+    return launch(function, grid, block, arguments, shared_bytes, stream);
 }
 
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void*, void** arguments) {
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config,
+                                const void* function,
+                                void** arguments) {
     if (config == nullptr) return finish(cudaErrorInvalidValue);
-    return launch(
-        config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
+    return launch(function,
+                  config->gridDim,
+                  config->blockDim,
+                  arguments,
+                  config->dynamicSmemBytes,
+                  config->stream);
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {

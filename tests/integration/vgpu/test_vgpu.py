@@ -28,7 +28,7 @@ class VirtualGpu(real_process.RealProcessTest):
         self.assertIn("FAILED: cuInit", run([DRIVER], env=env).stdout)
 
     def test_a_bad_value_is_named_in_one_line(self):
-        for card in ("", "huge", "1GiB,count=9", "1GiB,context=2GiB", "1GiB,colour=red", "0", "2TiB"):
+        for card in ("", "huge", "1GiB,count=65", "1GiB,context=2GiB", "1GiB,colour=red", "0", "2TiB"):
             done = run([DRIVER], env=environment(card))
             self.assertIn("FAILED: cuInit", done.stdout, card)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)

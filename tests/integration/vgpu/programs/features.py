@@ -9,8 +9,13 @@ from torch.utils.data import DataLoader, TensorDataset
 def copies():
     assert torch.tensor([1, 2, 3.5], device="cuda").tolist() == [1, 2, 3.5]
     known = torch.tensor([7], device="cuda")
-    known += 1  # after a kernel the contents are unknown
+    other = torch.tensor([5], device="cuda")
+    known *= 2  # a kernel makes its operands unknown, and no others
     assert known.item() == 0
+    assert other.item() == 5
+    other += 2  # one of the few kernels that are computed
+    assert other.item() == 7
+    assert torch.cat([other, torch.full((2,), 3, device="cuda")]).sum().item() == 13
     assert torch.arange(3, device="cuda").nonzero().shape == (0, 1)
 
 

@@ -1,0 +1,106 @@
+// Communicators of NCCL's stand-in: their ranks, and the work that waits for peers.
+//
+// A collective or send posts what this rank contributes and returns. The stream's work ends when
+// all peers have posted theirs; the driver asks for that whenever the program queries or waits for
+// a stream or an event. So no call waits for a peer, except to form a communicator, or if the rank
+// is far ahead of its peers. One lock guards everything here.
+#pragma once
+
+#include "libraries/nccl_segment.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fragtrace::vgpu {
+
+// ncclResult_t
+constexpr int kSuccess = 0;
+constexpr int kUnhandledCudaError = 1;
+constexpr int kSystemError = 2;
+constexpr int kInvalidArgument = 4;
+constexpr int kInvalidUsage = 5;
+constexpr int kRemoteError = 6;
+
+enum class Kind : int {
+    kAllReduce,
+    kReduce,
+    kReduceScatter,
+    kBroadcast,
+    kAllGather,
+    kAlltoAll,
+    kGather,
+    kScatter,
+    kSend,
+    kReceive,
+    kSplit,  // colours and keys; no work of a stream
+};
+
+struct Call {
+    Kind kind;
+    const void* from;
+    void* to;
+    size_t count;  // of one rank's part
+    int type;
+    int operation;
+    int root;  // or the peer
+    void* stream;
+};
+
+struct Work;
+struct Sent;
+
+struct Communicator {
+    int ranks;
+    int rank;
+    int device;
+    bool aborted;
+    int error;  // the first asynchronous error, or kSuccess
+    char problem[256];
+    char key[kKeyBytes];
+    Segment segment;
+    unsigned shrinks;     // communicators made by ncclCommShrink
+    Work* first;          // pending, in the order of their calls
+    Sent* sent;           // contents that peers have not read yet, oldest first
+    uint64_t data_end;    // where the next contents go
+    uint64_t checked_ns;  // when the peers' processes were last looked at
+    void* buffers;        // device memory that NCCL would take, or null
+    Communicator* next;
+};
+
+// The lock.
+class CommunicatorLock {
+  public:
+    CommunicatorLock();
+    ~CommunicatorLock();
+    CommunicatorLock(const CommunicatorLock&) = delete;
+    CommunicatorLock& operator=(const CommunicatorLock&) = delete;
+};
+
+// Waits until `ready` returns true. The lock is released meanwhile, and all works make progress.
+// Returns false after `limit_s` seconds; 0: no limit.
+bool wait_unlocked(bool (*ready)(void*), void* data, unsigned limit_s);
+
+// The rest is called with the lock held.
+Communicator* new_communicator(const char* key, int ranks, int rank, int* error);
+void delete_communicator(Communicator* communicator);
+bool is_communicator(const Communicator* communicator);
+int fail(Communicator* communicator, int error, const char* problem);
+
+// Issues a call without the lock held.
+int issue(Communicator* on, const Call& call);
+
+// All ranks of a communicator exchange a colour and a key, to split it. The agreement is a
+// collective without work on a stream. Returns its number.
+uint64_t post_agreement(Communicator* communicator, int colour, int key);
+// False also if a rank is gone, which is then the communicator's error.
+bool all_posted(Communicator* communicator, uint64_t number);
+void consumed_agreement(Communicator* communicator, uint64_t number);
+
+bool a_member_is_gone(Communicator* communicator);
+
+// The value by which ncclRedOpCreatePreMulSum multiplies, or null; without the lock.
+const unsigned char* factor_of(int operation);
+
+void progress_all();
+
+}  // namespace fragtrace::vgpu

@@ -1,0 +1,268 @@
+// A segment is a file in /dev/shm. It has a name only until all ranks have opened it, so nothing is
+// left when the job ends, however it ends. If a job dies earlier, the next communicator removes the
+// file.
+#include "libraries/nccl_segment.h"
+
+#include <fragtrace/sizes.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fragtrace::vgpu {
+
+struct SegmentHeader {
+    uint64_t magic;
+    int32_t ranks;
+    int32_t joined;
+};
+
+namespace {
+
+constexpr uint64_t kMagic = 0x31006c63636e7466;  // "ftnccl", version 1
+constexpr const char* kFolder = "/dev/shm";
+constexpr const char* kPrefix = "fragtrace-nccl-";
+
+size_t members_at() {
+    return round_up(sizeof(SegmentHeader), 64);
+}
+
+size_t posts_at(int ranks) {
+    return members_at() + round_up(sizeof(Member), 64) * size_t(ranks);
+}
+
+size_t pairs_at(int ranks) {
+    return posts_at(ranks) + sizeof(Post) * kPosts * size_t(ranks);
+}
+
+size_t data_at(int ranks) {
+    return round_up(pairs_at(ranks) + sizeof(Pair) * size_t(ranks) * size_t(ranks), 4096);
+}
+
+char* at(const Segment& segment, size_t offset) {
+    return reinterpret_cast<char*>(segment.header) + offset;
+}
+
+// State and start time of a process from /proc/PID/stat. Returns false if there is none.
+bool read_process(int process, char* state, uint64_t* start) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return false;
+    char text[1024];
+    const ssize_t got = read(descriptor, text, sizeof text - 1);
+    close(descriptor);
+    if (got <= 0) return false;
+    text[got] = '\0';
+    const char* field = strrchr(text, ')');  // the end of the name, which may contain anything
+    if (field == nullptr || field[1] == '\0') return false;
+    *state = field[2];
+    constexpr int kFieldsToStart = 20;  // from field 2 to field 22
+    for (int i = 0; i < kFieldsToStart && field != nullptr; ++i) {
+        field = strchr(field + 1, ' ');
+    }
+    if (field == nullptr) return false;
+    *start = strtoull(field, nullptr, 10);
+    return true;
+}
+
+Process process_of(const Member& who) {
+    return {__atomic_load_n(&who.process, __ATOMIC_ACQUIRE), who.process_start};
+}
+
+// Removes segments that a dead job left: all members that joined have ended.
+void remove_stale() {
+    DIR* folder = opendir(kFolder);
+    if (folder == nullptr) return;
+    while (const dirent* entry = readdir(folder)) {
+        if (strncmp(entry->d_name, kPrefix, strlen(kPrefix)) != 0) continue;
+        const int descriptor =
+            openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        SegmentHeader header{};
+        if (descriptor < 0 ||
+            pread(descriptor, &header, sizeof header, 0) != ssize_t(sizeof header) ||
+            header.magic != kMagic || header.ranks < 1 || header.ranks > kMostRanks) {
+            if (descriptor >= 0) close(descriptor);
+            continue;
+        }
+        int members = 0;
+        int living = 0;
+        for (int rank = 0; rank < header.ranks; ++rank) {
+            Member one{};
+            const off_t offset = off_t(members_at() + round_up(sizeof(Member), 64) * size_t(rank));
+            if (pread(descriptor, &one, sizeof one, offset) != ssize_t(sizeof one)) continue;
+            members += one.presence != kAbsent ? 1 : 0;
+            living += one.presence == kHere && runs(process_of(one)) ? 1 : 0;
+        }
+        close(descriptor);
+        if (members > 0 && living == 0) unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    closedir(folder);
+}
+
+void path_of(const char* key, char out[128]) {
+    snprintf(out, 128, "%s/%s%s", kFolder, kPrefix, key);
+}
+
+}  // namespace
+
+Process this_process() {
+    char state = '\0';
+    Process self{getpid(), 0};
+    read_process(int(self.id), &state, &self.start);
+    return self;
+}
+
+bool runs(const Process& process) {
+    char state = '\0';
+    uint64_t start = 0;
+    if (!read_process(int(process.id), &state, &start)) return false;
+    return state != 'Z' && state != 'X' && start == process.start;
+}
+
+bool new_key(char key[kKeyBytes]) {
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != ssize_t(sizeof bytes)) return false;
+    for (size_t i = 0; i < sizeof bytes; ++i) {
+        snprintf(key + 2 * i, 3, "%02x", bytes[i]);
+    }
+    return true;
+}
+
+void derive_key(char key[kKeyBytes], const char* from, const void* agreed, size_t bytes) {
+    // FNV-1a, twice with different starts
+    uint64_t hashes[2] = {0xcbf29ce484222325, 0x9ae16a3b2f90404f};
+    for (uint64_t& hash : hashes) {
+        for (const char* at = from; *at != '\0'; ++at) {
+            hash = (hash ^ static_cast<unsigned char>(*at)) * 0x100000001b3;
+        }
+        for (size_t i = 0; i < bytes; ++i) {
+            hash = (hash ^ static_cast<const unsigned char*>(agreed)[i]) * 0x100000001b3;
+        }
+    }
+    snprintf(key,
+             kKeyBytes,
+             "%016llx%016llx",
+             static_cast<unsigned long long>(hashes[0]),
+             static_cast<unsigned long long>(hashes[1]));
+}
+
+bool join(Segment* segment, const char* key, int ranks, int rank, char* problem, size_t room) {
+    remove_stale();
+    char path[128];
+    path_of(key, path);
+    const size_t header_bytes = data_at(ranks);
+    const size_t bytes = header_bytes + kDataBytes * size_t(ranks);
+    const int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    // Every rank does the same, so nobody waits for the one that creates the file. posix_fallocate
+    // reserves memory: a full file system is an error here and no SIGBUS later.
+    int error = descriptor < 0 ? errno : posix_fallocate(descriptor, 0, off_t(header_bytes));
+    if (error == 0 && ftruncate(descriptor, off_t(bytes)) != 0) error = errno;
+    if (error != 0) {
+        snprintf(problem,
+                 room,
+                 "%s: %s; a communicator of %d ranks needs %zu bytes there",
+                 path,
+                 strerror(error),
+                 ranks,
+                 header_bytes);
+        if (descriptor >= 0) close(descriptor);
+        return false;
+    }
+    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (mapped == MAP_FAILED) {
+        snprintf(problem, room, "%s cannot be mapped: %s", path, strerror(errno));
+        close(descriptor);
+        return false;
+    }
+    *segment = {static_cast<SegmentHeader*>(mapped), bytes, descriptor, 0};
+    SegmentHeader* header = segment->header;
+    int32_t nobody = 0;
+    const bool same =
+        __atomic_compare_exchange_n(
+            &header->ranks, &nobody, ranks, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+        nobody == ranks;
+    uint32_t absent = kAbsent;
+    Member& me = member(*segment, rank);
+    const Process self = this_process();
+    if (!same || !__atomic_compare_exchange_n(
+                     &me.presence, &absent, kHere, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        snprintf(problem,
+                 room,
+                 "rank %d of %d: %s",
+                 rank,
+                 ranks,
+                 same ? "this rank exists already" : "another rank gives another number of ranks");
+        munmap(mapped, bytes);
+        close(descriptor);
+        return false;
+    }
+    me.process_start = self.start;
+    __atomic_store_n(&me.process, int32_t(self.id), __ATOMIC_RELEASE);
+    __atomic_store_n(&header->magic, kMagic, __ATOMIC_RELEASE);
+    if (__atomic_add_fetch(&header->joined, 1, __ATOMIC_ACQ_REL) == ranks) unlink(path);
+    return true;
+}
+
+bool everyone_joined(const Segment& segment) {
+    const SegmentHeader* header = segment.header;
+    return __atomic_load_n(&header->joined, __ATOMIC_ACQUIRE) == header->ranks;
+}
+
+void leave(Segment* segment, int rank) {
+    __atomic_store_n(&member(*segment, rank).presence, kGone, __ATOMIC_RELEASE);
+    munmap(static_cast<void*>(segment->header), segment->bytes);
+    close(segment->descriptor);
+    *segment = {nullptr, 0, -1, 0};
+}
+
+Member& member(const Segment& segment, int rank) {
+    return *reinterpret_cast<Member*>(
+        at(segment, members_at() + round_up(sizeof(Member), 64) * size_t(rank)));
+}
+
+Post& post_of(const Segment& segment, int rank, uint64_t number) {
+    auto* posts = reinterpret_cast<Post*>(at(segment, posts_at(segment.header->ranks)));
+    return posts[size_t(rank) * kPosts + number % kPosts];
+}
+
+Pair& pair_of(const Segment& segment, int from, int to) {
+    const int ranks = segment.header->ranks;
+    auto* pairs = reinterpret_cast<Pair*>(at(segment, pairs_at(ranks)));
+    return pairs[size_t(from) * size_t(ranks) + size_t(to)];
+}
+
+unsigned char* data_of(const Segment& segment, int rank) {
+    const size_t offset = data_at(segment.header->ranks) + kDataBytes * size_t(rank);
+    return reinterpret_cast<unsigned char*>(at(segment, offset));
+}
+
+bool back_data(Segment* segment, int rank, uint64_t bytes) {
+    constexpr uint64_t kStep = 64 * kKiB;
+    if (bytes <= segment->data_backed) return true;
+    const uint64_t wanted = round_up(bytes, kStep);
+    const size_t offset = data_at(segment->header->ranks) + kDataBytes * size_t(rank);
+    if (posix_fallocate(segment->descriptor, off_t(offset), off_t(wanted)) != 0) return false;
+    segment->data_backed = wanted;
+    return true;
+}
+
+bool is_gone(const Segment& segment, int rank) {
+    Member& who = member(segment, rank);
+    const uint32_t presence = __atomic_load_n(&who.presence, __ATOMIC_ACQUIRE);
+    if (presence != kHere) return presence == kGone;
+    const Process process = process_of(who);
+    if (process.id == 0 || process.id == getpid() || runs(process)) return false;
+    __atomic_store_n(&who.presence, kGone, __ATOMIC_RELEASE);
+    return true;
+}
+
+}  // namespace fragtrace::vgpu

@@ -1,0 +1,89 @@
+// The shared memory of one communicator. All its ranks map it, in one process or in several on this
+// machine. Each part has one writer: a rank writes its member, its posts, its half of a pair and
+// its data. Readers see a post when they see the counter that was raised after it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fragtrace::vgpu {
+
+constexpr int kMostRanks = 128;
+constexpr uint64_t kPosts = 256;    // collectives that a rank can be ahead of its slowest peer
+constexpr uint64_t kMessages = 32;  // messages to one peer that it has not asked for yet
+constexpr size_t kDataBytes = size_t{4} << 20;  // of all contents that one rank sends
+
+// What a rank contributes to a collective, or sends in a message.
+struct Post {
+    uint64_t bytes;       // of one rank's part
+    uint64_t data;        // offset of the contents in the rank's data
+    uint32_t data_bytes;  // 0: unknown contents, which count as zeros
+    int32_t complete;     // all contents are known
+    int32_t kind;
+    int32_t root;
+    int32_t operation;
+    int32_t type;
+};
+
+// Of a rank. Plain numbers, because they are read and written atomically.
+constexpr uint32_t kAbsent = 0;
+constexpr uint32_t kHere = 1;
+constexpr uint32_t kGone = 2;
+
+struct Member {
+    uint32_t presence;
+    int32_t process;
+    uint64_t process_start;  // tells a process from a later one with the same id
+    uint64_t posted;         // collectives that this rank has posted...
+    uint64_t consumed;       // ...and completed
+};
+
+// Messages from one rank to another.
+struct Pair {
+    uint64_t sent;      // by the sender
+    uint64_t expected;  // receives that the receiver has issued...
+    uint64_t received;  // ...and completed
+    Post messages[kMessages];
+};
+
+struct SegmentHeader;
+
+// One rank's view of a segment.
+struct Segment {
+    SegmentHeader* header;
+    size_t bytes;
+    int descriptor;
+    uint64_t data_backed;  // bytes of the rank's data for which the file system has room
+};
+
+// The name of a segment: 32 hexadecimal digits and a zero.
+constexpr int kKeyBytes = 33;
+bool new_key(char key[kKeyBytes]);
+// The key that all ranks derive alike from a communicator's key and what they agreed on.
+void derive_key(char key[kKeyBytes], const char* from, const void* agreed, size_t bytes);
+
+// A process and its start time, which tells it from a later process with the same id.
+struct Process {
+    int64_t id;
+    uint64_t start;
+};
+
+Process this_process();
+bool runs(const Process& process);  // false for one that ended but was not waited for yet
+
+// Creates or opens the segment and registers the rank. `problem` gets one line if it fails.
+bool join(Segment* segment, const char* key, int ranks, int rank, char* problem, size_t room);
+bool everyone_joined(const Segment& segment);
+void leave(Segment* segment, int rank);
+
+Member& member(const Segment& segment, int rank);
+Post& post_of(const Segment& segment, int rank, uint64_t number);
+Pair& pair_of(const Segment& segment, int from, int to);
+unsigned char* data_of(const Segment& segment, int rank);
+// Returns false if the file system has no room for the first `bytes` of the rank's data.
+bool back_data(Segment* segment, int rank, uint64_t bytes);
+
+// True for a rank that left, and for one whose process ended.
+bool is_gone(const Segment& segment, int rank);
+
+}  // namespace fragtrace::vgpu

@@ -1,0 +1,21 @@
+"""Started by torchrun: rank 1 is killed in a collective of the first generation; the second one ends well."""
+
+import os
+import signal
+
+import torch
+import torch.distributed as dist
+
+generation = os.environ["TORCHELASTIC_RESTART_COUNT"]
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+for step in range(3):
+    total = torch.tensor([rank + 1], device="cuda")
+    if (step, rank, generation) == (1, 1, "0"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(total)
+    assert total.item() == 3 or generation == "0"
+dist.barrier()
+print(f"{rank} done in generation {generation}\n", end="", flush=True)
+dist.destroy_process_group()
