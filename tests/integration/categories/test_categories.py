@@ -30,6 +30,7 @@ kash:      stack kash
 def snapshot():
     address = 0x7F0000000000
     blocks = []
+    history = []
     for file, line, function, mib, metadata in BLOCKS:
         block = {
             "address": address,
@@ -38,9 +39,10 @@ def snapshot():
             "state": "active_allocated",
             "frames": [{"filename": file, "line": line, "name": function}],
         }
-        if metadata:
-            block["user_metadata"] = metadata
         blocks.append(block)
+        entry = {"action": "alloc", "addr": address, "size": mib * MIB, "stream": 0, "frames": block["frames"]}
+        entry |= {"time_us": len(history) + 1} | ({"user_metadata": metadata} if metadata else {})
+        history.append(entry)
         address += mib * MIB
     total = sum(block["size"] for block in blocks)
     segment = {
@@ -57,7 +59,9 @@ def snapshot():
         "frames": [],
         "blocks": blocks,
     }
-    return {"segments": [segment], "device_traces": [[]], "allocator_settings": {}}
+    begin = {"action": "segment_alloc", "addr": segment["address"], "size": total, "stream": 0, "time_us": 1}
+    history.insert(0, begin | {"frames": []})
+    return {"segments": [segment], "device_traces": [history], "allocator_settings": {}}
 
 
 class Categories(real_process.RealProcessTest):
