@@ -1,7 +1,8 @@
-// fraganalyze FOLDER, or several traces: the report of a job. One line per process, and one page
-// for all of them.
+// fraganalyze FOLDER, or several traces: the view of a job, and one page for all processes.
 #pragma once
 
+#include "analyzer/analysis/analyze_options.h"
+#include "analyzer/analysis/job/process_summary.h"
 #include "analyzer/commands/job_request.h"
 #include "analyzer/support/result.h"
 #include "analyzer/support/terminal.h"
@@ -12,13 +13,17 @@
 
 namespace fragtrace::analyzer {
 
-// Prints a table of all processes, sorted by rank and process, and writes it as JSON and as a page.
-// Fails if the folder contains no trace. If a trace cannot be read, it fails after all output was
-// written.
+// Prints what the processes have in common and where they differ, and a table of them; writes it as
+// JSON and as a page. Fails if the folder contains no trace. If a trace cannot be read, it fails
+// after all output was written.
 Status report_job(const JobRequest& request, const Terminal& terminal);
 
-// The traces and snapshots in a folder. Fails if there are none.
+// The traces, snapshots and summaries in a folder. Fails if there are none.
 Result<std::vector<std::string>> recordings_of_job(const std::string& folder);
+
+// Explains the failures of a process and replays it, as `options` ask. Traces that are too long
+// stay as they are.
+Status explain_process(AnalyzeOptions options, ProcessSummary* process);
 
 // The final error if some recordings were unreadable.
 Error unreadable_in_job(std::size_t unreadable, std::size_t all, const std::string& first_reason);

@@ -48,7 +48,7 @@ class JobPage {
     // The analysis is destroyed on return, because the page has then copied everything it needs as
     // text.
     Status add(std::size_t at) {
-        const JobProcess& process = job_->processes[at];
+        const ProcessSummary& process = job_->processes[at];
         const auto analyzed =
             guarded(process.path, [&] { return analyze(process.path, request_.options); });
         if (!analyzed) {

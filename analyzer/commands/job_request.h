@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analyzer/analysis/analyze_options.h"
+#include "analyzer/analysis/job/job.h"
 
 #include <string>
 #include <vector>
@@ -9,14 +10,16 @@
 namespace fragtrace::analyzer {
 
 struct JobRequest {
-    std::string folder;               // all traces and snapshots in it; empty = use `traces`
-    std::vector<std::string> traces;  // at least two
+    std::string folder;  // all traces, snapshots and summaries in it; empty = use `traces`
+    // Also files of summaries. At least two, or one such file.
+    std::vector<std::string> traces;
     // Output files; empty = none. '-' means standard output and replaces the table.
     std::string json;
     std::string html;
     // Instead: the summary of the process that failed first, else of the first one.
     bool summary = false;
-    AnalyzeOptions options;  // for the analyses that the page shows
+    AnalyzeOptions options;  // for the analyses of single processes
+    SummaryCache cache = SummaryCache::kNever;
 };
 
 }  // namespace fragtrace::analyzer

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
+
 namespace {
 
 constexpr std::array kCommands = {
@@ -15,6 +16,7 @@ constexpr std::array kCommands = {
     Command{"explain", "explain an out-of-memory message, without a trace", run_explain},
     Command{"export", "write a recording in the format of another tool", run_export},
     Command{"list", "list traces, one line each", run_list},
+    Command{"merge", "join summaries of a job's processes into one file", run_merge},
     Command{"mcp", "answer a language model's questions (Model Context Protocol)", run_mcp},
     Command{"plan", "place buffers with known lifetimes, from CSV to CSV", run_plan},
     Command{"replay", "replay once under other settings or on another card", run_replay},

@@ -30,6 +30,7 @@ Status run_dump(int argc, char** argv);
 Status run_explain(int argc, char** argv);
 Status run_export(int argc, char** argv);
 Status run_list(int argc, char** argv);
+Status run_merge(int argc, char** argv);
 Status run_mcp(int argc, char** argv);
 Status run_plan(int argc, char** argv);
 Status run_replay(int argc, char** argv);

@@ -1,6 +1,7 @@
 // fraganalyze TRACE: the report as text, JSON or page.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/job/job.h"
+#include "analyzer/analysis/job/process_summary_json.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/first_screen.h"
 #include "analyzer/commands/job.h"
@@ -47,7 +48,7 @@ Status run_report(int argc, char** argv) {
         "Examples\n"
         "  fraganalyze train.4711.ftrace\n"
         "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n"
-        "  fraganalyze traces/ [--json job.json]    a job, one line per process\n"
+        "  fraganalyze traces/ [--json job.json]    a job: which process failed first, and why\n"
         "  fraganalyze traces/ --html job.html      all processes of a job on one page\n",
         "fraganalyze");
     CommonOptions common;
@@ -56,6 +57,7 @@ Status run_report(int argc, char** argv) {
     bool without_whatif = false;
     bool progress = false;
     std::string killed;
+    std::string cache = "large";
     std::vector<std::string> traces;
     app.add_option(
            "TRACE",
@@ -63,7 +65,7 @@ Status run_report(int argc, char** argv) {
            "a trace that fragtrace recorded, a memory snapshot of PyTorch (pickle), a log of "
            "RMM (CSV), a profile with memory events of PyTorch (JSON), of TensorFlow or JAX "
            "(.xplane.pb), or of Nsight Systems (.sqlite); of a job several, or a folder of "
-           "them")
+           "them, or summaries (fraganalyze summarize -o)")
         ->required();
     app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
         ->type_name("FILE")
@@ -76,6 +78,14 @@ Status run_report(int argc, char** argv) {
     common.add_color(&app);
     app.add_flag("--summary", summary, "print at most 25 lines, for the log of a job");
     app.add_flag("--no-whatif", without_whatif, "skip the what-if replays");
+    app.add_option(
+           "--cache",
+           cache,
+           "of a folder: keep summaries beside the traces (TRACE.summary.json), which makes "
+           "the next view fast. 'large': of traces from 1 MiB on, if the folder is yours; "
+           "'always', 'never' (default: large)")
+        ->check(CLI::IsMember({"large", "always", "never"}))
+        ->type_name("WHICH");
     app.add_option("--killed",
                    killed,
                    "number of the signal that ended process PID, as its parent saw it; stored in "
@@ -128,13 +138,18 @@ Status run_report(int argc, char** argv) {
     }
     common.trace = traces.front();
     const bool folder = traces.size() == 1 && std::filesystem::is_directory(common.trace);
-    if (folder || traces.size() > 1) {
+    if (folder || traces.size() > 1 || is_summaries_file(common.trace)) {
+        const SummaryCache kept = cache == "always"  ? SummaryCache::kAlways
+                                  : cache == "never" ? SummaryCache::kNever
+                                                     : SummaryCache::kLarge;
+        // The summary at the end of a run leaves nothing in the user's folder.
         return report_job({.folder = folder ? common.trace : std::string(),
                            .traces = traces,
                            .json = common.json,
                            .html = html,
                            .summary = summary,
-                           .options = options},
+                           .options = options,
+                           .cache = folder && !summary ? kept : SummaryCache::kNever},
                           common.terminal());
     }
     if (summary && is_long_trace(common.trace)) {

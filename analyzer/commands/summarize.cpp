@@ -1,5 +1,8 @@
 // fraganalyze summarize TRACE: figures of a run, for traces of any length. For a folder, figures of
 // each run.
+#include "analyzer/analysis/analyze_options.h"
+#include "analyzer/analysis/job/job.h"
+#include "analyzer/analysis/job/process_summary_json.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/commands/arguments.h"
@@ -168,6 +171,38 @@ std::string json_text(const Json& document) {
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// Writes what the view of a job needs of a trace, or of each trace of a folder.
+Status write_for_job(const std::string& input, const std::string& output, bool whatif) {
+    std::vector<std::string> paths = {input};
+    if (std::filesystem::is_directory(input)) {
+        Result<std::vector<std::string>> found = recordings_of_job(input);
+        if (!found) {
+            return found.error();
+        }
+        paths = std::move(found).value();
+    }
+    Job job = read_job(paths);
+    AnalyzeOptions options;
+    if (whatif) {
+        add_report_replays(&options);
+    }
+    for (ProcessSummary& process : job.processes) {
+        const Status explained = explain_process(options, &process);
+        if (!explained) {
+            job.unreadable.push_back({process.file, explained.error().message});
+        }
+    }
+    if (job.processes.empty()) {
+        return Error{ErrorCode::kInput, job.unreadable.front().reason};
+    }
+    const Status written = write_summaries(output, job.processes);
+    if (written && !job.unreadable.empty()) {
+        return unreadable_in_job(
+            job.unreadable.size(), paths.size(), job.unreadable.front().reason);
+    }
+    return written;
+}
+
 // Summarizes each trace and snapshot of a folder separately, so that only one is in memory at a
 // time.
 Status summarize_folder(const std::string& folder, const std::string& json, bool with_holders) {
@@ -215,19 +250,33 @@ Status run_summarize(int argc, char** argv) {
         "  fraganalyze summarize train.4711.ftrace\n"
         "  fraganalyze summarize snapshots/                        every trace and snapshot in the "
         "folder\n"
-        "  fraganalyze summarize train.4711.ftrace --json - | jq '.devices[0].peak'\n",
+        "  fraganalyze summarize train.4711.ftrace --json - | jq '.devices[0].peak'\n"
+        "  fraganalyze summarize train.4711.ftrace -o s.json       for fraganalyze merge, and for "
+        "the view of a job\n",
         "fraganalyze summarize");
     CommonOptions common;
     common.add_trace(&app);
     common.add_json(&app);
     bool no_stacks = false;
     app.add_flag("--no-stacks", no_stacks, "leave out memory by line: no symbols are read");
+    std::string output;
+    bool no_whatif = false;
+    app.add_option("-o,--output",
+                   output,
+                   "write to FILE, instead, all that the view of a job shows of this process, with "
+                   "explained failures and replays; at most 20 kB per process ('-' is standard "
+                   "output)")
+        ->type_name("FILE");
+    app.add_flag("--no-whatif", no_whatif, "with -o: skip the what-if replays");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
     }
     if (!*parsed) {
         return Ok{};
+    }
+    if (!output.empty()) {
+        return write_for_job(common.trace, output, !no_whatif);
     }
     if (std::filesystem::is_directory(common.trace)) {
         return summarize_folder(common.trace, common.json, !no_stacks);

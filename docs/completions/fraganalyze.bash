@@ -37,9 +37,10 @@ _fraganalyze() {
             esac
             ;;
         export)
-            options="--at --blocks --force --help --of --output --to --torch-version --with"
+            options="--at --blocks --categories --force --help --of --output --to --torch-version --with"
             case "$before" in
                 --at) mapfile -t COMPREPLY < <(compgen -W "peak oom end" -- "$word"); return ;;
+                --categories) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --of) mapfile -t COMPREPLY < <(compgen -W "holders waste allocations" -- "$word"); return ;;
                 --to) mapfile -t COMPREPLY < <(compgen -W "folded speedscope perfetto csv sqlite snapshot" -- "$word"); return ;;
                 --torch-version) return ;;
@@ -57,6 +58,12 @@ _fraganalyze() {
             ;;
         mcp)
             options="--help"
+            ;;
+        merge)
+            options="--force --help --output"
+            case "$before" in
+                -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
             ;;
         plan)
             options="--force --help --output"
@@ -81,9 +88,11 @@ _fraganalyze() {
             esac
             ;;
         report)
-            options="--capacity --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version"
+            options="--cache --capacity --categories --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version"
             case "$before" in
+                --cache) mapfile -t COMPREPLY < <(compgen -W "large always never" -- "$word"); return ;;
                 --capacity) return ;;
+                --categories) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
                 --context) return ;;
                 --driver-page) return ;;
@@ -95,9 +104,10 @@ _fraganalyze() {
             esac
             ;;
         summarize)
-            options="--force --help --json --no-stacks"
+            options="--force --help --json --no-stacks --no-whatif --output"
             case "$before" in
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
             esac
             ;;
         top)
@@ -132,9 +142,11 @@ _fraganalyze() {
             esac
             ;;
         *)
-            options="--capacity --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version --version"
+            options="--cache --capacity --categories --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version --version"
             case "$before" in
+                --cache) mapfile -t COMPREPLY < <(compgen -W "large always never" -- "$word"); return ;;
                 --capacity) return ;;
+                --categories) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
                 --context) return ;;
                 --driver-page) return ;;
@@ -152,7 +164,7 @@ _fraganalyze() {
     fi
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "anonymize check compare dump explain export list mcp plan replay report summarize top validate whatif" -- "$word")
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "anonymize check compare dump explain export list mcp merge plan replay report summarize top validate whatif" -- "$word")
     fi
 }
 complete -o filenames -F _fraganalyze fraganalyze

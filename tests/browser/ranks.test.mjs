@@ -185,3 +185,26 @@ test("a job fits into 1024 pixels, and the strip leaves enough room", () =>
         assert.ok(strip.height <= 50 && strip.width <= 1024);
         assert.ok((await page.locator("#ranks-strip").boundingBox()).width > 500);
     }));
+
+test("memory of all processes over time: the failed ones first, and a click opens a process", () =>
+    on({}, async (page) => {
+        await page.click("#ranks-heat");
+        const rows = await text(page, "#dialog");
+        assert.match(rows, /Memory of all processes over time/);
+        assert.match(rows, /41 rows; 128 ms, the most of each part; dark: 2 GiB/);
+        const reserved = await print(page, "#heat");
+        assert.ok((await share(page, "#heat", [221, 225, 232])) > 0.01, "before their start");
+        await page.selectOption("#heat-measure", "free on the card");
+        assert.notEqual(await print(page, "#heat"), reserved);
+        await page.selectOption("#heat-measure", "reserved but not allocated");
+        const unused = await print(page, "#heat");
+        await page.selectOption("#heat-order", "rank");
+        assert.notEqual(await print(page, "#heat"), unused);
+        await page.selectOption("#heat-order", "differs");
+        const box = await page.locator("#heat").boundingBox();
+        await page.mouse.move(box.x + box.width / 2, box.y + 5);
+        assert.match(await text(page, "#tip"), /^rank 5 · pid 4005 · GPU 0 · OOM: .* at /);
+        await page.mouse.click(box.x + box.width / 2, box.y + 5);
+        await shows(page, 0);
+        assert.equal(await page.locator("#dialog").evaluate((dialog) => dialog.open), false);
+    }));

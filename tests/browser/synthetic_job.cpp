@@ -13,6 +13,7 @@ namespace {
 constexpr int kRanks = 40;
 constexpr int kFailed = 5;  // the page has blocks on both of its devices
 constexpr int kOther = 7;
+constexpr std::size_t kColumns = 64;
 
 PageRank row_of(int rank) {
     PageRank row;
@@ -27,6 +28,11 @@ PageRank row_of(int rank) {
     row.program = "python <img src=x onerror=alert(1)>.py";
     row.file = fmt::format("<b>job</b>.{}.ftrace", row.pid);
     row.command = fmt::format("fraganalyze '=cmd </script>/{}' --html {}.html", row.file, row.pid);
+    for (std::size_t column = 0; column < kColumns; ++column) {
+        const bool runs = column >= static_cast<std::size_t>(rank) / 4;
+        row.reserved_heat.push_back(runs ? static_cast<std::uint8_t>(100 + column) : 0);
+        row.allocated_heat.push_back(runs ? static_cast<std::uint8_t>(60 + column) : 0);
+    }
     return row;
 }
 
@@ -48,6 +54,7 @@ PageData job_page() {
                               "pid 4007, rank 7",
                               "python other.py </script>",
                               {"<u>note</u> of the other"}});
+    data.heat = {.columns = kColumns, .column_ns = 2'000'000, .full_bytes = 2 * kGiB};
     for (int rank = 0; rank < kRanks; ++rank) {
         PageRank row = row_of(rank);
         if (rank == kFailed) {

@@ -194,6 +194,7 @@ function header(): Header {
             title: "",
             processes: [],
             ranks: [],
+            heat: { columns: 0, column_ns: 0, full_bytes: 1 },
             unreadable: [],
             devices: [],
             strings: [

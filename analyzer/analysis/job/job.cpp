@@ -1,168 +1,170 @@
 #include "analyzer/analysis/job/job.h"
 
-#include "analyzer/analysis/metrics/known_figures.h"
-#include "analyzer/analysis/metrics/measure.h"
-#include "analyzer/replay/script.h"
+#include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
+#include "analyzer/support/input_file.h"
+#include "analyzer/support/threads.h"
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/trace_outline.h"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string_view>
+#include <sys/stat.h>
 #include <tuple>
+#include <unistd.h>
 #include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t kFirstFailures = 6;
+constexpr std::size_t kMostProcesses = 65536;
+constexpr std::string_view kCacheEnding = ".summary.json";
+constexpr std::uint64_t kLargeTraceBytes = std::uint64_t{1} << 20;
 
-// Devices whose memory was requested, and those where a call failed because of too little memory.
-std::vector<DeviceId> devices_of(const Timeline& timeline) {
-    std::vector<DeviceId> devices = replayable_devices(timeline);
-    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-        if (timeline.events.kind(i) == EventKind::kCallOutOfMemory) {
-            const DeviceId device = timeline.events[i].device;
-            if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
-                devices.push_back(device);
-            }
-        }
-    }
-    return devices;
-}
-
-// Time of the first OOM, on a clock that all processes share. If a trace does not say when it
-// began, on that trace's own clock.
-std::optional<std::uint64_t> first_oom(const JobProcess& process) {
-    std::optional<std::uint64_t> first;
-    for (const JobDevice& device : process.devices) {
-        if (device.first_oom_ns) {
-            const std::uint64_t at = process.start_unix_ns + *device.first_oom_ns;
-            first = std::min(first.value_or(at), at);
-        }
-    }
-    return first;
-}
-
-bool ended_by_others(const JobProcess& process) {
+bool ended_by_others(const ProcessSummary& process) {
     const int signal = process.end.signal.value_or(0);
     return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 
-bool failed(const JobProcess& process) {
-    return first_oom(process).has_value() || process.end.failed();
-}
-
 // A sort key: processes that failed first come first. All processes that did not fail have equal
 // keys.
-auto order_of_failure(const JobProcess& process) {
-    const auto oom = first_oom(process);
+auto order_of_failure(const ProcessSummary& process) {
+    const auto oom = process.first_oom();
     const std::uint64_t at = oom                    ? *oom
                              : process.end.failed() ? process.start_unix_ns + process.last_event_ns
                                                     : 0;
     return std::tuple(!oom, !process.end.failed(), !oom && ended_by_others(process), at);
 }
 
-}  // namespace
-
-bool JobProcess::all_segments_known() const {
-    return std::all_of(devices.begin(), devices.end(), [](const JobDevice& device) {
-        return segments_known(device.run);
-    });
+std::string file_name(const std::string& path) {
+    return fs::path(path).filename().string();
 }
 
-std::uint64_t JobProcess::sum(std::uint64_t RunFigures::*part) const {
-    std::uint64_t all = 0;
-    for (const JobDevice& device : devices) {
-        all += device.run.*part;
+bool is_wanted(SummaryCache cache, const TraceFile& trace) {
+    return cache == SummaryCache::kAlways ||
+           (cache == SummaryCache::kLarge && trace.size_bytes >= kLargeTraceBytes);
+}
+
+// The summary beside a trace, if it is of the trace as it is now. It is trusted as much as the
+// trace: it must belong to the trace's owner or to this user.
+std::optional<ProcessSummary> kept_summary(const std::string& path, SummaryCache cache) {
+    const TraceFile now = trace_file(path);
+    if (!is_wanted(cache, now)) {
+        return std::nullopt;
     }
-    return all;
+    const std::string beside = path + std::string(kCacheEnding);
+    struct stat trace = {};
+    struct stat link = {};
+    if (stat(path.c_str(), &trace) != 0 || lstat(beside.c_str(), &link) != 0 ||
+        !S_ISREG(link.st_mode) || (link.st_uid != trace.st_uid && link.st_uid != geteuid())) {
+        return std::nullopt;
+    }
+    std::optional<ProcessSummary> kept;
+    const Status read =
+        read_summaries(beside, [&](ProcessSummary process) { kept = std::move(process); });
+    if (!read || !kept || kept->trace != now || now.modified_ns == 0 ||
+        kept->file != file_name(path)) {
+        return std::nullopt;
+    }
+    kept->path = path;
+    return kept;
 }
 
-namespace {
+// Reads the files of a job. Several threads share one object.
+class JobReader {
+  public:
+    JobReader(const std::vector<std::string>& paths,
+              SummaryCache cache,
+              const std::function<void(std::size_t, std::size_t)>& progress)
+        : paths_(paths), cache_(cache), progress_(progress), found_(paths.size()) {}
 
-JobProcess process_of(const Timeline& timeline, const std::string& path) {
-    JobProcess process;
-    process.place.rank = timeline.rank;
-    process.pid = timeline.pid;
-    process.path = path;
-    process.file = std::filesystem::path(path).filename().string();
-    process.program = timeline.fact("command_line", timeline.path);
-    process.start_unix_ns = timeline.start_unix_ns;
-    process.end = process_end(timeline.ending, timeline.facts);
-    process.import = timeline.fact("import");
-    return process;
-}
-
-JobDevice device_of(const Timeline& timeline, DeviceId id, const DeviceMetrics& metrics) {
-    JobDevice device;
-    device.device = id;
-    device.name = device_name(timeline, id);
-    device.capacity_bytes = metrics.capacity_bytes;
-    device.run = metrics.summary;
-    device.first_oom_ns = metrics.first_oom_ns;
-    device.blocks_are_pool_blocks = metrics.block_layer;
-    device.blocks = metrics.blocks;
-    return device;
-}
-
-Result<JobProcess> summarize_file(const std::string& path, bool is_long) {
-    if (is_long) {
-        if (const auto taken_over = take_over_ring(path); !taken_over) {
-            return taken_over.error();
+    // Takes one file after the other until none is left.
+    void work() {
+        for (std::size_t at = next_++; at < paths_.size(); at = next_++) {
+            read(at);
+            const std::lock_guard lock(mutex_);
+            ++done_;
+            if (progress_) {
+                progress_(done_, paths_.size());
+            }
         }
-        const Result<TraceSummary> summary = summarize_trace(path, false);
-        if (!summary) {
-            return summary.error();
-        }
-        return summarize_process(*summary, path);
     }
-    const auto timeline = read_input(path, {}, true);
-    if (!timeline) {
-        return timeline.error();
-    }
-    return summarize_process(*timeline, path);
-}
 
-Result<JobProcess> read_process(const std::string& path) {
-    if (is_snapshot(path) || !import_name(path).empty()) {
-        return summarize_file(path, false);
+    Job finish() {
+        Job job;
+        std::vector<ProcessSummary> all;
+        for (std::size_t at = 0; at < paths_.size(); ++at) {
+            for (ProcessSummary& process : found_[at].processes) {
+                all.push_back(std::move(process));
+            }
+            if (!found_[at].reason.empty()) {
+                job.unreadable.push_back({file_name(paths_[at]), found_[at].reason});
+            }
+        }
+        job.processes = merged(std::move(all));
+        return job;
     }
-    const Result<TraceOutline> outline = read_outline(path);
-    Result<JobProcess> process = summarize_file(path, outline && outline->events > kLongTrace);
-    if (process && outline) {
-        process->place = outline->place;
+
+  private:
+    struct Found {
+        std::vector<ProcessSummary> processes;
+        std::string reason;  // why the file cannot be read
+    };
+
+    void read(std::size_t at) {
+        const std::string& path = paths_[at];
+        const Status status = guarded(path, [&]() -> Status {
+            if (is_summaries_file(path)) {
+                return read_summaries(path, [&](ProcessSummary process) { take(at, &process); });
+            }
+            if (auto kept = kept_summary(path, cache_)) {
+                take(at, &*kept);
+                return Ok{};
+            }
+            auto process = read_process(path);
+            if (!process) {
+                return process.error();
+            }
+            keep_summary(*process, cache_);
+            take(at, &*process);
+            return Ok{};
+        });
+        if (!status) {
+            found_[at].reason = status.error().message;
+        }
     }
-    return process;
-}
+
+    void take(std::size_t at, ProcessSummary* process) {
+        if (processes_++ < kMostProcesses) {
+            found_[at].processes.push_back(std::move(*process));
+        } else {
+            found_[at].reason = paths_[at] + ": more processes than a job can have (65,536)";
+        }
+    }
+
+    const std::vector<std::string>& paths_;
+    SummaryCache cache_;
+    const std::function<void(std::size_t, std::size_t)>& progress_;
+    std::vector<Found> found_;  // per path
+    std::atomic<std::size_t> next_ = 0;
+    std::atomic<std::size_t> processes_ = 0;
+    std::mutex mutex_;
+    std::size_t done_ = 0;
+};
 
 }  // namespace
-
-JobProcess summarize_process(const Timeline& timeline, const std::string& path) {
-    JobProcess process = process_of(timeline, path);
-    process.last_event_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
-    const std::vector<DeviceId> devices = devices_of(timeline);
-    const std::vector<DeviceMetrics> metrics = measure(timeline, devices).devices;
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-        process.devices.push_back(device_of(timeline, devices[i], metrics[i]));
-    }
-    return process;
-}
-
-JobProcess summarize_process(const TraceSummary& summary, const std::string& path) {
-    JobProcess process = process_of(summary.tables, path);
-    process.last_event_ns = summary.last_event_ns;
-    for (const DeviceSummary& device : summary.devices) {
-        process.devices.push_back(device_of(summary.tables, device.device, device.metrics));
-    }
-    return process;
-}
 
 bool is_long_trace(const std::string& path) {
     if (is_snapshot(path) || !import_name(path).empty()) {
@@ -172,34 +174,90 @@ bool is_long_trace(const std::string& path) {
     return outline && outline->events > kLongTrace;
 }
 
-Job read_job(const std::vector<std::string>& paths,
-             const std::function<void(std::size_t, std::size_t)>& progress) {
-    Job job;
-    for (const std::string& path : paths) {
-        auto process = guarded(path, [&path] { return read_process(path); });
-        if (process) {
-            job.processes.push_back(std::move(process).value());
-        } else {
-            job.unreadable.push_back(
-                {std::filesystem::path(path).filename().string(), process.error().message});
+std::vector<std::string> files_of_job(const std::string& folder, std::error_code* error) {
+    std::vector<std::string> paths = recordings_in(folder, error);
+    std::vector<std::string> summaries;
+    for (fs::directory_iterator at(folder, *error), end; !*error && at != end;
+         at.increment(*error)) {
+        const std::string path = at->path().string();
+        if (!path.ends_with(".json") || !is_summaries_file(path)) {
+            continue;
         }
-        if (progress) {
-            progress(job.processes.size() + job.unreadable.size(), paths.size());
+        const bool cached = path.ends_with(kCacheEnding);
+        const std::string trace = path.substr(0, path.size() - (cached ? kCacheEnding.size() : 0));
+        if (!cached || !std::binary_search(paths.begin(), paths.end(), trace)) {
+            summaries.push_back(path);
         }
     }
-    arrange(&job);
-    return job;
+    paths.insert(paths.end(), summaries.begin(), summaries.end());
+    std::sort(paths.begin(), paths.end());
+    return paths;
+}
+
+Result<ProcessSummary> read_process(const std::string& path) {
+    const bool is_trace = !is_snapshot(path) && import_name(path).empty();
+    if (is_trace) {
+        if (const auto taken_over = take_over_ring(path); !taken_over) {
+            return taken_over.error();
+        }
+    }
+    const TraceFile trace = trace_file(path);
+    const Result<TraceSummary> summary = summarize_trace(path);
+    if (!summary) {
+        return summary.error();
+    }
+    ProcessSummary process = summarize_process(*summary, path);
+    process.trace = trace;
+    if (const auto outline = read_outline(path); is_trace && outline) {
+        set_place(outline->place, &process);
+    }
+    return process;
+}
+
+void keep_summary(const ProcessSummary& process, SummaryCache cache) {
+    static std::mutex mutex;  // write_output() writes one file at a time
+    if (process.path.empty() || process.end.ending == Ending::kRunning ||
+        process.trace.modified_ns == 0 || !is_wanted(cache, process.trace)) {
+        return;
+    }
+    const fs::path folder = fs::path(process.path).parent_path();
+    struct stat status = {};
+    if (stat(folder.empty() ? "." : folder.c_str(), &status) != 0 || status.st_uid != geteuid()) {
+        return;
+    }
+    const std::string beside = process.path + std::string(kCacheEnding);
+    const std::lock_guard lock(mutex);
+    struct stat link = {};
+    if (lstat(beside.c_str(), &link) == 0) {
+        if (!S_ISREG(link.st_mode) || link.st_uid != geteuid() || !is_summaries_file(beside)) {
+            return;
+        }
+        unlink(beside.c_str());  // this command may have read it, and would not replace it
+    }
+    (void)write_summaries(beside, {process});
+}
+
+Job read_job(const std::vector<std::string>& paths,
+             SummaryCache cache,
+             const std::function<void(std::size_t, std::size_t)>& progress) {
+    JobReader reader(paths, cache, progress);
+    on_threads(std::min(processors(), paths.size()), [&reader] { reader.work(); });
+    return reader.finish();
+}
+
+bool failed(const ProcessSummary& process) {
+    return process.first_oom().has_value() || process.end.failed();
 }
 
 namespace {
 
 // The newest file of a recording comes first: the whole one, then the newest part, then copies.
-auto age_of_file(const JobProcess& file) {
+auto age_of_file(const ProcessSummary& file) {
     const bool copy = !file.place.copy_reason.empty();
     return std::tuple(copy, file.place.part != 0, ~file.place.part, ~file.last_event_ns);
 }
 
-void add_figures(const JobDevice& more, JobDevice* device) {
+void add_figures(const ProcessDevice& more, ProcessDevice* device) {
     RunFigures& run = device->run;
     const auto take_larger = [&](std::uint64_t RunFigures::*figure) {
         run.*figure = std::max(run.*figure, more.run.*figure);
@@ -227,19 +285,19 @@ void add_figures(const JobDevice& more, JobDevice* device) {
 }
 
 // Adds an older file of the same recording.
-void add_file(const JobProcess& file, JobProcess* process) {
-    const auto before = first_oom(*process);
-    const auto here = first_oom(file);
+void add_file(const ProcessSummary& file, ProcessSummary* process) {
+    const auto before = process->first_oom();
+    const auto here = file.first_oom();
     if (here && (!before || *here < *before)) {
         process->failure_path = file.path;
     }
     process->other_files.push_back(file.file);
     process->last_event_ns = std::max(process->last_event_ns, file.last_event_ns);
-    for (const JobDevice& device : file.devices) {
+    for (const ProcessDevice& device : file.devices) {
         const auto same = std::find_if(
-            process->devices.begin(), process->devices.end(), [&device](const JobDevice& other) {
-                return other.device == device.device;
-            });
+            process->devices.begin(),
+            process->devices.end(),
+            [&device](const ProcessDevice& other) { return other.device == device.device; });
         if (same == process->devices.end()) {
             process->devices.push_back(device);
         } else {
@@ -248,14 +306,14 @@ void add_file(const JobProcess& file, JobProcess* process) {
     }
 }
 
-void join_files(std::vector<JobProcess>* processes) {
+void join_files(std::vector<ProcessSummary>* processes) {
     std::stable_sort(
-        processes->begin(), processes->end(), [](const JobProcess& a, const JobProcess& b) {
+        processes->begin(), processes->end(), [](const ProcessSummary& a, const ProcessSummary& b) {
             return age_of_file(a) < age_of_file(b);
         });
     std::map<std::array<std::uint64_t, 2>, std::size_t> recordings;
-    std::vector<JobProcess> joined;
-    for (JobProcess& file : *processes) {
+    std::vector<ProcessSummary> joined;
+    for (ProcessSummary& file : *processes) {
         const bool known = file.place.session != std::array<std::uint64_t, 2>{};
         const auto [at, first] = known ? recordings.emplace(file.place.session, joined.size())
                                        : std::pair(recordings.end(), true);
@@ -270,7 +328,7 @@ void join_files(std::vector<JobProcess>* processes) {
 
 // A process whose ancestor is recorded with the same rank inherited the rank. If NCCL named the
 // rank, it is the process's own.
-void find_helpers(std::vector<JobProcess>* processes) {
+void find_helpers(std::vector<ProcessSummary>* processes) {
     std::map<std::tuple<std::string, std::uint32_t, std::uint64_t>, std::size_t> known;
     for (std::size_t i = 0; i < processes->size(); ++i) {
         const JobPlace& place = (*processes)[i].place;
@@ -306,42 +364,44 @@ void find_helpers(std::vector<JobProcess>* processes) {
 void arrange(Job* job) {
     join_files(&job->processes);
     find_helpers(&job->processes);
-    std::stable_sort(
-        job->processes.begin(), job->processes.end(), [](const JobProcess& a, const JobProcess& b) {
-            const auto key = [](const JobProcess& process) {
-                const JobPlace& place = process.place;
-                return std::tuple(place.rank < 0,
-                                  std::max(place.generation, 0),
-                                  place.rank,
-                                  std::string_view(place.host),
-                                  process.pid,
-                                  std::string_view(process.path));
-            };
-            return key(a) < key(b);
-        });
+    std::stable_sort(job->processes.begin(),
+                     job->processes.end(),
+                     [](const ProcessSummary& a, const ProcessSummary& b) {
+                         const auto key = [](const ProcessSummary& process) {
+                             const JobPlace& place = process.place;
+                             return std::tuple(place.rank < 0,
+                                               std::max(place.generation, 0),
+                                               place.rank,
+                                               std::string_view(place.host),
+                                               process.pid,
+                                               std::string_view(process.path));
+                         };
+                         return key(a) < key(b);
+                     });
+}
+
+int generation_of(const ProcessSummary& process) {
+    return std::max(process.place.generation, 0);
 }
 
 bool has_generations(const Job& job) {
     std::set<int> generations;
-    for (const JobProcess& process : job.processes) {
-        generations.insert(std::max(process.place.generation, 0));
+    for (const ProcessSummary& process : job.processes) {
+        generations.insert(generation_of(process));
     }
     return generations.size() > 1;
 }
 
 std::vector<FirstFailure> first_failures(const Job& job) {
-    const auto generation_of = [&job](std::size_t process) {
-        return std::max(job.processes[process].place.generation, 0);
-    };
     std::map<int, FirstFailure> first;  // by generation
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
-        const JobProcess& process = job.processes[i];
-        const auto found = first.find(generation_of(i));
+        const ProcessSummary& process = job.processes[i];
+        const auto found = first.find(generation_of(process));
         if (failed(process) &&
             (found == first.end() ||
              order_of_failure(process) < order_of_failure(job.processes[found->second.process]))) {
-            first[generation_of(i)] = {.process = i,
-                                       .out_of_memory = first_oom(process).has_value()};
+            first[generation_of(process)] = {.process = i,
+                                             .out_of_memory = process.first_oom().has_value()};
         }
     }
     std::vector<FirstFailure> failures;
@@ -349,8 +409,8 @@ std::vector<FirstFailure> first_failures(const Job& job) {
         const bool ranked = job.processes[failure.process].place.rank >= 0;
         std::set<std::tuple<std::int64_t, std::string, std::string>> all;
         for (std::size_t i = 0; i < job.processes.size(); ++i) {
-            const JobProcess& process = job.processes[i];
-            if (generation_of(i) != generation) {
+            const ProcessSummary& process = job.processes[i];
+            if (generation_of(process) != generation) {
                 continue;
             }
             if (ranked && process.place.rank >= 0) {
@@ -387,7 +447,7 @@ std::vector<std::size_t> by_interest(const Job& job) {
     };
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         const auto key = [&](std::size_t i) {
-            const JobProcess& process = job.processes[i];
+            const ProcessSummary& process = job.processes[i];
             return std::tuple(
                 order_of_failure(process), ~process.sum(&RunFigures::retries), ~reserved(i));
         };
@@ -414,8 +474,11 @@ std::vector<std::size_t> choose_whole(const Job& job, std::size_t processes, std
     std::uint64_t used = 0;
     for (const std::size_t at : by_interest(job)) {
         std::uint64_t more = 0;
-        for (const JobDevice& device : job.processes[at].devices) {
+        for (const ProcessDevice& device : job.processes[at].devices) {
             more += device.blocks;
+        }
+        if (job.processes[at].path.empty()) {
+            continue;
         }
         const bool has_room = chosen.empty() || used + more <= blocks;
         if (has_room && chosen.size() < processes) {

@@ -189,14 +189,17 @@ class DeviceSummarizer : public LedgerWatcher {
         if (holders_) {
             origins_.end(event);
         }
-        if (const auto now = state.totals(summary_.device).reserved; now > peak_reserved_) {
-            peak_reserved_ = now;
+        const MemoryTotals& now = state.totals(summary_.device);
+        if (now.reserved > peak_reserved_) {
+            peak_reserved_ = now.reserved;
             summary_.peak_time_ns = event.time_ns;
         }
+        curve_.add(event.time_ns, now.reserved, now.allocated);
     }
 
     DeviceSummary finish(const RecordedState& state, Timeline* tables) {
         summary_.metrics = measurement_.finish(state);
+        summary_.curve = curve_.curve();
         for (auto& [key, holder] : at_peak_) {
             holder.origin = static_cast<OriginId>(tables->origins.size());
             holder.label = key.second != 0 ? label_by_size(key.second) : "";
@@ -215,6 +218,7 @@ class DeviceSummarizer : public LedgerWatcher {
     LiveOrigins origins_;
     Holdings at_peak_;
     DeviceMeasurement measurement_;
+    MemoryCurveBuilder curve_;
     DeviceSummary summary_;
     std::uint64_t peak_reserved_ = 0;
 };
@@ -263,13 +267,11 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
     }
 }
 
-Result<TraceSummary> summarize_snapshot(const std::string& path, bool holders) {
-    Result<Timeline> timeline = read_input(path);
-    if (!timeline.ok()) {
-        return timeline.error();
-    }
+}  // namespace
+
+TraceSummary summarize_timeline(Timeline timeline, bool holders) {
     TraceSummary summary;
-    summary.tables = std::move(timeline).value();
+    summary.tables = std::move(timeline);
     TimelineEvents events(summary.tables);
     summarize_devices(events, holders, &summary);
     summary.tables.events = {};
@@ -277,11 +279,12 @@ Result<TraceSummary> summarize_snapshot(const std::string& path, bool holders) {
     return summary;
 }
 
-}  // namespace
-
 Result<TraceSummary> summarize_trace(const std::string& path, bool holders) {
     if (is_snapshot(path) || !import_name(path).empty()) {
-        return summarize_snapshot(path, holders);
+        Result<Timeline> timeline = read_input(path);
+        return timeline
+                   ? Result<TraceSummary>(summarize_timeline(std::move(timeline).value(), holders))
+                   : Result<TraceSummary>(timeline.error());
     }
     Result<EventStream> stream = EventStream::open(path);
     if (!stream.ok()) {

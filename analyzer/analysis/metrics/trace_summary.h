@@ -4,6 +4,7 @@
 #pragma once
 
 #include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/analysis/metrics/memory_curve.h"
 #include "analyzer/model/held_by.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/model/unknown_segments.h"
@@ -19,6 +20,7 @@ struct DeviceSummary {
     DeviceId device = 0;
     DeviceMetrics metrics;  // summary.driver_time_ns is always 0
     std::uint64_t peak_time_ns = 0;
+    MemoryCurve curve;
     // Memory in use at the peak, most bytes first. Entries are by origin (in TraceSummary::tables),
     // not yet by line. They have a label only if no block has a stack: the size of the blocks.
     std::vector<HeldBy> holders;
@@ -39,5 +41,8 @@ struct TraceSummary {
 // pass for all devices, and a second one if the first 65536 events did not use all devices and
 // pools. `holders` = false skips the search for holders and is faster.
 Result<TraceSummary> summarize_trace(const std::string& path, bool holders = true);
+
+// The same for a timeline in memory, whose events it drops.
+TraceSummary summarize_timeline(Timeline timeline, bool holders = true);
 
 }  // namespace fragtrace::analyzer

@@ -186,6 +186,17 @@ struct PageRank {
     std::string command;  // command that makes a page of this process alone
     // Index of the device in the file; kPageNoDevice: only this row exists.
     std::size_t device = kPageNoDevice;
+    // Memory over the whole job, PageHeat::columns values each: 0 = the process did not run, else 1
+    // + the share of PageHeat::full_bytes in 1/254, rounded up. Empty = not known.
+    std::vector<std::uint8_t> reserved_heat;
+    std::vector<std::uint8_t> allocated_heat;
+};
+
+// The common time axis and scale of the rows of a job.
+struct PageHeat {
+    std::size_t columns = 0;  // 0 = no row has values
+    std::uint64_t column_ns = 0;
+    std::uint64_t full_bytes = 0;
 };
 
 struct PageUnreadable {
@@ -204,6 +215,7 @@ struct PageData {
     std::vector<PageProcess> processes;
     // The job's processes by rank if the page shows a job; empty for a single process.
     std::vector<PageRank> ranks;
+    PageHeat heat;
     std::vector<PageUnreadable> unreadable;
     std::vector<PageWord> class_words;  // exact, at least, ...
     std::vector<PageFrame> frames;      // frames of all processes

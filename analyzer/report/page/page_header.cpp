@@ -121,6 +121,26 @@ json whatif_json(const PageWhatIf& row) {
             {"curve", !row.reserved_curve.empty()}};
 }
 
+// Bytes as base64; null if there are none.
+json bytes_json(const std::vector<std::uint8_t>& bytes) {
+    constexpr std::string_view kDigits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (bytes.empty()) {
+        return nullptr;
+    }
+    std::string text;
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        std::uint32_t three = 0;
+        for (std::size_t k = 0; k < 3; ++k) {
+            three = three << 8 | (i + k < bytes.size() ? bytes[i + k] : 0u);
+        }
+        for (std::size_t k = 0; k < 4; ++k) {
+            text += i + k > bytes.size() ? '=' : kDigits[three >> (18 - 6 * k) & 63];
+        }
+    }
+    return text;
+}
+
 json rank_json(const PageRank& row) {
     return {{"rank", row.rank < 0 ? json(nullptr) : json(row.rank)},
             {"pid", row.pid},
@@ -136,7 +156,9 @@ json rank_json(const PageRank& row) {
             {"program", row.program},
             {"file", row.file},
             {"command", row.command},
-            {"device", row.device == kPageNoDevice ? json(nullptr) : json(row.device)}};
+            {"device", row.device == kPageNoDevice ? json(nullptr) : json(row.device)},
+            {"reserved_heat", bytes_json(row.reserved_heat)},
+            {"allocated_heat", bytes_json(row.allocated_heat)}};
 }
 
 class StringTable {
@@ -201,6 +223,10 @@ json page_header(const PageData& data) {
             {"title", data.title},
             {"processes", processes},
             {"ranks", ranks},
+            {"heat",
+             {{"columns", data.heat.columns},
+              {"column_ns", data.heat.column_ns},
+              {"full_bytes", data.heat.full_bytes}}},
             {"unreadable", unreadable},
             {"class_words", class_words},
             {"strings", strings.take()},

@@ -1,10 +1,12 @@
 #include "analyzer/report/page/page_ranks.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/support/terminal.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -16,7 +18,7 @@ constexpr std::size_t kProgramWidth = 120;
 // Start time of the first process; 0 if no trace contains one.
 std::uint64_t start_of(const Job& job) {
     std::uint64_t start_ns = 0;
-    for (const JobProcess& process : job.processes) {
+    for (const ProcessSummary& process : job.processes) {
         if (process.start_unix_ns != 0) {
             start_ns =
                 start_ns == 0 ? process.start_unix_ns : std::min(start_ns, process.start_unix_ns);
@@ -25,7 +27,7 @@ std::uint64_t start_of(const Job& job) {
     return start_ns;
 }
 
-PageRank row_of(const JobProcess& process, std::uint64_t job_start_ns) {
+PageRank row_of(const ProcessSummary& process, std::uint64_t job_start_ns) {
     PageRank row;
     row.rank = process.place.rank;
     row.pid = process.pid;
@@ -41,14 +43,85 @@ PageRank row_of(const JobProcess& process, std::uint64_t job_start_ns) {
     return row;
 }
 
+// The end of the last process on the job's clock.
+std::uint64_t end_of(const Job& job, std::uint64_t job_start_ns) {
+    std::uint64_t end_ns = 0;
+    for (const ProcessSummary& process : job.processes) {
+        if (process.start_unix_ns != 0) {
+            end_ns = std::max(end_ns, process.start_unix_ns - job_start_ns + process.last_event_ns);
+        }
+    }
+    return end_ns;
+}
+
+PageHeat heat_of(const Job& job, std::size_t rows, std::uint64_t job_start_ns) {
+    constexpr std::size_t kColumns = 256;
+    constexpr std::size_t kMostValues = 2'000'000;  // in the file; two bytes of base64 or more each
+    PageHeat heat;
+    for (const ProcessSummary& process : job.processes) {
+        for (const ProcessDevice& device : process.devices) {
+            if (process.start_unix_ns != 0 && device.curve.bin_ns != 0) {
+                heat.columns = kColumns;
+            }
+            const std::uint64_t peak =
+                segments_known(device.run) ? device.run.peak_reserved : device.run.peak_allocated;
+            heat.full_bytes = std::max({heat.full_bytes, device.capacity_bytes, peak});
+        }
+    }
+    while (heat.columns > 16 && heat.columns * rows > kMostValues) {
+        heat.columns /= 2;
+    }
+    heat.full_bytes = std::max<std::uint64_t>(heat.full_bytes, 1);
+    heat.column_ns = heat.columns == 0 ? 0 : end_of(job, job_start_ns) / heat.columns + 1;
+    return heat;
+}
+
+// The maxima of a curve in the columns of the job.
+std::vector<std::uint8_t> heat_row(const ProcessSummary& process,
+                                   const CompactCurve& curve,
+                                   const std::vector<std::uint16_t>& bins,
+                                   const PageHeat& heat,
+                                   std::uint64_t job_start_ns) {
+    constexpr std::uint64_t kSteps = 254;
+    if (heat.columns == 0 || bins.empty() || curve.bin_ns == 0 || process.start_unix_ns == 0) {
+        return {};
+    }
+    std::vector<std::uint8_t> row(heat.columns);
+    const std::uint64_t start_ns = process.start_unix_ns - job_start_ns;
+    for (std::size_t bin = 0; bin < bins.size(); ++bin) {
+        const std::uint64_t begin_ns = bin * curve.bin_ns;
+        if (begin_ns > process.last_event_ns) {
+            break;
+        }
+        const std::uint64_t end_ns = std::min(begin_ns + curve.bin_ns, process.last_event_ns);
+        const double share = static_cast<double>(bins[bin]) *
+                             static_cast<double>(curve.unit_bytes) /
+                             static_cast<double>(heat.full_bytes);
+        const auto value = static_cast<std::uint8_t>(
+            1 +
+            std::min<std::uint64_t>(kSteps, static_cast<std::uint64_t>(std::ceil(share * kSteps))));
+        const std::uint64_t last =
+            std::min<std::uint64_t>((start_ns + end_ns) / heat.column_ns, heat.columns - 1);
+        for (std::uint64_t at = (start_ns + begin_ns) / heat.column_ns; at <= last; ++at) {
+            row[at] = std::max(row[at], value);
+        }
+    }
+    return row;
+}
+
 }  // namespace
 
 void add_ranks(const Job& job, const PagePlaces& places, PageData* data) {
     const std::uint64_t job_start_ns = start_of(job);
+    std::size_t rows = 0;
+    for (const ProcessSummary& process : job.processes) {
+        rows += process.devices.size();
+    }
+    data->heat = heat_of(job, rows, job_start_ns);
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
-        const JobProcess& process = job.processes[i];
+        const ProcessSummary& process = job.processes[i];
         const PageRank common = row_of(process, job_start_ns);
-        for (const JobDevice& device : process.devices) {
+        for (const ProcessDevice& device : process.devices) {
             PageRank row = common;
             row.gpu = device.device;
             row.capacity_bytes = device.capacity_bytes == 0 ? kPageUnknown : device.capacity_bytes;
@@ -56,6 +129,10 @@ void add_ranks(const Job& job, const PagePlaces& places, PageData* data) {
             row.first_oom_ns = device.first_oom_ns.value_or(kNeverNs);
             const auto place = places.find({i, device.device});
             row.device = place == places.end() ? kPageNoDevice : place->second;
+            row.reserved_heat =
+                heat_row(process, device.curve, device.curve.reserved, data->heat, job_start_ns);
+            row.allocated_heat =
+                heat_row(process, device.curve, device.curve.allocated, data->heat, job_start_ns);
             data->ranks.push_back(std::move(row));
         }
         if (process.devices.empty()) {

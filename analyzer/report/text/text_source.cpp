@@ -63,24 +63,6 @@ std::string command_text(std::string_view line) {
     return printable(shorten(text, 60));
 }
 
-const char* ending_name(Ending ending) {
-    switch (ending) {
-        case Ending::kNormal:
-            return "normal";
-        case Ending::kQuickExit:
-            return "quick_exit";
-        case Ending::kExec:
-            return "exec";
-        case Ending::kKilled:
-            return "killed";
-        case Ending::kRunning:
-            return "running";
-        case Ending::kContinued:
-            return "continued";
-    }
-    return "killed";
-}
-
 nlohmann::ordered_json ending_json(const ProcessEnd& end) {
     using Json = nlohmann::ordered_json;
     const auto kind = [&end] {

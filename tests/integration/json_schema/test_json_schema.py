@@ -108,6 +108,43 @@ class Documents(real_process.RealProcessTest):
         self.check(GOLDEN / "leak.ftrace", "--categories", "transformers")
         self.check("compare", GOLDEN / "leak.ftrace", GOLDEN / "leak_ahead.ftrace", "--batch", "8,16")
 
+    def check_summaries(self):
+        """A job of made-up processes, from the summary of a real one."""
+        trace = self.record(CONTROL_CLIENT, "alloc=4194304", "refused", RANK=0, WORLD_SIZE=4)
+        file = self.folder / "process.json"
+        self.run_well([ANALYZER, "summarize", trace, "-o", file])
+        document = json.loads(file.read_bytes())
+        self.assertEqual(json_schema.schemas().problems("process_summaries", document), [])
+        (first,) = document["process_summaries"]
+        (device,) = first["devices"]
+        self.assertTrue(
+            device["failures"] and device["cards"] and device["holders_at_peak"] and device["curve"]
+        )
+        row = device["cards"][0] | {"usable": True, "recorded": False, "ooms": 0}
+        device |= {
+            "settings": [
+                row | {"name": "recorded", "recorded": True, "ooms": 1, "total_bytes": None},
+                row | {"name": "helps", "total_bytes": None},
+            ],
+            "cards": [row | {"name": "a card of 4 GiB", "total_bytes": 4 << 30}],
+        }
+        first |= {"replayed": True, "generation": 1, "ancestors": [[1, 2]]}
+        well = device | {"ooms": 0, "first_oom_ns": None, "failures": [], "uuid": "GPU-other"}
+        well["peak"] = dict.fromkeys(device["peak"], 40 << 20)
+        well["holders_at_peak"] = [device["holders_at_peak"][0] | {"bytes": 40 << 20}]
+        other = first | {"rank": 1, "process": 1, "file": "b.ftrace", "session": [1, 1]}
+        killed = {"ended": "killed", "exit_code": None, "signal": 15}
+        made = [
+            first,
+            other | {"devices": [well], **killed},
+            other | {"host": "other", "rank": 2, "process": 2, "file": "c.ftrace", "session": [1, 2]},
+            other | {"rank": 3, "process": 3, "file": "d.ftrace", "session": [1, 3]},
+        ]
+        file.write_text(
+            '{"schema":1,"process_summaries":[' + ",\n".join(json.dumps(one) for one in made) + "]}"
+        )
+        self.check(file)
+
     def check_others(self):
         state = self.folder / "state.pickle"
         state.write_bytes(pickle.dumps({"segments": [], "device_traces": [], "allocator_settings": {}}))
@@ -148,6 +185,7 @@ class Documents(real_process.RealProcessTest):
     def test_all_documents_are_valid_and_have_every_property(self):
         self.check_recorded()
         self.check_pool()
+        self.check_summaries()
         self.check_others()
         self.check_machine()
         self.check_files()

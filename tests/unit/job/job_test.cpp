@@ -13,14 +13,15 @@ using namespace fragtrace::analyzer;
 
 namespace {
 
-JobProcess process(std::uint64_t peak_reserved) {
-    JobProcess made;
+ProcessSummary process(std::uint64_t peak_reserved) {
+    ProcessSummary made;
+    made.path = "x.ftrace";
     made.devices.emplace_back().run.peak_reserved = peak_reserved;
     return made;
 }
 
-JobProcess failed(std::uint64_t start_unix_ns, std::uint64_t first_oom_ns) {
-    JobProcess made = process(kGiB);
+ProcessSummary failed(std::uint64_t start_unix_ns, std::uint64_t first_oom_ns) {
+    ProcessSummary made = process(kGiB);
     made.start_unix_ns = start_unix_ns;
     made.devices[0].run.ooms = 1;
     made.devices[0].first_oom_ns = first_oom_ns;
@@ -38,7 +39,7 @@ TEST_CASE("processes are sorted by the time of their first failure on the common
 
 TEST_CASE("the first failure is named: an out-of-memory before other ends, victims last") {
     const auto ended = [](std::uint64_t start_unix_ns, int code, int signal) {
-        JobProcess made = process(kGiB);
+        ProcessSummary made = process(kGiB);
         made.start_unix_ns = start_unix_ns;
         made.end.code = code < 0 ? std::nullopt : std::optional(code);
         made.end.signal = signal == 0 ? std::nullopt : std::optional(signal);
@@ -108,11 +109,13 @@ TEST_CASE("a process whose blocks do not fit is skipped, except the first") {
     CHECK(choose_whole(job, 2, 160) == std::vector<std::size_t>{1, 2});
     CHECK(choose_whole(job, 8, 59) == std::vector<std::size_t>{1});
     CHECK(choose_whole(Job(), 8, 100).empty());
+    job.processes[1].path.clear();  // only a summary
+    CHECK(choose_whole(job, 8, 160) == std::vector<std::size_t>{2, 0, 3});
 }
 
 TEST_CASE("a process that used no device is not drawn") {
     Job job;
-    job.processes = {JobProcess(), process(1)};
+    job.processes = {ProcessSummary(), process(1)};
     CHECK(by_interest(job) == std::vector<std::size_t>{1});
     CHECK(by_interest(Job()).empty());
 }
@@ -125,7 +128,8 @@ TEST_CASE("failures, blocks and calls are counted per device, with the first fai
     events.add(EventKind::kCallOutOfMemory).device(3);
     events.block(0x1000200, 500, 512);
     events.timeline.pid = 7;
-    const JobProcess process = summarize_process(events.timeline, "folder/x.7.ftrace");
+    const ProcessSummary process =
+        summarize_process(summarize_timeline(events.timeline), "folder/x.7.ftrace");
     CHECK(process.file == "x.7.ftrace");
     REQUIRE(process.devices.size() == 2);
     CHECK(process.devices[0].blocks == 2);
@@ -139,7 +143,7 @@ TEST_CASE("failures, blocks and calls are counted per device, with the first fai
 
 TEST_CASE("every process and device has a line with its position in the file") {
     Job job;
-    job.processes = {process(5), JobProcess()};
+    job.processes = {process(5), ProcessSummary()};
     job.processes[0].devices.emplace_back().device = 1;
     job.processes[0].start_unix_ns = 1'000;
     job.processes[0].path = "a b/x.ftrace";
@@ -166,8 +170,8 @@ namespace {
 constexpr std::uint64_t kTicks = 100;
 
 // A file of process `pid` with this rank. Files with the same session belong together.
-JobProcess file_of(int rank, std::uint32_t pid, std::uint64_t session) {
-    JobProcess made = process(kGiB);
+ProcessSummary file_of(int rank, std::uint32_t pid, std::uint64_t session) {
+    ProcessSummary made = process(kGiB);
     made.pid = pid;
     made.path = made.file = "p" + std::to_string(session) + ".ftrace";
     made.place.rank = rank;
@@ -179,7 +183,7 @@ JobProcess file_of(int rank, std::uint32_t pid, std::uint64_t session) {
 
 std::vector<int> ranks_of(const Job& job) {
     std::vector<int> ranks;
-    for (const JobProcess& process : job.processes) {
+    for (const ProcessSummary& process : job.processes) {
         ranks.push_back(process.place.rank);
     }
     return ranks;
@@ -191,7 +195,7 @@ TEST_CASE(
     "parts and copies belong to the recording's newest file, which gets the largest figures") {
     Job job;
     for (const char* kind : {"oom1", "part3", "part4"}) {
-        JobProcess file = file_of(0, 10, 1);
+        ProcessSummary file = file_of(0, 10, 1);
         file.file = std::string("p.") + kind;
         file.path = "folder/" + file.file;
         file.last_event_ns = 50;
@@ -210,7 +214,7 @@ TEST_CASE(
     job.processes.push_back(file_of(1, 11, 2));
     arrange(&job);
     REQUIRE(job.processes.size() == 2);
-    const JobProcess& joined = job.processes[0];
+    const ProcessSummary& joined = job.processes[0];
     CHECK(joined.file == "p.part4");
     CHECK(joined.other_files == std::vector<std::string>{"p.part3", "p.oom1"});
     CHECK(joined.failure_path == "folder/p.oom1");

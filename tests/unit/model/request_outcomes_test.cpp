@@ -43,7 +43,7 @@ void check_all(testing::Events* events, const Counts& expected) {
     const RunMetrics run = measure_run(timeline);
     REQUIRE(run.phases.size() == 1);
     CHECK(Counts{run.phases[0].ooms, run.phases[0].retries} == expected);
-    const JobProcess process = summarize_process(timeline, "x.7.ftrace");
+    const ProcessSummary process = summarize_process(summarize_timeline(timeline), "x.7.ftrace");
     CHECK(Counts{process.sum(&RunFigures::ooms), process.sum(&RunFigures::retries)} == expected);
 }
 

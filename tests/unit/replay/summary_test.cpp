@@ -130,8 +130,8 @@ TEST_CASE("a summary has the figures of the full analysis and accounts for all m
         const auto figures = summarize_trace(folder.file("t.ftrace"), false);
         REQUIRE(figures.ok());
         CHECK(figures->last_event_ns == timeline->events.back().time_ns);
-        const JobProcess kept = summarize_process(*timeline, "x.7.ftrace");
-        const JobProcess streamed = summarize_process(*figures, "x.7.ftrace");
+        const ProcessSummary kept = summarize_process(summarize_timeline(*timeline), "x.7.ftrace");
+        const ProcessSummary streamed = summarize_process(*figures, "x.7.ftrace");
         REQUIRE(streamed.devices.size() == kept.devices.size());
         CHECK(streamed.last_event_ns == kept.last_event_ns);
         for (std::size_t i = 0; i < kept.devices.size(); ++i) {

@@ -169,6 +169,16 @@ export interface Rank {
     file: string;
     command: string; // command that makes a page of this process alone
     device: number | null; // index into Header.devices; null = only this line is in the file
+    // base64, one byte for each column of Header.heat (heat.ts); null = not known
+    reserved_heat: string | null;
+    allocated_heat: string | null;
+}
+
+/** The common time axis and scale of the rows of a job. */
+export interface Heat {
+    columns: number; // 0 = no row has values
+    column_ns: number;
+    full_bytes: number;
 }
 
 /** Names, frames and the call tree: the parts of the header that stacks consist of. */
@@ -195,12 +205,13 @@ export interface Header extends StackTables {
     title: string;
     processes: Process[];
     ranks: Rank[]; // sorted by rank; empty on a page of a single process
+    heat: Heat;
     unreadable: { file: string; reason: string }[];
     class_words: { word: string; meaning: string }[]; // how certain a figure is
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 8;
+export const formatVersion = 9;
 
 /** Throws one plain sentence if the text is not a complete header of this version. */
 export function parseHeader(text: string): Header {

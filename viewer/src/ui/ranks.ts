@@ -7,6 +7,7 @@ import { drawRanks } from "../draw/ranks";
 import { type Layer, Surface } from "../draw/surface";
 import { dataTable, showTables } from "./datatable";
 import { byId, el, showDialog, showTip } from "./dom";
+import { showHeat } from "./heat";
 import type { LegendEntry, PageView, Picture } from "./view";
 
 /** Fills the selector in the header. For a job it also creates and returns the strip. */
@@ -73,6 +74,8 @@ export class RankStrip implements Picture {
         byId("ranks-said").textContent = ranksText(header);
         byId("ranks-said").title = ranksText(header);
         byId("ranks-table").addEventListener("click", () => showTables(...rankTables(header)));
+        byId("ranks-heat").hidden = header.heat.columns === 0;
+        byId("ranks-heat").addEventListener("click", () => showHeat(page, (row) => this.open(row)));
         canvas.addEventListener("pointermove", (event) => {
             const row = this.at(event);
             showTip(row ? rankText(row) : "", event.clientX, event.clientY);
@@ -98,6 +101,7 @@ export class RankStrip implements Picture {
     private open(row: Rank | undefined): void {
         if (!row) return;
         if (row.device !== null) {
+            byId<HTMLDialogElement>("dialog").close();
             this.page.goTo(row.device);
             return;
         }

@@ -1,0 +1,620 @@
+#include "analyzer/analysis/job/job_view.h"
+
+#include "analyzer/analysis/metrics/known_figures.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kPeakTolerance = 20;  // 1/20 = 5 %
+constexpr std::uint64_t kLineTolerance = 10;  // 1/10 of the peak
+constexpr std::size_t kMostLines = 4;
+constexpr std::size_t kMostGroups = 64;
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+
+std::uint64_t peak_of(const ProcessDevice& device) {
+    return reserved_known(device.run) ? device.run.peak_reserved : device.run.peak_allocated;
+}
+
+std::uint64_t peak_of(const ProcessSummary& process) {
+    std::uint64_t all = 0;
+    for (const ProcessDevice& device : process.devices) {
+        all += peak_of(device);
+    }
+    return all;
+}
+
+bool about_equal(std::uint64_t a, std::uint64_t b) {
+    return std::max(a, b) - std::min(a, b) <= std::max(a, b) / kPeakTolerance;
+}
+
+std::uint64_t bytes_of(const ProcessDevice& device, const std::string& line) {
+    for (const LineHolds& holds : device.holders) {
+        if (holds.line == line) {
+            return holds.bytes;
+        }
+    }
+    return 0;
+}
+
+// Whether `b` has the large lines of `a`.
+bool has_lines_of(const ProcessDevice& a, const ProcessDevice& b) {
+    const std::uint64_t large = peak_of(a) / kLineTolerance;
+    return std::all_of(a.holders.begin(), a.holders.end(), [&](const LineHolds& holds) {
+        const std::uint64_t other = bytes_of(b, holds.line);
+        return holds.bytes < large ||
+               std::max(holds.bytes, other) - std::min(holds.bytes, other) <= large;
+    });
+}
+
+bool equal_devices(const ProcessDevice& a, const ProcessDevice& b) {
+    return about_equal(peak_of(a), peak_of(b)) &&
+           about_equal(a.run.peak_allocated, b.run.peak_allocated) && has_lines_of(a, b) &&
+           has_lines_of(b, a);
+}
+
+bool belong_together(const ProcessSummary& a, const ProcessSummary& b) {
+    return generation_of(a) == generation_of(b) && a.devices.size() == b.devices.size() &&
+           (a.place.rank < 0) == (b.place.rank < 0) &&
+           a.first_oom().has_value() == b.first_oom().has_value() &&
+           std::equal(a.devices.begin(), a.devices.end(), b.devices.begin(), equal_devices);
+}
+
+// Equal processes are found by their fingerprint. Only one of them is compared with other groups.
+std::vector<ProcessGroup> groups_of(const Job& job) {
+    std::vector<ProcessGroup> groups;
+    std::unordered_map<std::string, std::size_t> known;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        const ProcessSummary& process = job.processes[i];
+        if (process.devices.empty()) {
+            continue;
+        }
+        const std::string key = fingerprint(process) + (process.place.rank < 0 ? "-" : "+") +
+                                std::to_string(generation_of(process));
+        auto [at, is_new] = known.try_emplace(key, groups.size());
+        if (is_new) {
+            const auto like = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+                return belong_together(job.processes[group.front()], process);
+            });
+            at->second = static_cast<std::size_t>(like - groups.begin());
+            if (like == groups.end() && groups.size() == kMostGroups) {
+                // A job without equal processes: the rest is not compared.
+                at->second = kMostGroups - 1;
+            } else if (like == groups.end()) {
+                groups.emplace_back();
+            }
+        }
+        groups[at->second].members.push_back(i);
+    }
+    for (ProcessGroup& group : groups) {
+        group.least_reserved = ~std::uint64_t{0};
+        for (const std::size_t member : group.members) {
+            const std::uint64_t peak = peak_of(job.processes[member]);
+            group.least_reserved = std::min(group.least_reserved, peak);
+            group.most_reserved = std::max(group.most_reserved, peak);
+        }
+        const auto replayed =
+            std::find_if(group.members.begin(), group.members.end(), [&](std::size_t i) {
+                return job.processes[i].replayed;
+            });
+        group.shown = replayed == group.members.end() ? group.front() : *replayed;
+    }
+    std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+        return a.members.size() > b.members.size();
+    });
+    return groups;
+}
+
+// The lines of all devices of a process together.
+struct AllLines {
+    std::map<std::string, std::uint64_t> bytes;
+    std::uint64_t unlisted = 0;  // a line that is not listed has at most this
+
+    explicit AllLines(const ProcessSummary& process) {
+        for (const ProcessDevice& device : process.devices) {
+            for (const LineHolds& holds : device.holders) {
+                bytes[holds.line] += holds.bytes;
+            }
+            unlisted +=
+                device.all_holders || device.holders.empty() ? 0 : device.holders.back().bytes;
+        }
+    }
+
+    [[nodiscard]] std::uint64_t sum() const {
+        std::uint64_t all = 0;
+        for (const auto& [line, held] : bytes) {
+            all += held;
+        }
+        return all;
+    }
+};
+
+std::int64_t difference(std::uint64_t a, std::uint64_t b) {
+    return static_cast<std::int64_t>(a - b);
+}
+
+// Adds a line that only one side lists. The other side has at most `unlisted` bytes of it.
+void add_one_sided(const std::string& line,
+                   std::uint64_t held,
+                   std::uint64_t unlisted,
+                   bool more,
+                   std::vector<LineDifference>* lines) {
+    if (held > unlisted) {
+        const std::int64_t bytes = difference(held, unlisted);
+        lines->push_back({line, more ? bytes : -bytes, unlisted != 0});
+    }
+}
+
+std::uint64_t unused_at_peak(const ProcessSummary& process) {
+    std::uint64_t all = 0;
+    for (const ProcessDevice& device : process.devices) {
+        const WasteSplit& waste = device.run.waste_at_peak;
+        all += waste.rounding + waste.slack + waste.releasable + waste.inactive_split;
+    }
+    return all;
+}
+
+GroupDifference difference_of(const Job& job,
+                              const std::vector<ProcessGroup>& groups,
+                              std::size_t group) {
+    const ProcessSummary& a = job.processes[groups[group].shown];
+    const ProcessSummary& b = job.processes[groups[0].shown];
+    GroupDifference made{.group = group, .reserved = difference(peak_of(a), peak_of(b))};
+    if (a.all_segments_known() && b.all_segments_known()) {
+        made.unused = difference(unused_at_peak(a), unused_at_peak(b));
+    }
+    const AllLines of_a(a);
+    const AllLines of_b(b);
+    for (const auto& [line, bytes] : of_a.bytes) {
+        const auto other = of_b.bytes.find(line);
+        if (other == of_b.bytes.end()) {
+            add_one_sided(line, bytes, of_b.unlisted, true, &made.lines);
+        } else if (other->second != bytes) {
+            made.lines.push_back({line, difference(bytes, other->second), false});
+        }
+    }
+    for (const auto& [line, bytes] : of_b.bytes) {
+        if (!of_a.bytes.contains(line)) {
+            add_one_sided(line, bytes, of_a.unlisted, false, &made.lines);
+        }
+    }
+    const auto size = [](const LineDifference& line) {
+        return line.bytes < 0 ? -line.bytes : line.bytes;
+    };
+    std::stable_sort(made.lines.begin(), made.lines.end(), [&](const auto& x, const auto& y) {
+        return size(x) > size(y);
+    });
+    // Small differences explain nothing.
+    const auto most = made.lines.empty() ? 0 : size(made.lines.front());
+    std::erase_if(made.lines, [&](const LineDifference& line) { return size(line) < most / 10; });
+    made.lines.resize(std::min(made.lines.size(), kMostLines));
+    return made;
+}
+
+std::optional<std::size_t> equally_early(const Job& job, const FirstFailure& first) {
+    const ProcessSummary& failure = job.processes[first.process];
+    const auto at = failure.first_oom();
+    for (std::size_t i = 0; at && i < job.processes.size(); ++i) {
+        const ProcessSummary& other = job.processes[i];
+        const auto oom = other.first_oom();
+        if (oom && other.place.host != failure.place.host &&
+            generation_of(other) == generation_of(failure) && *oom - *at < kSecondNs) {
+            return i;
+        }
+    }
+    return std::nullopt;
+}
+
+GenerationEnd generation_end(const Job& job, int generation) {
+    GenerationEnd made{.generation = generation};
+    for (const FirstFailure& first : first_failures(job)) {
+        if (generation_of(job.processes[first.process]) == generation) {
+            made.first = first;
+        }
+    }
+    using Key = std::tuple<int, int, int>;
+    std::map<Key, std::pair<ProcessEnd, std::size_t>> ends;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        const ProcessSummary& process = job.processes[i];
+        if (generation_of(process) != generation) {
+            continue;
+        }
+        ++made.processes;
+        if (made.first && made.first->process == i) {
+            continue;
+        }
+        if (process.first_oom()) {
+            ++made.also_out_of_memory;
+        } else if (process.end.failed()) {
+            const Key key{static_cast<int>(process.end.ending),
+                          process.end.code.value_or(-1),
+                          process.end.signal.value_or(-1)};
+            auto& [end, count] = ends[key];
+            end = process.end;
+            ++count;
+        } else {
+            ++made.did_not_fail;
+        }
+    }
+    for (const auto& [key, end] : ends) {
+        made.failed_otherwise.push_back(end);
+    }
+    std::stable_sort(made.failed_otherwise.begin(),
+                     made.failed_otherwise.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    if (made.first && made.first->out_of_memory) {
+        made.as_early = equally_early(job, *made.first);
+    }
+    return made;
+}
+
+// The bytes of a card that were not for the pool; nullopt = not known.
+std::optional<std::uint64_t> outside_pool(const ProcessDevice& device) {
+    if (device.total_bytes == 0 || device.capacity_bytes == 0 ||
+        device.capacity_bytes > device.total_bytes) {
+        return std::nullopt;
+    }
+    return device.total_bytes - device.capacity_bytes;
+}
+
+std::uint64_t enough_for_all(const Job& job) {
+    std::uint64_t enough = 0;
+    for (const ProcessSummary& process : job.processes) {
+        for (const ProcessDevice& device : process.devices) {
+            const auto outside = outside_pool(device);
+            if (device.run.ooms != 0 || device.state_only || !segments_known(device.run) ||
+                !outside) {
+                return 0;
+            }
+            enough = std::max(
+                enough,
+                std::max(device.run.peak_reserved, device.run.peak_with_past_pool) + *outside);
+        }
+    }
+    return enough;
+}
+
+// The least certain of two classes in words. Words that are equal stay.
+std::string less_certain(const std::string& a, const std::string& b) {
+    const auto doubt = [](const std::string& words) {
+        return words.empty() ? 0 : words.starts_with("exact") ? 1 : words == "estimate" ? 3 : 2;
+    };
+    return doubt(a) >= doubt(b) ? a : b;
+}
+
+// One replayed process per group, and what it stands for.
+struct Replayed {
+    std::vector<std::size_t> processes;
+    std::size_t stand_for = 0;
+    bool all_groups = true;  // false: some group was not replayed
+};
+
+Replayed replayed_of(const Job& job, const std::vector<ProcessGroup>& groups) {
+    Replayed made;
+    for (const ProcessGroup& group : groups) {
+        const ProcessSummary& process = job.processes[group.shown];
+        if (process.replayed) {
+            made.processes.push_back(group.shown);
+            made.stand_for += group.members.size();
+        } else {
+            made.all_groups = false;
+        }
+    }
+    std::sort(made.processes.begin(), made.processes.end());
+    return made;
+}
+
+// Calls visit(device) for each replayed device that has rows; false if one has none.
+template <typename Visit>
+bool for_each_replayed(const Job& job,
+                       const Replayed& replayed,
+                       std::vector<ReplaySummary> ProcessDevice::*rows,
+                       Visit visit) {
+    bool any = false;
+    for (const std::size_t at : replayed.processes) {
+        for (const ProcessDevice& device : job.processes[at].devices) {
+            if ((device.*rows).empty()) {
+                return false;
+            }
+            any = true;
+            visit(device);
+        }
+    }
+    return any;
+}
+
+const ReplaySummary* find_row(const std::vector<ReplaySummary>& rows, const std::string& name) {
+    const auto found = std::find_if(
+        rows.begin(), rows.end(), [&](const ReplaySummary& row) { return row.name == name; });
+    return found == rows.end() ? nullptr : &*found;
+}
+
+// The replay on this card. Without one, a run that did not fail needs no replay on a card that has
+// room for its peak: nothing changes for it there.
+bool fits_on(const ProcessDevice& device, std::uint64_t total_bytes, const std::string& name) {
+    if (const ReplaySummary* row = find_row(device.cards, name)) {
+        return row->ooms == 0 && row->usable;
+    }
+    const auto outside = outside_pool(device);
+    return device.run.ooms == 0 && !device.state_only && segments_known(device.run) && outside &&
+           std::max(device.run.peak_reserved, device.run.peak_with_past_pool) + *outside <=
+               total_bytes;
+}
+
+std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed) {
+    CommonCard card{.enough_bytes = enough_for_all(job)};
+    std::set<std::pair<std::uint64_t, std::string>> candidates;
+    const bool known =
+        replayed.all_groups &&
+        for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
+            for (const ReplaySummary& row : device.cards) {
+                candidates.emplace(row.total_bytes, row.name);
+            }
+        });
+    for (const auto& [total_bytes, name] : candidates) {
+        bool fits = known && total_bytes != 0 && card.replayed_bytes == 0;
+        for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
+            fits = fits && fits_on(device, total_bytes, name);
+        });
+        if (fits) {
+            card.replayed_bytes = total_bytes;
+            card.name = name;
+        }
+    }
+    if (card.replayed_bytes != 0) {
+        card.replayed = replayed.processes;
+        card.stand_for = replayed.stand_for;
+        for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
+            const ReplaySummary* row = find_row(device.cards, card.name);
+            card.class_words =
+                less_certain(card.class_words, row == nullptr ? "exact" : row->class_words);
+            card.only_past_failure |= row != nullptr && row->gets_past;
+        });
+    }
+    return card.enough_bytes != 0 || card.replayed_bytes != 0 ? std::optional(card) : std::nullopt;
+}
+
+// The sum of a setting over all replayed devices; nullopt if one device has no usable such row.
+std::optional<CommonSetting> setting_of(const Job& job,
+                                        const Replayed& replayed,
+                                        const std::string& name) {
+    CommonSetting setting{
+        .name = name, .replayed = replayed.processes, .stand_for = replayed.stand_for};
+    bool all = true;
+    const bool known = for_each_replayed(
+        job, replayed, &ProcessDevice::settings, [&](const ProcessDevice& device) {
+            const ReplaySummary* row = find_row(device.settings, name);
+            const auto recorded = std::find_if(
+                device.settings.begin(), device.settings.end(), [](const ReplaySummary& other) {
+                    return other.recorded;
+                });
+            if (row == nullptr || !row->usable || recorded == device.settings.end()) {
+                all = false;
+                return;
+            }
+            setting.ooms += row->ooms;
+            setting.recorded_ooms += recorded->ooms;
+            setting.retries += row->retries;
+            setting.recorded_retries += recorded->retries;
+            setting.peak_reserved = std::max(setting.peak_reserved, row->peak_reserved);
+            setting.recorded_peak_reserved =
+                std::max(setting.recorded_peak_reserved, recorded->peak_reserved);
+            setting.class_words = less_certain(setting.class_words, row->class_words);
+            setting.only_past_failure |= row->gets_past;
+            // A device that did not fail must not fail under a setting for all.
+            all = all && (row->ooms == 0 || row->ooms < recorded->ooms);
+        });
+    return known && all ? std::optional(setting) : std::nullopt;
+}
+
+// Whether the setting is worth naming: it avoids an out-of-memory or, if there is none, a retry or
+// 2 % of the largest peak.
+bool helps(const CommonSetting& setting) {
+    constexpr std::uint64_t kLittle = 50;
+    if (setting.recorded_ooms != 0) {
+        return setting.ooms < setting.recorded_ooms;
+    }
+    return setting.retries < setting.recorded_retries ||
+           (setting.retries == setting.recorded_retries &&
+            setting.peak_reserved + setting.recorded_peak_reserved / kLittle <
+                setting.recorded_peak_reserved);
+}
+
+std::optional<CommonSetting> common_setting(const Job& job, const Replayed& replayed) {
+    if (replayed.processes.empty() || job.processes[replayed.processes.front()].devices.empty()) {
+        return std::nullopt;
+    }
+    std::optional<CommonSetting> best;
+    for (const ReplaySummary& row :
+         job.processes[replayed.processes.front()].devices.front().settings) {
+        if (row.recorded) {
+            continue;
+        }
+        const auto setting = setting_of(job, replayed, row.name);
+        const auto cost = [](const CommonSetting& made) {
+            return std::tuple(made.ooms, made.retries, made.peak_reserved);
+        };
+        if (setting && helps(*setting) && (!best || cost(*setting) < cost(*best))) {
+            best = setting;
+        }
+    }
+    return best;
+}
+
+// The most that a device had reserved in the bin of this time, which is of its own clock.
+std::uint64_t reserved_at(const ProcessDevice& device, std::uint64_t time_ns) {
+    const CompactCurve& curve = device.curve;
+    const std::vector<std::uint16_t>& bins =
+        curve.reserved.empty() ? curve.allocated : curve.reserved;
+    if (curve.bin_ns == 0 || bins.empty()) {
+        return 0;
+    }
+    const std::uint64_t bin = std::min<std::uint64_t>(time_ns / curve.bin_ns, bins.size() - 1);
+    return bins[bin] * curve.unit_bytes;
+}
+
+std::vector<CardUser> users_at(const Job& job,
+                               const std::vector<std::pair<std::size_t, std::size_t>>& places,
+                               std::uint64_t at_unix_ns) {
+    std::vector<CardUser> users;
+    for (const auto& [process_at, device_at] : places) {
+        const ProcessSummary& process = job.processes[process_at];
+        if (at_unix_ns < process.start_unix_ns) {
+            continue;
+        }
+        const std::uint64_t at_ns = at_unix_ns - process.start_unix_ns;
+        users.push_back({.process = process_at,
+                         .device = device_at,
+                         .bytes = reserved_at(process.devices[device_at], at_ns),
+                         .after_last_event_ns =
+                             at_ns > process.last_event_ns ? at_ns - process.last_event_ns : 0});
+    }
+    std::stable_sort(users.begin(), users.end(), [](const CardUser& a, const CardUser& b) {
+        return a.bytes > b.bytes;
+    });
+    return users;
+}
+
+std::uint64_t sum_of(const std::vector<CardUser>& users) {
+    std::uint64_t all = 0;
+    for (const CardUser& user : users) {
+        all += user.bytes;
+    }
+    return all;
+}
+
+// The moments at which a sum can be largest: where some curve has a maximum.
+std::vector<std::uint64_t> moments_of(
+    const Job& job, const std::vector<std::pair<std::size_t, std::size_t>>& places) {
+    std::vector<std::uint64_t> moments;
+    for (const auto& [process_at, device_at] : places) {
+        const ProcessSummary& process = job.processes[process_at];
+        const ProcessDevice& device = process.devices[device_at];
+        moments.push_back(process.start_unix_ns + device.peak_time_ns);
+        for (const auto& [other_at, other_device] : places) {
+            const std::uint64_t start = job.processes[other_at].start_unix_ns;
+            if (start >= process.start_unix_ns) {
+                moments.push_back(start);
+            }
+        }
+        constexpr std::size_t kMostUsers = 16;  // of which each bin is looked at
+        for (std::size_t bin = 0; places.size() <= kMostUsers && bin < device.curve.reserved.size();
+             ++bin) {
+            moments.push_back(process.start_unix_ns + bin * device.curve.bin_ns);
+        }
+    }
+    return moments;
+}
+
+std::vector<SharedCard> shared_cards(const Job& job) {
+    constexpr std::size_t kMostUsers = 256;
+    std::map<std::pair<std::string, std::string>, std::vector<std::pair<std::size_t, std::size_t>>>
+        cards;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        for (std::size_t d = 0; d < job.processes[i].devices.size(); ++d) {
+            const std::string& uuid = job.processes[i].devices[d].uuid;
+            if (!uuid.empty() && job.processes[i].start_unix_ns != 0) {
+                auto& places = cards[{job.processes[i].place.host, uuid}];
+                if (places.size() < kMostUsers) {
+                    places.emplace_back(i, d);
+                }
+            }
+        }
+    }
+    std::vector<SharedCard> shared;
+    for (const auto& [key, places] : cards) {
+        std::optional<std::uint64_t> failure;
+        SharedCard card{.host = key.first, .uuid = key.second};
+        for (const auto& [process_at, device_at] : places) {
+            const ProcessSummary& process = job.processes[process_at];
+            const ProcessDevice& device = process.devices[device_at];
+            card.total_bytes = std::max(card.total_bytes, device.total_bytes);
+            if (device.first_oom_ns) {
+                const std::uint64_t at = process.start_unix_ns + *device.first_oom_ns;
+                failure = std::min(failure.value_or(at), at);
+            }
+        }
+        if (places.size() < 2) {
+            continue;
+        }
+        card.at_failure = failure.has_value();
+        const std::vector<std::uint64_t> moments =
+            failure ? std::vector{*failure} : moments_of(job, places);
+        for (const std::uint64_t moment : moments) {
+            std::vector<CardUser> users = users_at(job, places, moment);
+            const std::uint64_t sum = sum_of(users);
+            if (card.users.empty() || sum > card.sum_bytes) {
+                card.at_unix_ns = moment;
+                card.sum_bytes = sum;
+                card.users = std::move(users);
+            }
+        }
+        std::erase_if(card.users, [](const CardUser& user) { return user.bytes == 0; });
+        if (card.users.size() > 1 || (card.at_failure && !card.users.empty())) {
+            shared.push_back(std::move(card));
+        }
+    }
+    return shared;
+}
+
+}  // namespace
+
+JobView view_of(const Job& job) {
+    JobView view;
+    std::set<int> generations;
+    for (const ProcessSummary& process : job.processes) {
+        generations.insert(generation_of(process));
+        if (process.start_unix_ns != 0) {
+            view.start_unix_ns = view.start_unix_ns == 0
+                                     ? process.start_unix_ns
+                                     : std::min(view.start_unix_ns, process.start_unix_ns);
+        }
+    }
+    for (const int generation : generations) {
+        view.generations.push_back(generation_end(job, generation));
+    }
+    view.groups = groups_of(job);
+    for (std::size_t i = 1; i < view.groups.size(); ++i) {
+        view.differences.push_back(difference_of(job, view.groups, i));
+    }
+    const Replayed replayed = replayed_of(job, view.groups);
+    view.settings_replayed = !replayed.processes.empty();
+    view.card = common_card(job, replayed);
+    view.setting = common_setting(job, replayed);
+    view.shared = shared_cards(job);
+    return view;
+}
+
+std::vector<std::size_t> representatives(const Job& job, std::size_t most) {
+    std::vector<std::size_t> chosen;
+    const auto choose = [&](std::size_t at) {
+        const bool is_new = std::find(chosen.begin(), chosen.end(), at) == chosen.end();
+        if (is_new && chosen.size() < most && !job.processes[at].path.empty() &&
+            !job.processes[at].replayed) {
+            chosen.push_back(at);
+        }
+    };
+    const auto failure = first_failure(job);
+    if (failure) {
+        choose(failure->process);
+    }
+    for (const ProcessGroup& group : groups_of(job)) {
+        const bool known = std::any_of(group.members.begin(), group.members.end(), [&](auto at) {
+            return job.processes[at].replayed || (failure && failure->process == at);
+        });
+        const auto at_hand = std::find_if(group.members.begin(), group.members.end(), [&](auto at) {
+            return !job.processes[at].path.empty();
+        });
+        if (!known && at_hand != group.members.end()) {
+            choose(*at_hand);
+        }
+    }
+    return chosen;
+}
+
+}  // namespace fragtrace::analyzer

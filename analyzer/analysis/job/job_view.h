@@ -1,0 +1,126 @@
+// What a job has in common and where its processes differ: what became of the others after the
+// first failure, groups of equal processes, what makes a group differ, the card on which all fit,
+// the setting that helps all, and cards that several processes share.
+//
+// Everything follows from process summaries, so it is the same whether they come from traces or
+// from files.
+#pragma once
+
+#include "analyzer/analysis/job/job.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// How the processes of one generation ended.
+struct GenerationEnd {
+    int generation = 0;
+    std::size_t processes = 0;
+    std::optional<FirstFailure> first = {};
+    // The other processes by how they ended, most frequent first: those that failed without an
+    // out-of-memory of their own, and all others.
+    std::size_t also_out_of_memory = 0;
+    std::vector<std::pair<ProcessEnd, std::size_t>> failed_otherwise = {};
+    std::size_t did_not_fail = 0;
+    // An out-of-memory of another host within a second of the first one. Clocks of hosts differ, so
+    // which was first is then not certain. nullopt: none.
+    std::optional<std::size_t> as_early = {};
+};
+
+// Processes with the same devices, whose peaks differ by at most 5 %, and whose large lines (10 %
+// of the peak and more) differ by at most 10 % of the peak. The first member stands for all.
+struct ProcessGroup {
+    std::vector<std::size_t> members = {};  // indices into Job::processes, ascending
+    std::uint64_t least_reserved = 0;  // peaks; if reserved memory is unknown, of allocated memory
+    std::uint64_t most_reserved = 0;
+    std::size_t shown = 0;  // the replayed member if there is one, else the first
+
+    [[nodiscard]] std::size_t front() const { return members.front(); }
+};
+
+// What a group holds more (or less) than the largest group.
+struct LineDifference {
+    std::string line = {};
+    std::int64_t bytes = 0;
+    bool at_least = false;  // one list does not have this line, because it lists only large ones
+};
+
+struct GroupDifference {
+    std::size_t group = 0;      // index into JobView::groups; compared with group 0
+    std::int64_t reserved = 0;  // of the peaks
+    std::int64_t unused = 0;    // part of it that no block used: cached, in holes, rounding
+    std::vector<LineDifference> lines = {};  // the largest first, at most four
+};
+
+// A card on which all processes fit.
+struct CommonCard {
+    // Without a replay: the largest peak of reserved memory plus what was outside the pool. Enough
+    // for all; less may do. 0 = not known, for example because a process ran out of memory.
+    std::uint64_t enough_bytes = 0;
+    // With replays: the smallest card that was replayed on which all groups fit. 0 = none, or not
+    // replayed.
+    std::uint64_t replayed_bytes = 0;
+    std::string name = {};           // of that card
+    std::string class_words = {};    // the least certain class of the replays
+    bool only_past_failure = false;  // a run gets past its failure there; what follows is unknown
+    std::vector<std::size_t> replayed = {};  // the processes that were replayed
+    std::size_t stand_for = 0;               // number of processes of their groups
+};
+
+// A setting that was replayed on one process of each replayed group.
+struct CommonSetting {
+    std::string name = {};
+    std::uint64_t ooms = 0;  // sum over the replayed processes
+    std::uint64_t recorded_ooms = 0;
+    std::uint64_t retries = 0;
+    std::uint64_t recorded_retries = 0;
+    std::uint64_t peak_reserved = 0;  // the largest
+    std::uint64_t recorded_peak_reserved = 0;
+    std::string class_words = {};
+    bool only_past_failure = false;
+    std::vector<std::size_t> replayed = {};
+    std::size_t stand_for = 0;
+};
+
+// One process on a shared card, at the moment when all together held most.
+struct CardUser {
+    std::size_t process = 0;
+    std::size_t device = 0;   // index into its devices
+    std::uint64_t bytes = 0;  // the most that its pool reserved in the bin of that moment
+    // Its last event was this long before: it may have ended since. 0 = later events follow.
+    std::uint64_t after_last_event_ns = 0;
+};
+
+struct SharedCard {
+    std::string host = {};
+    std::string uuid = {};
+    std::uint64_t total_bytes = 0;     // 0 = not known
+    std::uint64_t at_unix_ns = 0;      // that moment
+    bool at_failure = false;           // it is the first out-of-memory on this card
+    std::uint64_t sum_bytes = 0;       // of the pools, without contexts; at most
+    std::vector<CardUser> users = {};  // most bytes first
+};
+
+struct JobView {
+    std::uint64_t start_unix_ns = 0;  // of the first process; 0 = not known
+    std::vector<GenerationEnd> generations;
+    std::vector<ProcessGroup> groups;  // the largest first; only processes that used a device
+    std::vector<GroupDifference> differences;  // one per further group
+    std::optional<CommonCard> card;
+    std::optional<CommonSetting> setting;  // nullopt: not replayed, or none is better
+    bool settings_replayed = false;
+    std::vector<SharedCard> shared;
+};
+
+JobView view_of(const Job& job);
+
+// The processes to replay: the one that failed first, then one of each group, the largest group
+// first; at most `most`. Only processes whose trace is at hand.
+std::vector<std::size_t> representatives(const Job& job, std::size_t most);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,258 @@
+#include "analyzer/analysis/job/process_summary.h"
+
+#include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/analysis/metrics/other_processes.h"
+#include "analyzer/support/terminal.h"
+#include "analyzer/trace/symbols.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <filesystem>
+#include <fmt/format.h>
+#include <map>
+#include <sys/stat.h>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kMostHolders = 16;
+constexpr std::size_t kMostAncestors = 16;
+constexpr std::size_t kProgramWidth = 300;
+constexpr std::size_t kLineWidth = 160;
+constexpr std::size_t kNameWidth = 100;
+constexpr std::size_t kFileWidth = 255;
+constexpr std::uint64_t kMostUnits = 9999;  // four digits in the file
+
+std::uint64_t number_fact(const Timeline& tables, const std::string& key) {
+    const std::string text = tables.fact(key);
+    std::uint64_t number = 0;
+    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && at == text.data() + text.size() ? number : 0;
+}
+
+// Lines with equal names become one. Equal sizes are sorted by name, so that equal processes have
+// equal lists.
+std::vector<LineHolds> lines_of(const DeviceSummary& device, Symbolizer* symbols) {
+    std::map<std::string, LineHolds> by_name;
+    for (const HeldBy& holder : device.holders) {
+        const std::string name = summary_word(
+            holder.label.empty() ? symbols->describe(holder.origin) : holder.label, kLineWidth);
+        LineHolds& line = by_name[name];
+        line.bytes += static_cast<std::uint64_t>(holder.bytes);
+        line.blocks += static_cast<std::uint64_t>(holder.blocks);
+    }
+    std::vector<LineHolds> lines;
+    for (auto& [name, line] : by_name) {
+        line.line = name;
+        lines.push_back(std::move(line));
+    }
+    std::stable_sort(lines.begin(), lines.end(), [](const LineHolds& a, const LineHolds& b) {
+        return a.bytes > b.bytes;
+    });
+    return lines;
+}
+
+CompactCurve compact(const MemoryCurve& curve, bool reserved_known) {
+    CompactCurve made;
+    if (curve.bin_ns == 0) {
+        return made;
+    }
+    std::uint64_t most = 1;
+    for (const auto* values : {&curve.reserved, &curve.allocated}) {
+        most = std::max(most, *std::max_element(values->begin(), values->end()));
+    }
+    made.bin_ns = curve.bin_ns;
+    made.unit_bytes = std::bit_ceil((most - 1) / kMostUnits + 1);
+    const auto units = [&](std::uint64_t bytes) {
+        return static_cast<std::uint16_t>(bytes / made.unit_bytes +
+                                          (bytes % made.unit_bytes != 0 ? 1 : 0));
+    };
+    for (std::size_t i = 0; i < curve.reserved.size(); ++i) {
+        if (reserved_known) {
+            made.reserved.push_back(units(curve.reserved[i]));
+        }
+        made.allocated.push_back(units(curve.allocated[i]));
+    }
+    return made;
+}
+
+ProcessDevice device_of(const Timeline& tables, const DeviceSummary& summary, Symbolizer* symbols) {
+    const DeviceMetrics& metrics = summary.metrics;
+    const std::string key = fmt::format("device.{}.", summary.device);
+    ProcessDevice device;
+    device.device = summary.device;
+    device.name = summary_word(device_name(tables, summary.device), kNameWidth);
+    device.uuid = summary_word(tables.fact(key + "uuid"), kNameWidth);
+    device.total_bytes =
+        metrics.total_bytes != 0 ? metrics.total_bytes : number_fact(tables, key + "total_bytes");
+    device.capacity_bytes = metrics.capacity_bytes;
+    device.context_bytes = context_memory(tables, summary.device).bytes;
+    device.run = metrics.summary;
+    device.peak_time_ns = summary.peak_time_ns;
+    device.first_oom_ns = metrics.first_oom_ns;
+    device.blocks = metrics.blocks;
+    device.blocks_are_pool_blocks = metrics.block_layer;
+    device.state_only = metrics.state_only;
+    device.holders = lines_of(summary, symbols);
+    device.all_holders = device.holders.size() <= kMostHolders;
+    device.holders.resize(std::min(device.holders.size(), kMostHolders));
+    device.curve = compact(summary.curve, segments_known(metrics.summary));
+    return device;
+}
+
+// Of two summaries of a process, the one that knows more comes first. A total order: the text
+// decides between any two others.
+bool knows_more(const ProcessSummary& a, const ProcessSummary& b) {
+    const auto known = [](const ProcessSummary& process) {
+        return std::tuple(process.end.ending != Ending::kRunning,
+                          process.events,
+                          process.replayed,
+                          process.analysed,
+                          process.end.failed());
+    };
+    return known(a) != known(b) ? known(a) > known(b) : to_json_text(a) > to_json_text(b);
+}
+
+// FNV-1a
+void mix(std::uint64_t* hash, std::string_view bytes) {
+    for (const char byte : bytes) {
+        *hash = (*hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    }
+    *hash = (*hash ^ 0xff) * 0x100000001b3;
+}
+
+void mix(std::uint64_t* hash, std::uint64_t number) {
+    mix(hash, std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
+}
+
+}  // namespace
+
+bool ProcessSummary::all_segments_known() const {
+    return std::all_of(devices.begin(), devices.end(), [](const ProcessDevice& device) {
+        return segments_known(device.run);
+    });
+}
+
+std::uint64_t ProcessSummary::sum(std::uint64_t RunFigures::*part) const {
+    std::uint64_t all = 0;
+    for (const ProcessDevice& device : devices) {
+        all += device.run.*part;
+    }
+    return all;
+}
+
+std::optional<std::uint64_t> ProcessSummary::first_oom() const {
+    std::optional<std::uint64_t> first;
+    for (const ProcessDevice& device : devices) {
+        if (device.first_oom_ns) {
+            const std::uint64_t at = start_unix_ns + *device.first_oom_ns;
+            first = std::min(first.value_or(at), at);
+        }
+    }
+    return first;
+}
+
+ProcessSummary summarize_process(const TraceSummary& summary, const std::string& path) {
+    const Timeline& tables = summary.tables;
+    ProcessSummary process;
+    process.path = path;
+    process.file = summary_word(std::filesystem::path(path).filename().string(), kFileWidth);
+    process.place.rank = tables.rank;
+    process.pid = tables.pid;
+    process.start_unix_ns = tables.start_unix_ns;
+    process.job = summary_word(tables.fact("environment.FRAGTRACE_JOB"), kNameWidth);
+    process.program = summary_word(tables.fact("command_line", tables.path), kProgramWidth);
+    process.events = summary.events;
+    process.events_lost = tables.damage.events_lost;
+    process.last_event_ns = summary.last_event_ns;
+    process.end = process_end(tables.ending, tables.facts);
+    process.import = summary_word(tables.fact("import"), kNameWidth);
+    Symbolizer symbols(tables);
+    for (const DeviceSummary& device : summary.devices) {
+        process.devices.push_back(device_of(tables, device, &symbols));
+    }
+    return process;
+}
+
+void set_place(const JobPlace& place, ProcessSummary* process) {
+    process->place = place;
+    for (std::string* word : {&process->place.host,
+                              &process->place.job_id,
+                              &process->place.rank_source,
+                              &process->place.copy_reason}) {
+        *word = summary_word(*word, kNameWidth);
+    }
+    process->place.ancestors.resize(std::min(place.ancestors.size(), kMostAncestors));
+}
+
+TraceFile trace_file(const std::string& path) {
+    struct stat status = {};
+    if (stat(path.c_str(), &status) != 0) {
+        return {};
+    }
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    return {.size_bytes = static_cast<std::uint64_t>(status.st_size),
+            .modified_ns = status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec};
+}
+
+std::vector<ProcessSummary> merged(std::vector<ProcessSummary> summaries) {
+    std::stable_sort(
+        summaries.begin(), summaries.end(), [](const ProcessSummary& a, const ProcessSummary& b) {
+            if (a.identity() != b.identity()) {
+                return a.identity() < b.identity();
+            }
+            return knows_more(a, b);
+        });
+    std::vector<ProcessSummary> kept;
+    for (ProcessSummary& summary : summaries) {
+        if (kept.empty() || kept.back().identity() != summary.identity()) {
+            kept.push_back(std::move(summary));
+        } else if (kept.back().path.empty()) {  // only the other summary has its trace at hand
+            kept.back().path = summary.path;
+        }
+    }
+    std::stable_sort(
+        kept.begin(), kept.end(), [](const ProcessSummary& a, const ProcessSummary& b) {
+            const auto key = [](const ProcessSummary& process) {
+                return std::tuple(std::max(process.place.generation, 0),
+                                  process.place.rank < 0,
+                                  process.place.rank,
+                                  process.identity());
+            };
+            return key(a) < key(b);
+        });
+    return kept;
+}
+
+std::string fingerprint(const ProcessSummary& process) {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    mix(&hash, process.devices.size());
+    for (const ProcessDevice& device : process.devices) {
+        mix(&hash, device.run.peak_reserved);
+        mix(&hash, device.run.peak_allocated);
+        mix(&hash, device.run.ooms);
+        for (const LineHolds& line : device.holders) {
+            mix(&hash, line.line);
+            mix(&hash, line.bytes);
+        }
+    }
+    return fmt::format("{:016x}", hash);
+}
+
+std::string summary_word(std::string_view text, std::size_t width) {
+    std::string word = printable(text.substr(0, width));
+    // The cut may have split a character.
+    if (text.size() > width && width > 3) {
+        std::size_t end = width - 3;
+        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
+            --end;
+        }
+        word = printable(text.substr(0, end)) + "...";
+    }
+    return word;
+}
+
+}  // namespace fragtrace::analyzer

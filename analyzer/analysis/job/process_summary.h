@@ -1,0 +1,157 @@
+// What the view of a job knows about one process: who it is, how it ended, its peaks, its failures,
+// who held the memory, and memory over time. It comes from a trace, or from a file that an earlier
+// summary was written to (process_summary_json.h); both give the same figures.
+//
+// Summaries of the same process can be merged. The merge is associative, commutative and
+// idempotent, so a job can be reduced in any order, and parts of it twice.
+#pragma once
+
+#include "analyzer/analysis/metrics/trace_summary.h"
+#include "analyzer/model/job_place.h"
+#include "analyzer/trace/process_end.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// Memory that one line held at the peak of reserved memory.
+struct LineHolds {
+    std::string line = {};
+    std::uint64_t bytes = 0;
+    std::uint64_t blocks = 0;
+
+    bool operator==(const LineHolds&) const = default;
+};
+
+// A memory curve (memory_curve.h) in steps of `unit_bytes`, rounded up. So a value is at most one
+// unit too large.
+struct CompactCurve {
+    std::uint64_t bin_ns = 0;  // 0 = not known
+    std::uint64_t unit_bytes = 1;
+    std::vector<std::uint16_t> reserved = {};
+    std::vector<std::uint16_t> allocated = {};
+
+    bool operator==(const CompactCurve&) const = default;
+};
+
+// One out-of-memory of the recorded run, as a report explains it. The texts are final: they come
+// from report/text.
+struct FailureSummary {
+    std::uint64_t time_ns = 0;  // since the start of the trace
+    std::uint64_t requested_bytes = 0;
+    std::string verdict = {};  // Verdict::id; empty = not known
+    std::string why = {};      // the verdict in words
+    std::string at = {};       // the line of the request
+    std::string culprit = {};  // the line to look at first, and what it does
+    std::string remedy = {};   // the change, its replayed result and its certainty
+
+    bool operator==(const FailureSummary&) const = default;
+};
+
+// One replay of the process, with other settings or on another card.
+struct ReplaySummary {
+    std::string name = {};
+    std::uint64_t total_bytes = 0;  // of the card; 0 = the recorded card
+    std::uint64_t ooms = 0;
+    std::uint64_t retries = 0;
+    std::uint64_t peak_reserved = 0;
+    bool usable = true;
+    bool recorded = false;         // the settings and the card of the recorded run
+    bool gets_past = false;        // past the recorded out-of-memory; later requests are not known
+    std::string class_words = {};  // "exact", "at least", ... (row_class.h)
+
+    bool operator==(const ReplaySummary&) const = default;
+};
+
+struct ProcessDevice {
+    DeviceId device = 0;  // ordinal in the process
+    std::string name;
+    std::string uuid;                  // empty = not known
+    std::uint64_t total_bytes = 0;     // of the card; 0 = not known
+    std::uint64_t capacity_bytes = 0;  // of the pool; 0 = not known
+    std::uint64_t context_bytes = 0;   // of this process's context; 0 = not known
+    RunFigures run;
+    std::uint64_t peak_time_ns = 0;
+    std::optional<std::uint64_t> first_oom_ns = {};  // since the start of the trace
+    std::uint64_t blocks = 0;             // number of blocks that a page for this device would draw
+    bool blocks_are_pool_blocks = false;  // false: these are the device's own allocations
+    bool state_only = false;
+    std::vector<LineHolds> holders;  // most bytes first, then by name
+    bool all_holders = true;         // false: lines with less memory are left out
+    CompactCurve curve;
+    // Filled by an analysis (ProcessSummary::analysed).
+    std::vector<FailureSummary> failures;  // the first ones
+    std::vector<ReplaySummary> settings;   // best first
+    std::vector<ReplaySummary> cards;      // by size
+};
+
+// The file of a trace, by which a summary in a file finds out that its trace has changed.
+struct TraceFile {
+    std::uint64_t size_bytes = 0;
+    std::int64_t modified_ns = 0;  // 0 = not known
+
+    bool operator==(const TraceFile&) const = default;
+};
+
+struct ProcessSummary {
+    // The trace or snapshot as given by the caller; empty = only a summary. A recording may consist
+    // of several files: parts, and copies of a flight recorder. arrange() joins them: this is then
+    // the newest file, and the figures are the largest ones of all files. They are lower bounds if
+    // parts were removed.
+    std::string path;
+    std::string file;                      // its name without the folder
+    std::vector<std::string> other_files;  // without folders
+    std::string failure_path;              // the file with the first out-of-memory; empty: `path`
+    TraceFile trace;
+    JobPlace place;  // after arrange(): a process without a rank is a helper if it inherited one
+    std::uint32_t pid = 0;            // 0: a snapshot, which has no process id
+    std::uint64_t start_unix_ns = 0;  // 0 = not known
+    std::string job;                  // name of the run of `fragtrace run`; empty = none
+    std::string program;              // its command line, at most 300 bytes
+    std::uint64_t events = 0;
+    std::uint64_t events_lost = 0;
+    std::uint64_t last_event_ns = 0;  // since the start of the trace
+    ProcessEnd end;
+    std::string import;     // the format of an imported recording; empty = none
+    bool analysed = false;  // failures are explained
+    bool replayed = false;  // settings and cards were replayed
+    std::vector<ProcessDevice> devices;
+
+    // The sum over all devices. A peak is thus the sum of the devices' own peaks.
+    [[nodiscard]] std::uint64_t sum(std::uint64_t RunFigures::*part) const;
+    // segments_known() of all devices.
+    [[nodiscard]] bool all_segments_known() const;
+    // Time of the first OOM, on a clock that all processes share. If the start of the trace is not
+    // known, on that trace's own clock.
+    [[nodiscard]] std::optional<std::uint64_t> first_oom() const;
+
+    // Equal for two summaries of the same process, also of those from a trace and from a file.
+    [[nodiscard]] auto identity() const { return std::tie(place.host, pid, start_unix_ns, file); }
+};
+
+// From the summary of a trace; of the place only the rank. Names the lines of its holders, which
+// reads symbols.
+ProcessSummary summarize_process(const TraceSummary& summary, const std::string& path);
+
+// Sets the place in the job, whose texts come from a trace.
+void set_place(const JobPlace& place, ProcessSummary* process);
+
+// Size and time of the file at `path`; zeros if it cannot be asked.
+TraceFile trace_file(const std::string& path);
+
+// Keeps one summary per process, of those with equal identity the one that knows most. The result
+// is sorted by rank, process and identity, and does not depend on the order of the input.
+std::vector<ProcessSummary> merged(std::vector<ProcessSummary> summaries);
+
+// 16 hexadecimal digits. Equal for processes with the same devices, peaks and lines.
+std::string fingerprint(const ProcessSummary& process);
+
+// Text from a trace for a summary: valid UTF-8 without control characters, at most `width` bytes.
+std::string summary_word(std::string_view text, std::size_t width);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,67 @@
+// fraganalyze merge SUMMARY...: joins summaries of a job's processes into one file.
+#include "analyzer/analysis/job/job.h"
+#include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/job.h"
+#include "analyzer/commands/registry.h"
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+Status run_merge(int argc, char** argv) {
+    CLI::App app(
+        "Joins summaries of a job's processes into one file, which `fraganalyze FILE` shows. The "
+        "order does not matter, and a process that is given twice counts once. So a job can be "
+        "joined in parts, and parts again.\n\n"
+        "Examples\n"
+        "  fraganalyze merge rank*.json -o job.json\n"
+        "  fraganalyze merge summaries/ -o job.json     all summaries (and traces) in a folder\n"
+        "  fraganalyze job.json",
+        "fraganalyze merge");
+    std::vector<std::string> inputs;
+    std::string output;
+    app.add_option("SUMMARY",
+                   inputs,
+                   "files that `fraganalyze summarize -o` or `merge` wrote, traces, and folders of "
+                   "them")
+        ->required();
+    app.add_option("-o,--output", output, "write to FILE ('-' is standard output)")
+        ->type_name("FILE")
+        ->required();
+    CommonOptions::add_force(&app);
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    std::vector<std::string> paths;
+    for (const std::string& input : inputs) {
+        if (!std::filesystem::is_directory(input)) {
+            paths.push_back(input);
+            continue;
+        }
+        const Result<std::vector<std::string>> found = recordings_of_job(input);
+        if (!found) {
+            return found.error();
+        }
+        paths.insert(paths.end(), found->begin(), found->end());
+    }
+    const Job job = read_job(paths);
+    if (job.processes.empty() && !job.unreadable.empty()) {
+        return Error{ErrorCode::kInput, job.unreadable.front().reason};
+    }
+    const Status written = write_summaries(output, job.processes);
+    if (written && !job.unreadable.empty()) {
+        return unreadable_in_job(
+            job.unreadable.size(), paths.size(), job.unreadable.front().reason);
+    }
+    return written;
+}
+
+}  // namespace fragtrace::analyzer

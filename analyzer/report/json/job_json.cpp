@@ -1,0 +1,221 @@
+#include "analyzer/report/json/job_json.h"
+
+#include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/report/text/text_source.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json place(int number) {
+    return number >= 0 ? Json(number) : Json();
+}
+
+Json text_or_null(const std::string& text) {
+    return text.empty() ? Json() : Json(text);
+}
+
+Json size_or_null(std::uint64_t bytes) {
+    return bytes == 0 ? Json() : Json(bytes);
+}
+
+// Processes are named by their index in "processes".
+Json indices(const std::vector<std::size_t>& processes) {
+    return processes;
+}
+
+Json failure_json(const Job& job, const FirstFailure& failure) {
+    const ProcessSummary& process = job.processes[failure.process];
+    Json json = {{"file",
+                  process.failure_path.empty()
+                      ? process.file
+                      : std::filesystem::path(process.failure_path).filename().string()},
+                 {"process", process.pid},
+                 {"rank", place(process.place.rank)},
+                 {"host", text_or_null(process.place.host)},
+                 {"generation", place(process.place.generation)},
+                 {"of", failure.of},
+                 {"out_of_memory", failure.out_of_memory},
+                 {"index", failure.process}};
+    const auto oom = process.first_oom();
+    json["time_unix_ns"] = oom && process.start_unix_ns != 0 ? Json(*oom) : Json();
+    const FailureSummary* first = nullptr;
+    for (const ProcessDevice& device : process.devices) {
+        if (!device.failures.empty() &&
+            (first == nullptr || device.failures.front().time_ns < first->time_ns)) {
+            first = &device.failures.front();
+        }
+    }
+    json["cause"] = first == nullptr ? Json()
+                                     : Json{{"requested_bytes", first->requested_bytes},
+                                            {"verdict", text_or_null(first->verdict)},
+                                            {"why", first->why},
+                                            {"at", first->at},
+                                            {"culprit", first->culprit},
+                                            {"remedy", first->remedy}};
+    return json;
+}
+
+Json generations_json(const JobView& view) {
+    Json rows = Json::array();
+    for (const GenerationEnd& generation : view.generations) {
+        Json ends = Json::array();
+        for (const auto& [end, count] : generation.failed_otherwise) {
+            ends.push_back({{"ending", ending_json(end)}, {"processes", count}});
+        }
+        rows.push_back(
+            {{"generation", generation.generation},
+             {"processes", generation.processes},
+             {"first_failure", generation.first ? Json(generation.first->process) : Json()},
+             {"also_out_of_memory", generation.also_out_of_memory},
+             {"failed_otherwise", ends},
+             {"did_not_fail", generation.did_not_fail},
+             {"as_early", generation.as_early ? Json(*generation.as_early) : Json()}});
+    }
+    return rows;
+}
+
+Json groups_json(const JobView& view) {
+    Json rows = Json::array();
+    for (std::size_t i = 0; i < view.groups.size(); ++i) {
+        const ProcessGroup& group = view.groups[i];
+        Json difference;
+        if (i > 0) {
+            const GroupDifference& from = view.differences[i - 1];
+            Json lines = Json::array();
+            for (const LineDifference& line : from.lines) {
+                lines.push_back(
+                    {{"label", line.line}, {"bytes", line.bytes}, {"at_least", line.at_least}});
+            }
+            difference = {
+                {"peak_bytes", from.reserved}, {"unused_bytes", from.unused}, {"lines", lines}};
+        }
+        rows.push_back({{"processes", indices(group.members)},
+                        {"least_peak_bytes", group.least_reserved},
+                        {"most_peak_bytes", group.most_reserved},
+                        {"shown", group.shown},
+                        {"difference", difference}});
+    }
+    return rows;
+}
+
+Json card_json(const std::optional<CommonCard>& card) {
+    if (!card) {
+        return nullptr;
+    }
+    return {{"enough_bytes", size_or_null(card->enough_bytes)},
+            {"replayed_bytes", size_or_null(card->replayed_bytes)},
+            {"name", text_or_null(card->name)},
+            {"class", text_or_null(card->class_words)},
+            {"only_past_failure", card->only_past_failure},
+            {"replayed", indices(card->replayed)},
+            {"stand_for", card->stand_for}};
+}
+
+Json setting_json(const std::optional<CommonSetting>& setting) {
+    if (!setting) {
+        return nullptr;
+    }
+    return {{"name", setting->name},
+            {"ooms", setting->ooms},
+            {"recorded_ooms", setting->recorded_ooms},
+            {"retries", setting->retries},
+            {"recorded_retries", setting->recorded_retries},
+            {"peak_reserved_bytes", setting->peak_reserved},
+            {"recorded_peak_reserved_bytes", setting->recorded_peak_reserved},
+            {"class", setting->class_words},
+            {"only_past_failure", setting->only_past_failure},
+            {"replayed", indices(setting->replayed)},
+            {"stand_for", setting->stand_for}};
+}
+
+Json shared_json(const Job& job, const JobView& view) {
+    Json rows = Json::array();
+    for (const SharedCard& card : view.shared) {
+        Json users = Json::array();
+        for (const CardUser& user : card.users) {
+            const ProcessDevice& device = job.processes[user.process].devices[user.device];
+            users.push_back(
+                {{"index", user.process},
+                 {"device", device.device},
+                 {"bytes", user.bytes},
+                 {"after_last_event_ns", user.after_last_event_ns},
+                 {"label", device.holders.empty() ? Json() : Json(device.holders.front().line)}});
+        }
+        rows.push_back({{"host", text_or_null(card.host)},
+                        {"uuid", card.uuid},
+                        {"total_bytes", size_or_null(card.total_bytes)},
+                        {"at_unix_ns", card.at_unix_ns},
+                        {"at_failure", card.at_failure},
+                        {"sum_bytes", card.sum_bytes},
+                        {"users", users}});
+    }
+    return rows;
+}
+
+Json process_json(const ProcessSummary& process) {
+    const bool known = process.all_segments_known();
+    return {
+        {"file", process.file},
+        {"process", process.pid},
+        {"rank", place(process.place.rank)},
+        {"rank_source", process.place.rank >= 0 ? text_or_null(process.place.rank_source) : Json()},
+        {"helper_of_rank", place(process.place.inherited_rank)},
+        {"local_rank", place(process.place.local_rank)},
+        {"world_size", place(process.place.world_size)},
+        {"host", text_or_null(process.place.host)},
+        {"generation", place(process.place.generation)},
+        {"job_id", text_or_null(process.place.job_id)},
+        {"job", text_or_null(process.job)},
+        {"other_files", process.other_files},
+        {"command_line", process.program},
+        {"start_unix_ns", process.start_unix_ns},
+        {"trace", !process.path.empty()},
+        {"replayed", process.replayed},
+        {"peak_allocated_bytes", process.sum(&RunFigures::peak_allocated)},
+        {"peak_reserved_bytes", known ? Json(process.sum(&RunFigures::peak_reserved)) : Json()},
+        {"retries", known ? Json(process.sum(&RunFigures::retries)) : Json()},
+        {"ooms", process.sum(&RunFigures::ooms)},
+        {"ended", ending_name(process.end.ending)},
+        {"ending", ending_json(process.end)}};
+}
+
+}  // namespace
+
+std::string job_json(const std::string& folder, const Job& job, const JobView& view) {
+    Json processes = Json::array();
+    for (const ProcessSummary& process : job.processes) {
+        processes.push_back(process_json(process));
+    }
+    const auto first = first_failure(job);
+    Json failures = Json::array();
+    for (const FirstFailure& failure : first_failures(job)) {
+        failures.push_back(failure_json(job, failure));
+    }
+    Json unreadable = Json::array();
+    for (const UnreadableTrace& trace : job.unreadable) {
+        unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
+    }
+    const Json document = {{"schema", 1},
+                           {"folder", folder.empty() ? Json() : Json(folder)},
+                           {"first_failure", first ? failure_json(job, *first) : Json()},
+                           {"first_failures", failures},
+                           {"start_unix_ns", view.start_unix_ns},
+                           {"generations", generations_json(view)},
+                           {"groups", groups_json(view)},
+                           {"card", card_json(view.card)},
+                           {"setting", setting_json(view.setting)},
+                           {"settings_replayed", view.settings_replayed},
+                           {"shared_cards", shared_json(job, view)},
+                           {"processes", processes},
+                           {"unreadable", unreadable}};
+    // Names from the traced programs may be invalid UTF-8.
+    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fragtrace::analyzer

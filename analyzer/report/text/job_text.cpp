@@ -1,0 +1,464 @@
+#include "analyzer/report/text/job_text.h"
+
+#include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/report/text/text_source.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <string_view>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kMostRows = 64;
+constexpr std::size_t kMostDifferences = 6;
+constexpr std::size_t kMostGroups = 6;
+constexpr std::size_t kMostCards = 4;
+constexpr std::size_t kMostUsers = 4;
+
+std::string name_of(const ProcessSummary& process) {
+    return process.place.rank >= 0 ? fmt::format("rank {}", process.place.rank)
+           : process.pid != 0      ? fmt::format("pid {}", process.pid)
+                                   : printable(process.file);
+}
+
+// "0-2, 4"
+std::string ranges(const std::vector<int>& numbers) {
+    constexpr std::size_t kMostRanges = 8;
+    std::string text;
+    std::size_t shown = 0;
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t end = i;
+        while (end + 1 < numbers.size() && numbers[end + 1] <= numbers[end] + 1) {
+            ++end;
+        }
+        if (++shown > kMostRanges) {
+            return text + fmt::format(" and {} more", format_count(numbers.size() - i));
+        }
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+        text += numbers[end] == numbers[i] ? "" : fmt::format("-{}", numbers[end]);
+        i = end + 1;
+    }
+    return text;
+}
+
+// "ranks 0-2, 4", "rank 3", "3 processes without a rank".
+std::string names_of(const Job& job, const std::vector<std::size_t>& members) {
+    std::vector<int> ranks;
+    for (const std::size_t i : members) {
+        if (job.processes[i].place.rank >= 0) {
+            ranks.push_back(job.processes[i].place.rank);
+        }
+    }
+    std::sort(ranks.begin(), ranks.end());
+    if (ranks.size() != members.size()) {
+        return members.size() == 1
+                   ? name_of(job.processes[members.front()])
+                   : format_counted(members.size(), "process", "processes without a rank");
+    }
+    return (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
+}
+
+std::string on_host(const Job& job, const ProcessSummary& process) {
+    const bool several =
+        std::any_of(job.processes.begin(), job.processes.end(), [&](const ProcessSummary& other) {
+            return other.place.host != process.place.host;
+        });
+    return several && !process.place.host.empty() ? " on " + printable(process.place.host) : "";
+}
+
+std::string row(const char* title, const std::string& text) {
+    return text.empty() ? "" : fmt::format("  {:<10} {}\n", title, text);
+}
+
+const FailureSummary* explained_failure(const ProcessSummary& process) {
+    const FailureSummary* first = nullptr;
+    for (const ProcessDevice& device : process.devices) {
+        if (!device.failures.empty() &&
+            (first == nullptr || device.failures.front().time_ns < first->time_ns)) {
+            first = &device.failures.front();
+        }
+    }
+    return first;
+}
+
+std::string why_not_explained(const ProcessSummary& process) {
+    return process.analysed ? "the cause is unknown: the recording does not show it"
+           : process.path.empty()
+               ? "the cause is not in the summary: `fraganalyze summarize TRACE -o FILE` adds it"
+           : process.events > kLongTrace
+               ? fmt::format("the trace is long ({}): fraganalyze {} explains it",
+                             format_counted(process.events, "event", "events"),
+                             shell_quoted(process.path))
+               : "";
+}
+
+std::string failure_lines(const Job& job,
+                          const JobView& view,
+                          const FirstFailure& failure,
+                          const Terminal& terminal) {
+    const ProcessSummary& process = job.processes[failure.process];
+    std::string text = first_failure_text(job, failure) + on_host(job, process);
+    const auto oom = process.first_oom();
+    if (oom && process.start_unix_ns != 0) {
+        text += fmt::format(", {} after the job began", format_duration(*oom - view.start_unix_ns));
+    }
+    text = terminal.styled(Style::kRed, text) + "\n";
+    if (!failure.out_of_memory) {
+        return text;
+    }
+    const FailureSummary* why = explained_failure(process);
+    if (why == nullptr) {
+        return text + row("verdict", why_not_explained(process));
+    }
+    return text + row("verdict", printable(why->why)) + row("request", printable(why->at)) +
+           row("line", printable(why->culprit)) + row("remedy", printable(why->remedy));
+}
+
+std::string ends_text(const GenerationEnd& generation) {
+    std::string text;
+    for (const auto& [end, count] : generation.failed_otherwise) {
+        text +=
+            fmt::format("{}{} {}", text.empty() ? "" : ", ", format_count(count), ending_text(end));
+    }
+    return text;
+}
+
+// What became of the other processes of a generation.
+std::string others_text(const Job& job, const GenerationEnd& generation) {
+    if (!generation.first || generation.processes < 2) {
+        return "";
+    }
+    std::vector<std::string> parts;
+    std::size_t failed_too = 0;
+    for (const auto& [end, count] : generation.failed_otherwise) {
+        failed_too += count;
+    }
+    if (failed_too != 0) {
+        parts.push_back(fmt::format("{} of the others failed{}: {}",
+                                    format_count(failed_too),
+                                    generation.first->out_of_memory
+                                        ? " without an out-of-memory, most likely because of it"
+                                        : " too",
+                                    ends_text(generation)));
+    }
+    if (generation.also_out_of_memory != 0) {
+        parts.push_back(
+            fmt::format("{} also ran out of memory", format_count(generation.also_out_of_memory)));
+    }
+    if (generation.did_not_fail != 0) {
+        parts.push_back(fmt::format("{} did not fail", format_count(generation.did_not_fail)));
+    }
+    std::string text;
+    for (const std::string& part : parts) {
+        text += (text.empty() ? "" : "; ") + part;
+    }
+    if (generation.as_early) {
+        const ProcessSummary& other = job.processes[*generation.as_early];
+        text += fmt::format(
+            "{}{} on {} ran out of memory within a second of it: if the hosts' clocks differ, it "
+            "may have been the first",
+            text.empty() ? "" : "; ",
+            name_of(other),
+            printable(other.place.host));
+    }
+    return text;
+}
+
+std::string generation_lines(const Job& job, const JobView& view, const Terminal& terminal) {
+    const auto first = first_failure(job);
+    std::string text;
+    for (const GenerationEnd& generation : view.generations) {
+        if (!generation.first) {
+            continue;
+        }
+        const std::string others = row("others", others_text(job, generation));
+        if (generation.first->process == first->process) {
+            text = failure_lines(job, view, *first, terminal) + others + text;
+        } else {
+            text += first_failure_text(job, *generation.first) + "\n" + others;
+        }
+    }
+    return text;
+}
+
+std::string peaks_text(const ProcessGroup& group) {
+    return group.least_reserved == group.most_reserved
+               ? format_bytes(group.most_reserved)
+               : fmt::format("{} to {}",
+                             format_bytes(group.least_reserved),
+                             format_bytes(group.most_reserved));
+}
+
+std::string group_lines(const Job& job, const JobView& view) {
+    if (view.groups.empty() || (view.groups.size() == 1 && view.groups[0].members.size() == 1)) {
+        return "";
+    }
+    std::string text;
+    for (std::size_t i = 0; i < std::min(view.groups.size(), kMostGroups); ++i) {
+        const ProcessGroup& group = view.groups[i];
+        if (group.members.size() > 1) {
+            text += row("equal",
+                        fmt::format("{} ({}): peak {}",
+                                    names_of(job, group.members),
+                                    format_count(group.members.size()),
+                                    peaks_text(group)));
+        }
+    }
+    for (std::size_t i = 0; i < std::min(view.differences.size(), kMostDifferences); ++i) {
+        const GroupDifference& difference = view.differences[i];
+        const ProcessGroup& group = view.groups[difference.group];
+        const std::uint64_t size = static_cast<std::uint64_t>(
+            difference.reserved < 0 ? -difference.reserved : difference.reserved);
+        std::string line = fmt::format("{}: peak {}, {} {} than {}",
+                                       names_of(job, group.members),
+                                       peaks_text(group),
+                                       format_bytes(size),
+                                       difference.reserved < 0 ? "less" : "more",
+                                       names_of(job, view.groups[0].members));
+        if (size == 0) {
+            line = fmt::format("{}: peak {} as {}, but not in the same lines",
+                               names_of(job, group.members),
+                               peaks_text(group),
+                               names_of(job, view.groups[0].members));
+        }
+        for (std::size_t at = 0; at < difference.lines.size(); ++at) {
+            const LineDifference& of_line = difference.lines[at];
+            line += fmt::format("{}{}{} {}",
+                                at == 0 ? ": " : "; ",
+                                of_line.at_least ? "at least " : "",
+                                format_bytes_difference(of_line.bytes),
+                                printable(of_line.line));
+        }
+        if (difference.unused != 0) {
+            line += fmt::format("{}{} cached, in holes or lost to rounding",
+                                difference.lines.empty() ? ": " : "; ",
+                                format_bytes_difference(difference.unused));
+        }
+        text += row("differs", line);
+    }
+    const std::size_t hidden =
+        view.differences.size() - std::min(view.differences.size(), kMostDifferences);
+    return text + (hidden == 0
+                       ? ""
+                       : row("",
+                             fmt::format("{} with other peaks or lines: --json has them",
+                                         format_counted(hidden, "more group", "more groups"))));
+}
+
+std::string replayed_text(const Job& job,
+                          const std::vector<std::size_t>& replayed,
+                          std::size_t stand_for) {
+    return replayed.size() == stand_for
+               ? "replayed on " + names_of(job, replayed)
+               : fmt::format("replayed on {}, which {} for {}",
+                             names_of(job, replayed),
+                             replayed.size() == 1 ? "stands" : "stand",
+                             format_counted(stand_for, "process", "processes"));
+}
+
+std::string card_text(const Job& job, const CommonCard& card) {
+    std::string text;
+    if (card.replayed_bytes != 0) {
+        text = fmt::format("on {} all {} ({}; {})",
+                           printable(card.name),
+                           card.only_past_failure
+                               ? "get past the out-of-memory, later requests are unknown"
+                               : "fit",
+                           printable(card.class_words),
+                           replayed_text(job, card.replayed, card.stand_for));
+    }
+    if (card.enough_bytes != 0) {
+        text += fmt::format(
+            "{}a card of {} is enough for the recorded runs, without a replay (at "
+            "most: less may do)",
+            text.empty() ? "" : "; ",
+            format_bytes(card.enough_bytes));
+    }
+    return text;
+}
+
+std::string setting_text(const Job& job, const JobView& view) {
+    if (!view.setting) {
+        return view.settings_replayed ? "no setting that was replayed helps all" : "";
+    }
+    const CommonSetting& setting = *view.setting;
+    std::string effect =
+        setting.recorded_ooms != 0
+            ? (setting.ooms == 0
+                   ? std::string("no out-of-memory")
+                   : fmt::format(
+                         "{} instead of {}",
+                         format_count(setting.ooms),
+                         format_counted(setting.recorded_ooms, "out-of-memory", "out-of-memories")))
+            : fmt::format("largest peak {} instead of {}",
+                          format_bytes(setting.peak_reserved),
+                          format_bytes(setting.recorded_peak_reserved));
+    if (setting.recorded_retries != setting.retries) {
+        effect += fmt::format(", {} instead of {}",
+                              format_counted(setting.retries, "retry", "retries"),
+                              format_count(setting.recorded_retries));
+    }
+    return fmt::format(
+        "{}: {} ({}; {}){}",
+        printable(setting.name),
+        effect,
+        printable(setting.class_words),
+        replayed_text(job, setting.replayed, setting.stand_for),
+        setting.only_past_failure ? "; requests after the out-of-memory are unknown" : "");
+}
+
+std::string card_lines(const Job& job, const JobView& view) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(view.shared.size(), kMostCards); ++i) {
+        const SharedCard& card = view.shared[i];
+        std::string line =
+            fmt::format("{}{}: {} {} after the job began, pools reserved at most {}{}",
+                        printable(card.uuid),
+                        card.host.empty() ? "" : " on " + printable(card.host),
+                        card.at_failure ? "at its first out-of-memory" : "when most was reserved",
+                        format_duration(card.at_unix_ns - view.start_unix_ns),
+                        format_bytes(card.sum_bytes),
+                        card.total_bytes == 0 ? "" : " of " + format_bytes(card.total_bytes));
+        for (std::size_t at = 0; at < std::min(card.users.size(), kMostUsers); ++at) {
+            const CardUser& user = card.users[at];
+            const ProcessSummary& process = job.processes[user.process];
+            const ProcessDevice& device = process.devices[user.device];
+            line += fmt::format(
+                "{}{} {}", at == 0 ? ": " : "; ", name_of(process), format_bytes(user.bytes));
+            if (!device.holders.empty()) {
+                line += fmt::format(" (at its own peak most in {})",
+                                    printable(device.holders.front().line));
+            }
+            if (user.after_last_event_ns != 0) {
+                line += fmt::format(", its last event {} before",
+                                    format_duration(user.after_last_event_ns));
+            }
+        }
+        if (card.users.size() > kMostUsers) {
+            line += fmt::format(
+                "; {}",
+                format_counted(card.users.size() - kMostUsers, "more process", "more processes"));
+        }
+        text += row("same card", line);
+    }
+    if (view.shared.size() > kMostCards) {
+        text += row("",
+                    format_counted(view.shared.size() - kMostCards,
+                                   "more card that several processes used: --json has it",
+                                   "more cards that several processes used: --json has them"));
+    }
+    return text;
+}
+
+// The rows of the table: all, or the first failures and the highest and lowest peaks.
+std::vector<std::size_t> shown_rows(const Job& job) {
+    std::vector<std::size_t> rows;
+    if (job.processes.size() <= kMostRows) {
+        for (std::size_t i = 0; i < job.processes.size(); ++i) {
+            rows.push_back(i);
+        }
+        return rows;
+    }
+    rows = by_interest(job);
+    rows.resize(std::min(rows.size(), kMostRows / 2));
+    std::sort(rows.begin(), rows.end());
+    return rows;
+}
+
+// "1.3" for rank 3 of generation 1.
+std::string rank_text(const ProcessSummary& process, bool generations) {
+    const std::string rank = process.place.rank < 0 ? "-" : std::to_string(process.place.rank);
+    return generations ? fmt::format("{}.{}", generation_of(process), rank) : rank;
+}
+
+// What the table says about a process before its program.
+std::string note_of(const ProcessSummary& process, bool hosts) {
+    std::string note;
+    if (hosts) {
+        note += printable(process.place.host) + ": ";
+    }
+    if (process.place.inherited_rank >= 0) {
+        note += fmt::format("(helper of rank {}) ", process.place.inherited_rank);
+    }
+    return note;
+}
+
+std::string table(const Job& job, const Terminal& terminal) {
+    const bool generations = has_generations(job);
+    const bool hosts =
+        std::any_of(job.processes.begin(), job.processes.end(), [&](const ProcessSummary& other) {
+            return other.place.host != job.processes.front().place.host;
+        });
+    const std::size_t width = generations ? std::string_view("gen.rank").size() : 5;
+    std::string text = fmt::format("{:>{}} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
+                                   generations ? "gen.rank" : "rank",
+                                   width,
+                                   "pid",
+                                   "allocated",
+                                   "reserved",
+                                   "retries",
+                                   "OOMs",
+                                   "ended",
+                                   "program");
+    const std::vector<std::size_t> rows = shown_rows(job);
+    for (const std::size_t i : rows) {
+        const ProcessSummary& process = job.processes[i];
+        const bool known = process.all_segments_known();
+        const std::string line = fmt::format(
+            "{:>{}} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
+            rank_text(process, generations),
+            width,
+            process.pid == 0 ? std::string("-") : std::to_string(process.pid),
+            format_bytes(process.sum(&RunFigures::peak_allocated)),
+            known ? format_bytes(process.sum(&RunFigures::peak_reserved)) : "unknown",
+            known ? format_count(process.sum(&RunFigures::retries)) : "unknown",
+            format_count(process.sum(&RunFigures::ooms)),
+            !process.import.empty() ? printable(process.import)
+            : process.pid == 0      ? "snapshot"
+                                    : ending_text(process.end),
+            note_of(process, hosts) + printable(shorten(command_text(process.program), 60)));
+        text += process.sum(&RunFigures::ooms) != 0 ? terminal.styled(Style::kRed, line) : line;
+    }
+    if (rows.size() < job.processes.size()) {
+        text += fmt::format(
+            "  and {}: --json has all\n",
+            format_counted(job.processes.size() - rows.size(), "more process", "more processes"));
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string first_failure_text(const Job& job, const FirstFailure& failure) {
+    const ProcessSummary& process = job.processes[failure.process];
+    const std::string what = failure.out_of_memory
+                                 ? "ran out of memory first"
+                                 : fmt::format("failed first: {}", ending_text(process.end));
+    return fmt::format(
+        "{}{} of {}{} {}",
+        has_generations(job) ? fmt::format("generation {}: ", generation_of(process)) : "",
+        name_of(process),
+        failure.of,
+        process.place.rank >= 0 ? ""
+        : failure.of == 1       ? " process"
+                                : " processes",
+        what);
+}
+
+std::string job_text(const Job& job, const JobView& view, const Terminal& terminal) {
+    std::string text = generation_lines(job, view, terminal) + group_lines(job, view);
+    if (view.card) {
+        text += row("card", card_text(job, *view.card));
+    }
+    text += row("setting", setting_text(job, view)) + card_lines(job, view) + table(job, terminal);
+    // One line per unreadable trace. The reason contains its name.
+    for (const UnreadableTrace& trace : job.unreadable) {
+        text += terminal.styled(Style::kRed, "unreadable  " + printable(trace.reason)) + "\n";
+    }
+    return text;
+}
+
+}  // namespace fragtrace::analyzer

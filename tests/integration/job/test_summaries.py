@@ -1,0 +1,224 @@
+"""fraganalyze summarize -o, merge, and jobs of summaries: equal to jobs of traces, kept beside them, and
+never trusted."""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+
+import json_schema
+import real_process
+from real_process import ANALYZER, environment, traces
+
+CLIENT = real_process.SOURCE / "tests" / "integration" / "control" / "client.py"
+CARD = "1GiB,context=0"
+MOST_BYTES = 20_000
+BEGIN = '{"schema":1,"process_summaries":['
+
+
+class SummariesTest(real_process.RealProcessTest):
+    def record(self, *steps, card=CARD, **variables):
+        before = traces(self.folder)
+        self.run_well([sys.executable, CLIENT, *steps], env=environment(card, self.folder, **variables))
+        (new,) = set(traces(self.folder)) - set(before)
+        return new
+
+    def record_job(self):
+        """Four ranks. Rank 2 holds more than the others, and rank 3 runs out of memory."""
+        steps = {2: ["alloc=41943040"], 3: ["alloc=4194304", "refused"]}
+        return [
+            self.record(*steps.get(rank, ["alloc=4194304"]), RANK=rank, WORLD_SIZE=4) for rank in range(4)
+        ]
+
+    def summarize(self, trace, *options):
+        output = trace.with_suffix(".json") if trace.is_file() else self.folder / "whole.json"
+        self.run_well([ANALYZER, "summarize", trace, "-o", output, *options])
+        document = json.loads(output.read_bytes())
+        if json_schema.jsonschema:
+            self.assertEqual(json_schema.schemas().problems("process_summaries", document), [])
+        for line in output.read_text().splitlines()[1:-1]:
+            self.assertLessEqual(len(line.removesuffix(",")), MOST_BYTES)
+        return output
+
+    def view(self, *paths, expected=0):
+        job = json.loads(self.run_well([ANALYZER, *paths, "--json", "-"], expected).stdout)
+        del job["folder"]
+        for row in job["processes"]:
+            del row["trace"]
+        return job
+
+    def elsewhere(self, *files):
+        folder = self.folder / "elsewhere"
+        folder.mkdir(exist_ok=True)
+        for file in files:
+            (folder / file.name).write_bytes(file.read_bytes())
+        return folder
+
+    def test_a_job_of_summaries_is_that_of_its_traces(self):
+        recorded = self.record_job()
+        whole = self.summarize(self.folder)
+        text = self.run_well([ANALYZER, whole]).stdout
+        self.assertRegex(text.splitlines()[0], r"^rank 3 of 4 ran out of memory first, ")
+        self.assertIn("differs    rank 2: peak 40 MiB, 36 MiB more than ranks 0-1: +36 MiB ", text)
+        self.assertIn("equal      ranks 0-1 (2): peak 4 MiB\n", text)
+        one_by_one = [self.summarize(trace) for trace in recorded]
+        merged = self.folder / "merged.json"
+        self.run_well([ANALYZER, "merge", *one_by_one, "-o", merged])
+        self.assertEqual(merged.read_bytes(), whole.read_bytes())
+        self.assertEqual(self.view(whole), self.view(self.elsewhere(*one_by_one)))
+        traces_alone = self.view(*recorded)
+        summaries = self.view(whole)
+        self.assertEqual(traces_alone["groups"], summaries["groups"])
+        self.assertEqual(
+            traces_alone["first_failure"]["cause"]["why"], summaries["first_failure"]["cause"]["why"]
+        )
+        self.assertEqual(len(summaries["processes"]), 4)
+
+    def test_a_trace_and_its_summary_count_once_in_any_mixture(self):
+        recorded = self.record_job()
+        summaries = [self.summarize(trace) for trace in recorded]
+        for mixture in (
+            [*recorded, *summaries],
+            [recorded[0], *summaries[1:]],
+            [*summaries, self.folder / "again.json"],
+        ):
+            if mixture[-1].name == "again.json":
+                self.run_well([ANALYZER, "merge", *summaries[:2], *summaries, "-o", mixture[-1]])
+            job = self.view(*mixture)
+            self.assertEqual([row["rank"] for row in job["processes"]], [0, 1, 2, 3])
+        self.assertEqual(len(self.view(self.folder)["processes"]), 4)
+
+    def test_merging_a_merged_file_again_changes_nothing(self):
+        summaries = [self.summarize(trace, "--no-whatif") for trace in self.record_job()]
+        first, second, third = (self.folder / f"merged{i}.json" for i in range(3))
+        self.run_well([ANALYZER, "merge", *summaries, "-o", first])
+        self.run_well([ANALYZER, "merge", first, "-o", second])
+        self.run_well([ANALYZER, "merge", *reversed(summaries), first, second, "-o", third])
+        self.assertEqual(first.read_bytes(), second.read_bytes())
+        self.assertEqual(first.read_bytes(), third.read_bytes())
+        refused = self.run_well([ANALYZER, "merge", first, "-o", first], 2)
+        self.assertIn("is a file that this command reads", refused.stderr)
+
+    def kept(self):
+        return sorted(path.name for path in self.folder.glob("*.summary.json"))
+
+    def test_summaries_are_kept_beside_large_traces_or_if_asked(self):
+        recorded = self.record_job()
+        first = self.view(self.folder)
+        self.assertEqual(self.kept(), [])  # they are small
+        asked = self.view(self.folder, "--cache", "always")
+        self.assertEqual(self.kept(), sorted(trace.name + ".summary.json" for trace in recorded))
+        self.assertEqual(first, asked)
+        self.assertEqual(self.view(self.folder, "--cache", "always"), first)
+        self.assertEqual(self.view(self.folder), first)
+        self.view(*recorded, "--cache", "always")
+        # A summary is used even if its trace cannot be read any more ...
+        broken = recorded[0].read_bytes()
+        status = recorded[0].stat()
+        recorded[0].write_bytes(b"x" * len(broken))
+        os.utime(recorded[0], ns=(status.st_atime_ns, status.st_mtime_ns))
+        self.assertEqual(self.view(self.folder, "--cache", "always"), first)
+        # ... but not if the trace has changed since.
+        self.view(self.folder, expected=2)
+        os.utime(recorded[0])
+        job = self.view(self.folder, "--cache", "always", expected=2)
+        self.assertEqual([row["file"] for row in job["unreadable"]], [recorded[0].name])
+        # Without its trace it counts as a file of its own.
+        recorded[0].unlink()
+        self.assertEqual(len(self.view(self.folder)["processes"]), 4)
+
+    def test_a_changed_trace_gets_a_new_summary(self):
+        trace = self.record("alloc=4194304")
+        self.view(self.folder, "--cache", "always")
+        (name,) = self.kept()
+        kept = json.loads((self.folder / name).read_bytes())
+        kept["process_summaries"][0]["trace_bytes"] += 1
+        kept["process_summaries"][0]["rank"] = 7
+        text = BEGIN + json.dumps(kept["process_summaries"][0]) + "]}"
+        (self.folder / name).write_text(text)
+        self.assertIsNone(self.view(self.folder, "--cache", "always")["processes"][0]["rank"])
+        self.assertNotEqual((self.folder / name).read_text(), text)
+        self.assertEqual(trace.name + ".summary.json", name)
+
+    def test_no_summary_is_written_through_a_link_or_over_other_files(self):
+        trace = self.record("alloc=4194304")
+        beside = pathlib.Path(f"{trace}.summary.json")
+        target = self.folder / "target"
+        target.write_text("precious")
+        beside.symlink_to(target)
+        self.view(self.folder, "--cache", "always")
+        self.assertTrue(beside.is_symlink())
+        self.assertEqual(target.read_text(), "precious")
+        beside.unlink()
+        beside.write_text("precious")
+        self.view(self.folder, "--cache", "always")
+        self.assertEqual(beside.read_text(), "precious")
+        beside.unlink()
+        self.folder.chmod(0o500)
+        try:
+            self.view(self.folder, "--cache", "always")
+        finally:
+            self.folder.chmod(0o700)
+
+    def test_a_job_killed_by_its_launcher_names_the_victims(self):
+        self.record("alloc=4194304", "refused", RANK=1, WORLD_SIZE=3)
+        for rank in (0, 2):
+            trace = self.record("alloc=4194304", RANK=rank, WORLD_SIZE=3)
+            output = self.summarize(trace, "--no-whatif")
+            document = json.loads(output.read_bytes())["process_summaries"][0]
+            document |= {"ended": "killed", "exit_code": None, "signal": int(signal.SIGTERM)}
+            output.write_text(BEGIN + json.dumps(document) + "]}")
+            trace.unlink()
+        lines = self.run_well([ANALYZER, self.folder]).stdout.splitlines()
+        self.assertRegex(lines[0], r"^rank 1 of 3 ran out of memory first, ")
+        self.assertTrue(lines[1].startswith("  verdict "))
+        self.assertIn(
+            "  others     2 of the others failed without an out-of-memory, most likely because of it: "
+            "2 SIGTERM",
+            lines,
+        )
+
+    def test_processes_of_one_card_are_added_up(self):
+        self.record("alloc=419430400", RANK=0)
+        self.record("alloc=4194304", "refused")
+        (card,) = self.view(self.folder)["shared_cards"]
+        self.assertTrue(card["at_failure"])
+        self.assertEqual({user["index"] for user in card["users"]}, {0, 1})
+        self.assertIn("  same card  GPU-", self.run_well([ANALYZER, self.folder]).stdout)
+
+    def test_hostile_summaries_give_one_line(self):
+        trace = self.record("alloc=4194304")
+        good = self.summarize(trace, "--no-whatif")
+        process = json.loads(good.read_bytes())["process_summaries"][0]
+        hostile = [
+            BEGIN,
+            BEGIN + "[" * 1_000_000,
+            BEGIN + '{"a":' * 1_000_000,
+            BEGIN + '"' + "x" * 10_000_000,
+            BEGIN + '{"file":"' + "x" * 1_000_000 + '"}]}',
+            BEGIN + " " * 1_000_000,
+            BEGIN + ",".join(["{}"] * 100_000) + "]}",
+            BEGIN + "]",
+            BEGIN + "{}]}",
+            BEGIN + json.dumps(process) + "],",
+            BEGIN + json.dumps(process | {"devices": [1]}) + "]}",
+            BEGIN + json.dumps(process | {"file": "../../etc/passwd"}) + "]}",
+            BEGIN + json.dumps(process | {"rank": 1 << 70}) + "]}",
+            BEGIN + json.dumps(process | {"ancestors": [[1, 2]] * 99}) + "]}",
+        ]
+        file = self.folder / "hostile.json"
+        for text in hostile:
+            file.write_text(text)
+            for command in ([file], [file, good], ["merge", file, "-o", self.folder / "out.json"]):
+                done = self.run_well([ANALYZER, *command], 2)
+                self.assertEqual(done.stderr.count("\n"), 1, (text[:80], done.stderr))
+        # Names are never printed raw, and never lead out of the folder.
+        file.write_text(BEGIN + json.dumps(process | {"command_line": "\x1b[31m\n", "host": "\u202e"}) + "]}")
+        text = self.run_well([ANALYZER, file]).stdout
+        self.assertNotIn("\x1b", text)
+        self.assertNotIn("\u202e", text)
+
+
+if __name__ == "__main__":
+    real_process.main()

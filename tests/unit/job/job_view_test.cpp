@@ -1,0 +1,329 @@
+// The view of a job: first failure and its victims, groups and what makes others differ, card and
+// setting for all, shared cards, and their text.
+#include "analyzer/analysis/job/job_view.h"
+
+#include "analyzer/report/json/job_json.h"
+#include "analyzer/report/text/job_text.h"
+#include "tests/unit/job/made_up_job.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using namespace fragtrace::analyzer::testing;
+
+namespace {
+
+Job job_of(std::vector<ProcessSummary> processes) {
+    Job job;
+    job.processes = merged(std::move(processes));
+    arrange(&job);
+    return job;
+}
+
+std::vector<ProcessSummary> ranks(int count) {
+    std::vector<ProcessSummary> made;
+    for (int rank = 0; rank < count; ++rank) {
+        made.push_back(rank_of(rank));
+    }
+    return made;
+}
+
+std::vector<std::string> lines_of(const Job& job) {
+    std::vector<std::string> lines(1);
+    for (const char byte : job_text(job, view_of(job), Terminal(1, ColorChoice::kNever))) {
+        if (byte == '\n') {
+            lines.emplace_back();
+        } else {
+            lines.back() += byte;
+        }
+    }
+    return lines;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+ReplaySummary replay(const std::string& name, std::uint64_t ooms, std::uint64_t peak) {
+    return {.name = name, .ooms = ooms, .peak_reserved = peak, .class_words = "exact"};
+}
+
+}  // namespace
+
+TEST_CASE("the rank that ran out of memory first is named in 20 of 20 random jobs") {
+    Random random(20);
+    for (int round = 0; round < 20; ++round) {
+        const int count = 8;
+        const int victim = static_cast<int>(below(random, count));
+        const std::uint64_t at_ns = 1'000'000'000 + below(random, 8'000'000'000);
+        std::vector<ProcessSummary> made;
+        for (int rank = 0; rank < count; ++rank) {
+            ProcessSummary process = rank_of(rank, 2 * kGiB + below(random, 16 * kMiB));
+            process.start_unix_ns += below(random, 500'000'000);
+            if (rank == victim) {
+                fail(&process, at_ns);
+                process.devices[0].failures = {{.time_ns = at_ns,
+                                                .requested_bytes = kGiB,
+                                                .verdict = "genuine",
+                                                .why = "not enough memory",
+                                                .at = "train.py:42 step",
+                                                .culprit = "train.py:42 step holds most",
+                                                .remedy = "none"}};
+            } else {
+                switch (below(random, 4)) {
+                    case 0:
+                        kill(&process, SIGTERM);
+                        break;
+                    case 1:
+                        kill(&process, SIGABRT);
+                        break;
+                    case 2:
+                        process.end = {.ending = Ending::kNormal, .code = 1};
+                        break;
+                    default:  // ran out of memory later, or caught it
+                        fail(&process, at_ns + 1'000'000'000, static_cast<int>(below(random, 2)));
+                }
+                process.last_event_ns = below(random, at_ns + 2'000'000'000);
+            }
+            made.push_back(process);
+        }
+        std::shuffle(made.begin(), made.end(), random);
+        const std::vector<std::string> lines = lines_of(job_of(std::move(made)));
+        CHECK(lines[0].starts_with("rank " + std::to_string(victim) +
+                                   " of 8 ran out of memory "
+                                   "first, "));
+        CHECK(lines[1] == "  verdict    not enough memory");
+        CHECK(contains(lines[2], "train.py:42 step"));
+    }
+}
+
+TEST_CASE("the others of a failed job are counted by how they ended") {
+    std::vector<ProcessSummary> made = ranks(8);
+    fail(&made[3], 5'000'000'000);
+    for (const int rank : {0, 1, 2, 4, 5}) {
+        kill(&made[rank], SIGTERM);
+    }
+    kill(&made[6], SIGABRT);
+    const JobView view = view_of(job_of(made));
+    REQUIRE(view.generations.size() == 1);
+    const GenerationEnd& end = view.generations[0];
+    CHECK(end.first->process == 3);
+    CHECK(end.did_not_fail == 1);
+    CHECK(end.also_out_of_memory == 0);
+    REQUIRE(end.failed_otherwise.size() == 2);
+    CHECK(end.failed_otherwise[0].second == 5);
+    CHECK(*end.failed_otherwise[0].first.signal == SIGTERM);
+    CHECK_FALSE(end.as_early);
+    const std::vector<std::string> lines = lines_of(job_of(made));
+    CHECK(lines[0] == "rank 3 of 8 ran out of memory first, 5 s after the job began");
+    CHECK(contains(lines[1],
+                   "6 of the others failed without an out-of-memory, most likely because of it: 5 "
+                   "SIGTERM, 1 SIGABRT; 1 did not fail"));
+}
+
+TEST_CASE("an out-of-memory of another host in the same second may have been the first") {
+    std::vector<ProcessSummary> made = ranks(2);
+    fail(&made[0], 5'000'000'000);
+    fail(&made[1], 5'500'000'000);
+    CHECK_FALSE(view_of(job_of(made)).generations[0].as_early);  // one clock
+    made[1].place.host = "node2";
+    CHECK(view_of(job_of(made)).generations[0].as_early == 1u);
+    CHECK(contains(lines_of(job_of(made))[1], "rank 1 on node2 ran out of memory within a second"));
+    made[1].devices[0].first_oom_ns = 7'000'000'000;
+    CHECK_FALSE(view_of(job_of(made)).generations[0].as_early);
+}
+
+TEST_CASE("generations of an elastic restart are kept apart") {
+    std::vector<ProcessSummary> made;
+    for (int generation = 0; generation < 2; ++generation) {
+        for (ProcessSummary process : ranks(4)) {
+            process.place.generation = generation;
+            process.pid += 1000 * static_cast<std::uint32_t>(generation);
+            process.start_unix_ns += std::uint64_t{100'000'000'000} * generation;
+            made.push_back(process);
+        }
+    }
+    fail(&made[2], 1'000'000'000);
+    fail(&made[4], 2'000'000'000);
+    const Job job = job_of(made);
+    const JobView view = view_of(job);
+    REQUIRE(view.generations.size() == 2);
+    CHECK(job.processes[view.generations[0].first->process].place.rank == 2);
+    CHECK(job.processes[view.generations[1].first->process].place.rank == 0);
+    CHECK(view.generations[1].first->of == 4);
+    CHECK(view.groups.size() == 4);  // equal ranks of two generations are two groups
+    const std::vector<std::string> lines = lines_of(job);
+    CHECK(lines[0] == "generation 0: rank 2 of 4 ran out of memory first, 1 s after the job began");
+    CHECK(std::find(lines.begin(),
+                    lines.end(),
+                    "generation 1: rank 0 of 4 ran out of memory first") != lines.end());
+}
+
+TEST_CASE(
+    "a rank that holds more than its equals is named, with the line that makes the difference") {
+    std::vector<ProcessSummary> made = ranks(8);
+    made[5].devices[0].run.peak_reserved += 20 * kMiB;  // within 5 %
+    ProcessSummary& other = made[3];
+    other = rank_of(3, 6 * kGiB);
+    const JobView view = view_of(job_of(made));
+    REQUIRE(view.groups.size() == 2);
+    CHECK(view.groups[0].members == std::vector<std::size_t>{0, 1, 2, 4, 5, 6, 7});
+    CHECK(view.groups[0].most_reserved == 2 * kGiB + 20 * kMiB);
+    CHECK(view.groups[1].members == std::vector<std::size_t>{3});
+    REQUIRE(view.differences.size() == 1);
+    const GroupDifference& difference = view.differences[0];
+    CHECK(difference.reserved == static_cast<std::int64_t>(4 * kGiB));
+    REQUIRE(difference.lines.size() == 1);
+    CHECK(difference.lines[0].line == "train.py:42 step");
+    CHECK(difference.lines[0].bytes == static_cast<std::int64_t>(4 * kGiB));
+    const std::vector<std::string> lines = lines_of(job_of(made));
+    CHECK(lines[0] == "  equal      ranks 0-2, 4-7 (7): peak 2 GiB to 2.02 GiB");
+    CHECK(
+        lines[1] ==
+        "  differs    rank 3: peak 6 GiB, 4 GiB more than ranks 0-2, 4-7: +4 GiB train.py:42 step");
+}
+
+TEST_CASE("a line that only one list has differs by at least its distance to the shortest line") {
+    std::vector<ProcessSummary> made = ranks(3);
+    ProcessSummary& other = made[2];
+    other = rank_of(2, 4 * kGiB);
+    other.devices[0].holders.push_back({"train.py:99 extra", 500 * kMiB, 1});
+    other.devices[0].holders[1].bytes = made[0].devices[0].holders[1].bytes;
+    made[0].devices[0].all_holders = made[1].devices[0].all_holders = false;
+    made[0].devices[0].holders.push_back({"small", 100 * kMiB, 1});
+    made[1].devices[0].holders.push_back({"small", 100 * kMiB, 1});
+    const GroupDifference difference = view_of(job_of(made)).differences.at(0);
+    REQUIRE(difference.lines.size() == 2);
+    CHECK(difference.lines[0].line == "train.py:99 extra");
+    CHECK(difference.lines[0].bytes == static_cast<std::int64_t>(400 * kMiB));
+    CHECK(difference.lines[0].at_least);
+    CHECK(difference.lines[1].bytes == -static_cast<std::int64_t>(100 * kMiB));
+    CHECK_FALSE(difference.lines[1].at_least);
+}
+
+TEST_CASE("without a replay, a card for all is the largest peak plus what is outside the pool") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[1] = rank_of(1, 4 * kGiB);
+    auto card = view_of(job_of(made)).card;
+    REQUIRE(card);
+    CHECK(card->enough_bytes == 5 * kGiB);
+    CHECK(card->replayed_bytes == 0);
+    fail(&made[1], 5);  // what it would have needed is not known
+    CHECK_FALSE(view_of(job_of(made)).card);
+    made[1] = rank_of(1);
+    made[1].devices[0].capacity_bytes = 0;
+    CHECK_FALSE(view_of(job_of(made)).card);
+}
+
+TEST_CASE("a card and a setting for all were replayed on one process of each group") {
+    std::vector<ProcessSummary> made = ranks(8);
+    made[3] = rank_of(3, 6 * kGiB);
+    fail(&made[3], 5'000'000'000);
+    const auto cards = [](ProcessSummary* process, std::uint64_t least_gib) {
+        for (const std::uint64_t gib : {4, 8, 12, 16}) {
+            ReplaySummary row =
+                replay("a card of " + std::to_string(gib) + " GiB", gib < least_gib ? 1 : 0, kGiB);
+            row.total_bytes = gib * kGiB;
+            process->devices[0].cards.push_back(row);
+        }
+    };
+    const Job none = job_of(made);
+    CHECK(representatives(none, 4) == std::vector<std::size_t>{3, 0});
+    CHECK(representatives(none, 1) == std::vector<std::size_t>{3});
+    made[3].replayed = true;
+    made[3].devices[0].settings = {replay("A", 0, 5 * kGiB),
+                                   replay("B", 0, 4 * kGiB),
+                                   replay("default settings", 1, 6 * kGiB)};
+    made[3].devices[0].settings[2].recorded = true;
+    cards(&made[3], 12);
+    CHECK(view_of(job_of(made)).card == std::nullopt);  // the other group was not replayed
+    made[1].replayed = true;
+    made[1].devices[0].settings = {
+        replay("A", 0, 2 * kGiB), replay("B", 1, kGiB), replay("default settings", 0, 2 * kGiB)};
+    made[1].devices[0].settings[2].recorded = true;
+    made[1].devices[0].settings[0].class_words = "estimate";
+    cards(&made[1], 4);
+    const Job job = job_of(made);
+    const JobView view = view_of(job);
+    REQUIRE(view.card);
+    CHECK(view.card->replayed_bytes == 12 * kGiB);
+    CHECK(view.card->replayed == std::vector<std::size_t>{1, 3});
+    CHECK(view.card->stand_for == 8);
+    // B avoids the failure of rank 3, but fails on the others.
+    REQUIRE(view.setting);
+    CHECK(view.setting->name == "A");
+    CHECK(view.setting->ooms == 0);
+    CHECK(view.setting->recorded_ooms == 1);
+    CHECK(view.setting->class_words == "estimate");
+    CHECK(representatives(job, 4).empty());
+    const std::vector<std::string> lines = lines_of(job);
+    const auto has = [&](const std::string& text) {
+        return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+            return contains(line, text);
+        });
+    };
+    CHECK(
+        has("on a card of 12 GiB all fit (exact; replayed on ranks 1, 3, which stand for 8 "
+            "processes)"));
+    CHECK(
+        has("A: no out-of-memory (estimate; replayed on ranks 1, 3, which stand for 8 processes)"));
+}
+
+TEST_CASE("processes of one card are added up on one clock, at the first out-of-memory") {
+    std::vector<ProcessSummary> made = ranks(2);
+    ProcessSummary server = rank_of(7, 3 * kGiB);
+    server.place.rank = -1;
+    server.last_event_ns = 2'000'000'000;
+    made[1].devices[0].uuid = server.devices[0].uuid = "GPU-shared";
+    fail(&made[1], 5'000'000'000);
+    made.push_back(server);
+    const Job job = job_of(made);
+    const std::vector<SharedCard> shared = view_of(job).shared;
+    REQUIRE(shared.size() == 1);
+    CHECK(shared[0].uuid == "GPU-shared");
+    CHECK(shared[0].at_failure);
+    CHECK(shared[0].sum_bytes == 5 * kGiB);
+    REQUIRE(shared[0].users.size() == 2);
+    CHECK(job.processes[shared[0].users[0].process].pid == 107);
+    CHECK(shared[0].users[0].bytes == 3 * kGiB);
+    CHECK(shared[0].users[0].after_last_event_ns > 2'900'000'000);
+    CHECK(shared[0].users[1].after_last_event_ns == 0);
+    // The same card of another host is another card.
+    made[2].place.host = "node2";
+    CHECK(view_of(job_of(made)).shared.empty());
+}
+
+TEST_CASE("groups of thousands of different processes are found quickly and are complete") {
+    Random random(1);
+    std::vector<ProcessSummary> made;
+    for (int rank = 0; rank < 5000; ++rank) {
+        made.push_back(rank_of(rank, kGiB + below(random, 60 * kGiB)));
+    }
+    const JobView view = view_of(job_of(made));
+    CHECK(view.groups.size() <= 64);
+    std::size_t members = 0;
+    for (const ProcessGroup& group : view.groups) {
+        members += group.members.size();
+    }
+    CHECK(members == 5000);
+    CHECK(lines_of(job_of(made)).size() < 100);
+}
+
+TEST_CASE("the JSON of a job names processes by their index") {
+    std::vector<ProcessSummary> made = ranks(3);
+    fail(&made[2], 5'000'000'000);
+    const Job job = job_of(made);
+    const auto json = nlohmann::json::parse(job_json("folder", job, view_of(job)));
+    CHECK(json["first_failure"]["index"] == 2);
+    CHECK(json["groups"].size() == 2);
+    CHECK(json["processes"].size() == 3);
+    CHECK(json["card"].is_null());
+    const auto empty = nlohmann::json::parse(job_json("", Job(), view_of(Job())));
+    CHECK(empty["first_failure"].is_null());
+    CHECK(empty["generations"].empty());
+}

@@ -1,0 +1,228 @@
+// Summaries of processes: the laws of merging, files, and files that are no such files.
+#include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/analysis/metrics/known_figures.h"
+#include "tests/unit/job/made_up_job.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using namespace fragtrace::analyzer::testing;
+
+namespace {
+
+std::string text_of(const std::vector<ProcessSummary>& summaries) {
+    std::string text;
+    for (const ProcessSummary& summary : summaries) {
+        text += to_json_text(summary) + "\n";
+    }
+    return text;
+}
+
+std::vector<ProcessSummary> together(std::vector<ProcessSummary> a,
+                                     const std::vector<ProcessSummary>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return merged(std::move(a));
+}
+
+// Summaries of few processes, some known twice with different figures.
+std::vector<ProcessSummary> some(Random& random) {
+    std::vector<ProcessSummary> made;
+    for (std::uint64_t i = below(random, 6); i > 0; --i) {
+        ProcessSummary process = rank_of(static_cast<int>(below(random, 4)));
+        process.events = 1000 + below(random, 2);
+        process.replayed = below(random, 2) == 0;
+        process.place.generation = static_cast<int>(below(random, 2)) - 1;
+        process.devices[0].run.retries = below(random, 3);
+        made.push_back(process);
+    }
+    return merged(std::move(made));
+}
+
+class File {
+  public:
+    explicit File(const std::string& content = {}) { std::ofstream(path_) << content; }
+
+    ~File() { std::filesystem::remove(path_); }
+
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    std::string path_ = (std::filesystem::temp_directory_path() /
+                         ("process_summary_test." + std::to_string(getpid()) + ".json"))
+                            .string();
+};
+
+std::vector<ProcessSummary> read_back(const std::string& path) {
+    std::vector<ProcessSummary> read;
+    const Status status =
+        read_summaries(path, [&](ProcessSummary process) { read.push_back(std::move(process)); });
+    INFO((status ? std::string() : status.error().message));
+    REQUIRE(status);
+    return read;
+}
+
+// Why a file with one changed summary is refused; empty = it is not.
+template <typename Change>
+std::string refusal(Change change) {
+    nlohmann::json json = nlohmann::json::parse(to_json_text(rank_of(3)));
+    change(json);
+    const File file("{\"schema\":1,\"process_summaries\":[\n" + json.dump() + "\n]}\n");
+    const Status status = read_summaries(file.path(), [](const ProcessSummary&) {});
+    return status ? std::string() : status.error().message;
+}
+
+std::string refusal_of(const std::string& content) {
+    const File file(content);
+    const Status status = read_summaries(file.path(), [](const ProcessSummary&) {});
+    return status ? std::string() : status.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("merging is associative, commutative and idempotent") {
+    Random random(18);
+    for (int round = 0; round < 300; ++round) {
+        const auto a = some(random);
+        const auto b = some(random);
+        const auto c = some(random);
+        CHECK(text_of(together(a, together(b, c))) == text_of(together(together(a, b), c)));
+        CHECK(text_of(together(a, b)) == text_of(together(b, a)));
+        CHECK(text_of(together(a, a)) == text_of(a));
+        CHECK(text_of(together(together(a, b), b)) == text_of(together(a, b)));
+    }
+}
+
+TEST_CASE("a trace and its summary count once, and the trace stays at hand") {
+    const ProcessSummary trace = rank_of(1);
+    ProcessSummary summary = rank_of(1);
+    summary.path.clear();
+    summary.replayed = true;
+    const std::vector<ProcessSummary> both = merged({trace, rank_of(0), summary});
+    REQUIRE(both.size() == 2);
+    CHECK(both[1].replayed);
+    CHECK(both[1].path == trace.path);
+    // The same process id on another host is another process.
+    ProcessSummary elsewhere = rank_of(1);
+    elsewhere.place.host = "node2";
+    CHECK(merged({trace, elsewhere}).size() == 2);
+}
+
+TEST_CASE("a summary from a file equals the one that was written") {
+    ProcessSummary process = rank_of(3);
+    process.place.generation = 2;
+    process.trace = {.size_bytes = 5, .modified_ns = 7};
+    process.analysed = process.replayed = true;
+    process.devices[0].failures = {{.time_ns = 9,
+                                    .requested_bytes = kMiB,
+                                    .verdict = "stitchable",
+                                    .why = "why \"so\"",
+                                    .at = "train.py:1 f",
+                                    .culprit = "c",
+                                    .remedy = "r"}};
+    process.devices[0].settings = {
+        {.name = "expandable_segments:True", .peak_reserved = kGiB, .class_words = "exact"}};
+    process.devices[0].cards = {
+        {.name = "a card of 16 GiB", .total_bytes = 16 * kGiB, .gets_past = true}};
+    fail(&process, 77);
+    ProcessSummary import;
+    import.file = "log.csv";
+    import.import = "RMM log";
+    forget_segments(&import.devices.emplace_back().run);
+    import.devices[0].run.peak_requested = kUnknown64;
+    const File file;
+    REQUIRE(write_summaries(file.path(), {process, import}));
+    CHECK(is_summaries_file(file.path()));
+    const std::vector<ProcessSummary> read = read_back(file.path());
+    CHECK(text_of(read) == text_of({process, import}));
+    CHECK(read[0].devices[0].curve == process.devices[0].curve);
+    CHECK(read[0].devices[0].failures == process.devices[0].failures);
+    CHECK_FALSE(segments_known(read[1].devices[0].run));
+    CHECK(std::filesystem::file_size(file.path()) < 2 * kMostSummaryBytes);
+}
+
+TEST_CASE("a summary takes at most 20 kB, whatever the process did") {
+    Random random(5);
+    for (const std::size_t devices : {1u, 2u, 4u, 8u, 16u, 31u}) {
+        ProcessSummary process = rank_of(0);
+        process.program = std::string(300, '"');
+        process.file = std::string(255, '\\');
+        process.devices.clear();
+        for (std::size_t i = 0; i < devices; ++i) {
+            ProcessDevice device = rank_of(0).devices[0];
+            device.device = static_cast<DeviceId>(i);
+            device.curve.reserved.assign(512, 9999);
+            device.curve.allocated.assign(512, 9998);
+            device.holders.assign(16, {std::string(160, '"'), random(), random()});
+            device.failures.assign(4,
+                                   {.why = std::string(400, '"'),
+                                    .at = std::string(160, '"'),
+                                    .culprit = std::string(400, '"'),
+                                    .remedy = std::string(400, '"')});
+            device.settings.assign(
+                32, {.name = std::string(160, '"'), .class_words = std::string(160, '"')});
+            device.cards = device.settings;
+            process.devices.push_back(device);
+        }
+        CHECK(to_json_text(process).size() <= kMostSummaryBytes);
+        const File file("{\"schema\":1,\"process_summaries\":[\n" + to_json_text(process) +
+                        "\n]}\n");
+        const std::vector<ProcessSummary> read = read_back(file.path());
+        CHECK(read.front().identity() == process.identity());
+        CHECK(read.front().devices.size() == std::min<std::size_t>(devices, 16));
+    }
+    // A usual process loses nothing.
+    CHECK(to_json_text(rank_of(0)).size() < kMostSummaryBytes / 4);
+}
+
+TEST_CASE("summaries with impossible values are refused with the reason") {
+    CHECK(refusal([](auto&) {}).empty());
+    CHECK(refusal([](auto& json) { json["file"] = "../x"; }).find("'file'") != std::string::npos);
+    CHECK(refusal([](auto& json) { json["process"] = -1; }).find("'process'") != std::string::npos);
+    CHECK_FALSE(refusal([](auto& json) { json["rank"] = 1e99; }).empty());
+    CHECK_FALSE(refusal([](auto& json) { json["ended"] = "well"; }).empty());
+    CHECK_FALSE(refusal([](auto& json) { json["devices"] = 4; }).empty());
+    CHECK_FALSE(refusal([](auto& json) { json["devices"][0]["index"] = 31; }).empty());
+    CHECK_FALSE(refusal([](auto& json) { json["devices"][0].erase("ooms"); }).empty());
+    CHECK_FALSE(refusal([](auto& json) { json["devices"][0]["curve"]["bin_ns"] = 0; }).empty());
+    CHECK_FALSE(refusal([](auto& json) {
+                    json["devices"][0]["curve"]["reserved"] = std::vector<int>(513, 1);
+                }).empty());
+    CHECK_FALSE(refusal([](auto& json) {
+                    json["devices"][0]["waste_at_peak"]["slack"] = ~std::uint64_t{0};
+                }).empty());
+    CHECK_FALSE(refusal([](auto& json) {
+                    json["devices"][0]["holders_at_peak"] = nlohmann::json::array({1});
+                }).empty());
+}
+
+TEST_CASE("files that are not summaries are refused in one line") {
+    const std::string begin = "{\"schema\":1,\"process_summaries\":[";
+    for (const std::string& content : {std::string(),
+                                       std::string("[]"),
+                                       std::string("{}"),
+                                       std::string("{\"schema\":2,\"process_summaries\":[]}"),
+                                       begin,
+                                       begin + "1]",
+                                       begin + "{}]}",
+                                       begin + std::string(100'000, '['),
+                                       begin + "{\"file\":\"" + std::string(100'000, 'x') + "\"}]}",
+                                       begin + std::string(100'000, ' '),
+                                       begin + "{\"events\":1e999}]}"}) {
+        const std::string why = refusal_of(content);
+        INFO(content.substr(0, 60));
+        CHECK_FALSE(why.empty());
+        CHECK(why.find('\n') == std::string::npos);
+    }
+    CHECK(refusal_of(begin + "]}").empty());  // a job without processes
+}
