@@ -20,8 +20,8 @@ def use_card():
         sys.exit("cudaMalloc failed")
 
 
-def join(number, size, rank):
-    communicator, unique = ctypes.c_void_p(), UniqueId()
+def join(number, size, rank, unique):
+    communicator = ctypes.c_void_p()
     if number % 3 == 0:
         return nccl.ncclCommInitRank(ctypes.byref(communicator), size, unique, rank)
     if number % 3 == 1:
@@ -29,6 +29,24 @@ def join(number, size, rank):
     return nccl.ncclCommInitRankScalable(
         ctypes.byref(communicator), size, rank, 1, ctypes.byref(unique), None
     )
+
+
+def join_with_peers(number, size, rank):
+    """Joins as one rank. Children that do not use the card join as the others, since all ranks must come."""
+    unique = UniqueId()
+    if nccl.ncclGetUniqueId(ctypes.byref(unique)) != 0:
+        sys.exit("ncclGetUniqueId failed")
+    peers = []
+    for other in range(size) if 0 <= rank < size else ():
+        if other != rank:
+            peers.append(os.fork())
+            if peers[-1] == 0:
+                os._exit(join(number, size, other, unique))
+    joined = join(number, size, rank, unique)
+    for peer in peers:
+        if os.waitpid(peer, 0)[1] != 0:
+            sys.exit("a peer did not join")
+    return joined
 
 
 nccl = ctypes.CDLL(None if sys.argv[1] == "linked" else "libnccl.so.2")
@@ -41,7 +59,7 @@ for number, pair in enumerate(sys.argv[2:]):
     else:
         size, rank = map(int, pair.split(":"))
         expected = 0 if 0 <= rank < size else 4
-        if (join(number, size, rank) == 0) != (expected == 0):
+        if (join_with_peers(number, size, rank) == 0) != (expected == 0):
             sys.exit(f"wrong answer for {pair}")
     if number == 1:
         use_card()  # facts before and after the first event
