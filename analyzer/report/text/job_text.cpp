@@ -212,6 +212,9 @@ std::string group_lines(const Job& job, const JobView& view) {
         const ProcessGroup& group = view.groups[difference.group];
         const std::uint64_t size = static_cast<std::uint64_t>(
             difference.reserved < 0 ? -difference.reserved : difference.reserved);
+        if (size == 0 && difference.lines.empty() && difference.unused == 0) {
+            continue;  // one group ran out of memory, the other did not; that is said elsewhere
+        }
         std::string line = fmt::format("{}: peak {}, {} {} than {}",
                                        names_of(job, group.members),
                                        peaks_text(group),

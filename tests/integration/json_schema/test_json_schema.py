@@ -117,10 +117,9 @@ class Documents(real_process.RealProcessTest):
         self.assertEqual(json_schema.schemas().problems("process_summaries", document), [])
         (first,) = document["process_summaries"]
         (device,) = first["devices"]
-        self.assertTrue(
-            device["failures"] and device["cards"] and device["holders_at_peak"] and device["curve"]
-        )
-        row = device["cards"][0] | {"usable": True, "recorded": False, "ooms": 0}
+        self.assertTrue(device["failures"] and device["holders_at_peak"] and device["curve"])
+        row = {"ooms": 0, "retries": 0, "peak_reserved_bytes": 8 << 20, "usable": True, "recorded": False}
+        row |= {"gets_past": False, "class": "exact"}
         device |= {
             "settings": [
                 row | {"name": "recorded", "recorded": True, "ooms": 1, "total_bytes": None},
@@ -140,6 +139,8 @@ class Documents(real_process.RealProcessTest):
             other | {"host": "other", "rank": 2, "process": 2, "file": "c.ftrace", "session": [1, 2]},
             other | {"rank": 3, "process": 3, "file": "d.ftrace", "session": [1, 3]},
         ]
+        whole = {"schema": 1, "process_summaries": made}
+        self.assertEqual(json_schema.schemas().problems("process_summaries", whole), [])
         file.write_text(
             '{"schema":1,"process_summaries":[' + ",\n".join(json.dumps(one) for one in made) + "]}"
         )

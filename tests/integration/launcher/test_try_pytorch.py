@@ -116,7 +116,7 @@ class Try(real_process.RealProcessTest):
         trace.chmod(0o600)
         sent = self.folder / "sent.ftrace"
         self.run_well([ANALYZER, "anonymize", trace, sent])
-        refused(sent, "on another machine")
+        refused(sent, "does not have the command")
         job = self.record(TORCH_PYTHON, program, "3", "25", "40", RANK=2, WORLD_SIZE=4)
         ran.unlink()
         refused(job, "rank 2 of a job")
