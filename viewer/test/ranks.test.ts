@@ -28,6 +28,8 @@ const row = (change: Partial<Rank> = {}): Rank => ({
     file: "a.ftrace",
     command: "fraganalyze a",
     device: null,
+    reserved_heat: null,
+    allocated_heat: null,
     ...change,
 });
 const header = (ranks: Rank[], whole: number, unreadable: Header["unreadable"] = []): Header =>

@@ -40,7 +40,13 @@ def snapshot():
             "frames": [{"filename": file, "line": line, "name": function}],
         }
         blocks.append(block)
-        entry = {"action": "alloc", "addr": address, "size": mib * MIB, "stream": 0, "frames": block["frames"]}
+        entry = {
+            "action": "alloc",
+            "addr": address,
+            "size": mib * MIB,
+            "stream": 0,
+            "frames": block["frames"],
+        }
         entry |= {"time_us": len(history) + 1} | ({"user_metadata": metadata} if metadata else {})
         history.append(entry)
         address += mib * MIB

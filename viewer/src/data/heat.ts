@@ -54,8 +54,9 @@ export function heatBytes(
     const bytes = (values: Uint8Array): number => ((values[column] - 1) / steps) * heat.full_bytes;
     if (!row.allocated[column]) return null;
     if (measure === "reserved") return bytes(row.reserved);
-    if (measure === "reserved but not allocated")
+    if (measure === "reserved but not allocated") {
         return Math.max(0, bytes(row.reserved) - bytes(row.allocated));
+    }
     return row.rank.capacity === null ? null : Math.max(0, row.rank.capacity - bytes(row.reserved));
 }
 

@@ -1,4 +1,4 @@
-// Draws memory of all processes over time: a row per process, darker where more is in use. The first
+// Draws memory of all processes over time: a row each, darker where more is in use. The first
 // rows are tall enough for their names.
 import { heatBytes, type HeatMeasure, type HeatRow, heatShare } from "../data/heat";
 import type { Header } from "../data/header";
