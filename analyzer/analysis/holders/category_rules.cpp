@@ -129,6 +129,13 @@ class RuleLine {
 Result<std::string> content_of(const std::string& path) {
     std::error_code unknown;
     const auto status = std::filesystem::status(path, unknown);
+    if (status.type() == std::filesystem::file_type::not_found) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{}: no such file; give a file of rules, or the name of rules that "
+                                 "fragtrace brings: {}",
+                                 printable(path),
+                                 fmt::join(starter_names(), ", "))};
+    }
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
         return Error{ErrorCode::kInput,
                      fmt::format("{}: is not a regular file; give a text file with one rule per "
@@ -137,12 +144,6 @@ Result<std::string> content_of(const std::string& path) {
     }
     const auto file = InputFile::open(path);
     if (!file) {
-        if (path.find('/') == std::string::npos) {
-            return Error{file.error().code,
-                         fmt::format("{} (fragtrace brings the rules {})",
-                                     file.error().message,
-                                     fmt::join(starter_names(), ", "))};
-        }
         return file.error();
     }
     if (file->size() > kMostFileBytes) {

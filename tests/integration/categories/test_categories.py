@@ -10,13 +10,14 @@ import real_process
 from real_process import ANALYZER, SOURCE, environment
 
 MIB = 1 << 20
+BASE = 0x7F0000000000
 # File, line, function, MiB and metadata of each block.
 BLOCKS = [
     ("/home/me/serve/cache.py", 88, "Cache.grow", 6, "kv cache"),
-    ("/home/me/serve/cache.py", 88, "Cache.grow", 4, None),
-    ("/home/me/model/net.py", 12, "Attention.forward", 3, None),
-    ("/home/me/model/net.py", 30, "MLP.forward", 2, None),
-    ("/home/me/train.py", 7, "main", 1, None),
+    ("/home/me/serve/cache.py", 88, "Cache.grow", 4, ""),
+    ("/home/me/model/net.py", 12, "Attention.forward", 3, ""),
+    ("/home/me/model/net.py", 30, "MLP.forward", 2, ""),
+    ("/home/me/train.py", 7, "main", 1, ""),
 ]
 RULES = """\
 # The first rule that matches counts.
@@ -28,9 +29,9 @@ kash:      stack kash
 
 
 def snapshot():
-    address = 0x7F0000000000
-    blocks = []
-    history = []
+    """A state with its history, where PyTorch keeps the metadata."""
+    address = BASE
+    blocks, history = [], []
     for file, line, function, mib, metadata in BLOCKS:
         block = {
             "address": address,
@@ -40,20 +41,22 @@ def snapshot():
             "frames": [{"filename": file, "line": line, "name": function}],
         }
         blocks.append(block)
-        entry = {
-            "action": "alloc",
-            "addr": address,
-            "size": mib * MIB,
-            "stream": 0,
-            "frames": block["frames"],
-        }
-        entry |= {"time_us": len(history) + 1} | ({"user_metadata": metadata} if metadata else {})
-        history.append(entry)
+        history.append(
+            {
+                "action": "alloc",
+                "addr": address,
+                "size": mib * MIB,
+                "stream": 0,
+                "frames": block["frames"],
+                "time_us": 10 + len(history),
+                "user_metadata": metadata,
+            }
+        )
         address += mib * MIB
     total = sum(block["size"] for block in blocks)
     segment = {
         "device": 0,
-        "address": 0x7F0000000000,
+        "address": BASE,
         "total_size": total,
         "allocated_size": total,
         "active_size": total,
@@ -65,9 +68,8 @@ def snapshot():
         "frames": [],
         "blocks": blocks,
     }
-    begin = {"action": "segment_alloc", "addr": segment["address"], "size": total, "stream": 0, "time_us": 1}
-    history.insert(0, begin | {"frames": []})
-    return {"segments": [segment], "device_traces": [history], "allocator_settings": {}}
+    mapped = {"action": "segment_alloc", "addr": BASE, "size": total, "stream": 0, "frames": [], "time_us": 1}
+    return {"segments": [segment], "device_traces": [[mapped, *history]], "allocator_settings": {}}
 
 
 class Categories(real_process.RealProcessTest):
@@ -152,7 +154,7 @@ class Categories(real_process.RealProcessTest):
         for command in ([self.snapshot], ["export", self.snapshot, "--to", "csv", "-o", self.folder / "t"]):
             message = self.refusal(self.rules, *command)
             self.assertIn("line 6, column 12: the pattern is not valid: missing ]", message)
-        self.assertIn("fragtrace brings the rules transformers", self.refusal("transformer", self.snapshot))
+        self.assertIn("rules that fragtrace brings: transformers", self.refusal("transformer", self.snapshot))
         self.rules.write_bytes(b"\x80\x02}q\x00")
         self.assertIn("line 1, column 2: not text (byte 0x02)", self.refusal(self.rules, self.snapshot))
         self.rules.write_bytes(b"# comment\n" * 200_000)
