@@ -130,11 +130,12 @@ Result<std::string> content_of(const std::string& path) {
     std::error_code unknown;
     const auto status = std::filesystem::status(path, unknown);
     if (status.type() == std::filesystem::file_type::not_found) {
-        return Error{ErrorCode::kInput,
-                     fmt::format("{}: no such file; give a file of rules, or the name of rules that "
-                                 "fragtrace brings: {}",
-                                 printable(path),
-                                 fmt::join(starter_names(), ", "))};
+        return Error{
+            ErrorCode::kInput,
+            fmt::format("{}: no such file; give a file of rules, or the name of rules that "
+                        "fragtrace brings: {}",
+                        printable(path),
+                        fmt::join(starter_names(), ", "))};
     }
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
         return Error{ErrorCode::kInput,
