@@ -78,6 +78,7 @@ testing::TraceWriter made_up_run(std::uint64_t events, bool larger, bool fails) 
 void save(testing::TraceWriter* trace, const std::string& folder, int rank) {
     trace->header.rank = rank;
     trace->header.pid = static_cast<std::uint32_t>(10'000 + rank);
+    trace->header.session[0] = static_cast<std::uint64_t>(rank) + 1;  // equal ones are copies
     trace->header.start_unix_ns = 1'700'000'000'000'000'000 + static_cast<std::uint64_t>(rank);
     trace->save(folder + "/train." + std::to_string(10'000 + rank) + ".ftrace");
 }
@@ -116,6 +117,7 @@ void make_summaries(const std::string& folder, int processes) {
         process.place.world_size = processes;
         process.place.host = "node" + std::to_string(static_cast<std::size_t>(rank) / kHosts);
         process.pid = static_cast<std::uint32_t>(10'000 + rank);
+        process.place.session = {static_cast<std::uint64_t>(rank) + 1, 1};
         process.start_unix_ns = 1'700'000'000'000'000'000 + random() % 1'000'000'000;
         process.file = "train." + std::to_string(process.pid) + ".ftrace";
         process.path.clear();

@@ -191,7 +191,7 @@ test("memory of all processes over time: the failed ones first, and a click open
         await page.click("#ranks-heat");
         const rows = await text(page, "#dialog");
         assert.match(rows, /Memory of all processes over time/);
-        assert.match(rows, /41 rows; 128 ms, the most of each part; dark: 2 GiB/);
+        assert.match(rows, /41 rows; 128 ms, the most of each part; dark: 3 GiB/);
         const reserved = await print(page, "#heat");
         assert.ok((await share(page, "#heat", [221, 225, 232])) > 0.01, "before their start");
         await page.selectOption("#heat-measure", "free on the card");
@@ -203,8 +203,11 @@ test("memory of all processes over time: the failed ones first, and a click open
         await page.selectOption("#heat-order", "differs");
         const box = await page.locator("#heat").boundingBox();
         await page.mouse.move(box.x + box.width / 2, box.y + 5);
+        assert.match(await text(page, "#tip"), /^rank 23 · pid 4023 · GPU 7 · OOM: .* at /);
+        const second = box.y + 14 + 5; // failed later, and has a page of its own
+        await page.mouse.move(box.x + box.width / 2, second);
         assert.match(await text(page, "#tip"), /^rank 5 · pid 4005 · GPU 0 · OOM: .* at /);
-        await page.mouse.click(box.x + box.width / 2, box.y + 5);
+        await page.mouse.click(box.x + box.width / 2, second);
         await shows(page, 0);
         assert.equal(await page.locator("#dialog").evaluate((dialog) => dialog.open), false);
     }));

@@ -54,7 +54,7 @@ PageData job_page() {
                               "pid 4007, rank 7",
                               "python other.py </script>",
                               {"<u>note</u> of the other"}});
-    data.heat = {.columns = kColumns, .column_ns = 2'000'000, .full_bytes = 2 * kGiB};
+    data.heat = {.columns = kColumns, .column_ns = 2'000'000, .full_bytes = 3 * kGiB};
     for (int rank = 0; rank < kRanks; ++rank) {
         PageRank row = row_of(rank);
         if (rank == kFailed) {

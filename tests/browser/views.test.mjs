@@ -352,10 +352,10 @@ test("lanes and markers have names", () =>
         assert.match(await tip(middle, box.y + 60), /up to .* reserved/);
     }));
 
-test("blocks have six colour modes, and the legend names the mode", () =>
+test("blocks have seven colour modes, and the legend names the mode", () =>
     on(run, {}, async (page) => {
         const maps = new Set([await print(page, "#map")]);
-        for (const by of ["age", "phase", "stream", "pool", "stack"]) {
+        for (const by of ["age", "phase", "stream", "pool", "category", "stack"]) {
             await page.keyboard.press("c");
             await settle(page);
             assert.equal((await hash(page)).colour, by);
