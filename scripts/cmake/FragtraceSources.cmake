@@ -19,6 +19,10 @@ set(FRAGTRACE_BUNDLED_JSON n/nlohmann-json3/nlohmann-json3_3.11.2.orig.tar.gz
     d69f9deb6a75e2580465c6c4c5111b89c4dc2fa94e3a85fcd2ffcd9a143d9273)
 set(FRAGTRACE_BUNDLED_RE2 r/re2/re2_20220601+dfsg.orig.tar.xz
     3bc61251da3b0b97be40a8a127818c517c62516e4eda11fc901d29496663df54)
+# Debian removed the generated tables of Unicode from the source above. They come from this release,
+# which itself needs Abseil. The format of the tables is the same.
+set(FRAGTRACE_BUNDLED_RE2_TABLES r/re2/re2_20240702.orig.tar.gz
+    eb2df807c781601c14a260a507a5bb4509be1ee626024cb45acbd57cb9d4032b)
 # The source of Perl's SQLite module contains SQLite as one file. Debian's own does not.
 set(FRAGTRACE_BUNDLED_SQLITE libd/libdbd-sqlite3-perl/libdbd-sqlite3-perl_1.72.orig.tar.gz
     5ca41e61eb52b52bd862a3088b912a75fe70910ac789b9a9983e0a449e94f551)
