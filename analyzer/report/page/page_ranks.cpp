@@ -63,9 +63,10 @@ PageHeat heat_of(const Job& job, std::size_t rows, std::uint64_t job_start_ns) {
             if (process.start_unix_ns != 0 && device.curve.bin_ns != 0) {
                 heat.columns = kColumns;
             }
+            // The scale ends at the largest peak: on a large card, differences stay visible.
             const std::uint64_t peak =
                 segments_known(device.run) ? device.run.peak_reserved : device.run.peak_allocated;
-            heat.full_bytes = std::max({heat.full_bytes, device.capacity_bytes, peak});
+            heat.full_bytes = std::max(heat.full_bytes, peak);
         }
     }
     while (heat.columns > 16 && heat.columns * rows > kMostValues) {
