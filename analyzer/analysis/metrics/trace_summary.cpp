@@ -147,7 +147,8 @@ class TimelineEvents {
         const std::uint64_t end = std::min<std::uint64_t>(most, timeline_.events.size());
         for (EventIndex i = 0; i < end; ++i) {
             const Event event = timeline_.events[i];
-            const Origin origin = timeline_.origins[event.origin];
+            const bool known = event.origin < timeline_.origins.size();
+            const Origin origin = known ? timeline_.origins[event.origin] : Origin{};
             EventRecord record = {};
             record.pool = timeline_.event_pools.at(i, &pool_cursor);
             visit(i, event, record, origin);
