@@ -229,11 +229,18 @@ class DeviceSummarizer : public LedgerWatcher {
 template <typename Events>
 void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
     constexpr std::uint64_t kLook_events = 65536;
+    // A call that failed for want of memory shows its device, too.
+    const auto note_device = [](const Event& event, RecordedDevices* devices) {
+        devices->add(event);
+        if (event.kind == EventKind::kCallOutOfMemory && event.device < kMaxDevices) {
+            devices->used[event.device] = true;
+        }
+    };
     const RecordedDevices none(summary->tables.facts);
     RecordedDevices believed = none;
     events.for_each(
         [&](EventIndex, const Event& event, const EventRecord&, const Origin&) {
-            believed.add(event);
+            note_device(event, &believed);
         },
         kLook_events);
     Origin origin;
@@ -254,7 +261,7 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
                             const Event& event,
                             const EventRecord& record,
                             const Origin& from) {
-            found.add(event);
+            note_device(event, &found);
             summary->events = std::uint64_t{index} + 1;
             summary->last_event_ns = event.time_ns;
             origin = from;
