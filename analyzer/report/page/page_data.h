@@ -196,7 +196,7 @@ struct PageRank {
 struct PageHeat {
     std::size_t columns = 0;  // 0 = no row has values
     std::uint64_t column_ns = 0;
-    std::uint64_t full_bytes = 0;
+    std::uint64_t full_bytes = 0;  // the largest peak of all processes; the end of the scale
 };
 
 struct PageUnreadable {
