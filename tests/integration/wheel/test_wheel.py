@@ -147,20 +147,16 @@ class Content(unittest.TestCase):
     def test_no_library_is_opened_by_name_but_nvidias(self):
         for path in self.elf:
             with self.subTest(file=path.name):
-                text = path.read_bytes()
-                names = re.findall(rb"[\x20-\x7e]*lib[\w.+-]+\.so[\x20-\x7e]*\x00", text)
                 if "dlopen" not in output("readelf", "--dyn-syms", "-W", path):
                     continue
-                others = [
-                    name
-                    for name in (found.rstrip(b"\0").decode() for found in names)
-                    if name not in LIBRARIES and not NAMES.match(name)
-                ]
+                # A text with a space is a message, not a name that is opened.
+                texts = re.findall(rb"[\x20-\x7e]*lib[\w.+-]+\.so[\x20-\x7e]*\x00", path.read_bytes())
+                names = [text.rstrip(b"\0").decode() for text in texts if b" " not in text]
+                others = [name for name in names if name not in LIBRARIES and not NAMES.match(name)]
                 self.assertEqual(others, [])
-        # The programs open no library at all.
-        for name in ("fragtrace", "fraganalyze"):
-            (program,) = self.folder.glob(f"*.data/scripts/{name}")
-            self.assertNotRegex(output("readelf", "--dyn-syms", "-W", program), r"\bdlm?open\b")
+        # The analyzer opens no library at all. The launcher asks NVIDIA's about the cards.
+        (program,) = self.folder.glob("*.data/scripts/fraganalyze")
+        self.assertNotRegex(output("readelf", "--dyn-syms", "-W", program), r"\bdlm?open\b")
 
 
 @unittest.skipUnless(PROCESSOR == platform.machine(), "made for another processor")
