@@ -57,10 +57,14 @@ lead_to_registries() {
     for file in /etc/apt/apt.conf /etc/apt/apt.conf.d/*; do
         if grep -qs 'Acquire::' "$file"; then cp "$file" "$root$file"; fi
     done
+    # update-ca-certificates wants one certificate per file. The root may have it now or install it.
     mkdir -p "$root/usr/local/share/ca-certificates"
-    cp -rL /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null ||
-        true
-    if [[ ! -e $root/etc/ssl/certs/ca-certificates.crt ]]; then
+    awk -v "folder=$root/usr/local/share/ca-certificates" \
+        '/^-+BEGIN/ { file = folder "/this-machine-" ++count ".crt" } file { print >file }' \
+        /etc/ssl/certs/ca-certificates.crt
+    if [[ -x $root/usr/sbin/update-ca-certificates ]]; then
+        in_root "$root" root / update-ca-certificates
+    else
         mkdir -p "$root/etc/ssl/certs"
         cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
     fi
@@ -122,11 +126,19 @@ map_users() {
     done 2>/dev/null
 }
 
-# run_step NAME COMMAND...: runs a step and prints how long it took.
+# run_step NAME COMMAND...: runs a step in a subshell and prints how long it took. The step ends at its
+# first failing command, which it would not do on the left of ||.
 run_step() {
-    local name=$1 began=$SECONDS
+    local name=$1 began=$SECONDS status=0
     shift
     printf '\n==== %s\n' "$name"
-    "$@" || die "step '$name' failed after $((SECONDS - began)) s"
+    set +e
+    (
+        set -e
+        "$@"
+    )
+    status=$?
+    set -e
+    ((status == 0)) || die "step '$name' failed after $((SECONDS - began)) s"
     printf '==== %s: succeeded in %d s\n' "$name" $((SECONDS - began))
 }
