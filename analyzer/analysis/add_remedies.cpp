@@ -56,7 +56,7 @@ void find_culprit(Analysis* analysis, const DeviceAnalysis& device, RemedyPlan* 
             break;
         }
     }
-    const auto most = diagnosis == nullptr ? std::nullopt : most_pinning(*analysis, *diagnosis);
+    const auto most = diagnosis == nullptr ? std::nullopt : most_blocking(*analysis, *diagnosis);
     if (!most) {
         return;
     }

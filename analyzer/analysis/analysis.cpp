@@ -162,7 +162,7 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
         // The block keeps at least its own size from being released, so its segment is at least
         // half empty.
         if (only_cheapest || diagnosis.held_open[i] >= block.size_bytes) {
-            group.pinning.push_back(block.allocated_by);
+            group.blocking.push_back(block.allocated_by);
         }
     }
     std::vector<CulpritGroup> rows;
@@ -189,7 +189,7 @@ std::vector<std::pair<std::string, std::uint64_t>> side_holders(const Analysis& 
     return lines;
 }
 
-std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnosis& diagnosis) {
+std::optional<CulpritGroup> most_blocking(const Analysis& analysis, const Diagnosis& diagnosis) {
     std::vector<CulpritGroup> groups = group_culprits(analysis, diagnosis, false);
     if (groups.empty()) {
         return std::nullopt;

@@ -134,8 +134,8 @@ struct CulpritGroup {
     EventIndex oldest = kNoEvent;  // the event that allocated the oldest block
     // Allocation events of blocks that keep a segment which is at least half empty; with
     // `only_cheapest`, of all blocks.
-    std::vector<EventIndex> pinning;
-    // Set by most_pinning(): without these blocks the request still would not fit.
+    std::vector<EventIndex> blocking;
+    // Set by most_blocking(): without these blocks the request still would not fit.
     bool too_little = false;
 };
 
@@ -160,7 +160,7 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
 // blocked bytes, without whose blocks the request fits. If no single line is enough: the line whose
 // absence leaves the most room (absent_lines.h). At a peak: the line that blocks the most bytes.
 // nullopt: no live block keeps free memory from being released.
-std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnosis& diagnosis);
+std::optional<CulpritGroup> most_blocking(const Analysis& analysis, const Diagnosis& diagnosis);
 
 // The lines that held pinned or managed memory at its peak: most bytes first, the first few.
 std::vector<std::pair<std::string, std::uint64_t>> side_holders(const Analysis& analysis,

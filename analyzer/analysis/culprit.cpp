@@ -166,7 +166,7 @@ Culprit culprit_of_failure(const Analysis& analysis,
     }
     if (verdict.despite_free_memory()) {
         Culprit elsewhere = who_has_it_free(analysis, oom);
-        return is_known(elsewhere) ? elsewhere : who_blocks(most_pinning(analysis, oom));
+        return is_known(elsewhere) ? elsewhere : who_blocks(most_blocking(analysis, oom));
     }
     const Holders* holders = holders_at(device, oom.trouble.event);
     std::optional<HoldsMost> inside = who_holds(analysis, oom, holders);
@@ -211,7 +211,7 @@ Culprit culprit_of_retry(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          const Diagnosis& retry) {
     const Verdict& verdict = retry.verdict;
-    auto most = most_pinning(analysis, retry);
+    auto most = most_blocking(analysis, retry);
     if (most && most->too_little && verdict.id == "releasable" && !verdict.steps.empty() &&
         most->held_open_bytes < verdict.steps.back().frees_bytes) {
         if (Culprit culprit = who_made_it_grow(analysis, device); is_known(culprit)) {
@@ -243,7 +243,7 @@ Culprit culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& 
             return who_made_it_grow(analysis, device);
         }
         if (device.peak && waste.inactive_split != 0) {
-            return who_blocks(most_pinning(analysis, *device.peak));
+            return who_blocks(most_blocking(analysis, *device.peak));
         }
     }
     const auto& held = device.held.holders;

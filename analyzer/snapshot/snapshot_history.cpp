@@ -215,8 +215,8 @@ void SnapshotHistory::tell_range(EventRecord event, bool small) {
     // No device has that many pages; mappings beyond this limit are emitted as a whole.
     constexpr std::uint64_t kMostPages = 1 << 20;
     const std::uint64_t pages = event.size / page + 1;
-    const bool by_pages = pages <= kMostPages - std::min(pages_told_, kMostPages);
-    pages_told_ += by_pages ? pages : 0;
+    const bool by_pages = pages <= kMostPages - std::min(counted_pages_, kMostPages);
+    counted_pages_ += by_pages ? pages : 0;
     tell_reservation(event);
     event.kind = EventKind::kMap;
     has_expandable_ = true;

@@ -81,7 +81,7 @@ class SnapshotHistory {
     std::uint64_t pending_frees_ = 0;
     std::uint64_t unexplained_releases_ = 0;
     bool has_expandable_ = false;
-    std::uint64_t pages_told_ = 0;
+    std::uint64_t counted_pages_ = 0;
 };
 
 }  // namespace fragtrace::analyzer

@@ -40,7 +40,7 @@ class EventPairing::State {
     }
 
     void undo() {
-        for (const EventIndex event : told_device_) {
+        for (const EventIndex event : device_from_partner_) {
             timeline_.events.set_device(event, kUnknownDevice);
         }
         timeline_.partner = {};
@@ -168,10 +168,10 @@ class EventPairing::State {
         }
         if (second == kUnknownDevice) {
             timeline_.events.set_device(free, first);
-            told_device_.push_back(free);
+            device_from_partner_.push_back(free);
         } else if (first == kUnknownDevice) {
             timeline_.events.set_device(alloc, second);
-            told_device_.push_back(alloc);
+            device_from_partner_.push_back(alloc);
         }
     }
 
@@ -374,7 +374,7 @@ class EventPairing::State {
     void end_checkpoint(EventIndex index) { gaps_.end(index, live(Thing::kBlock).size() != 0); }
 
     Timeline& timeline_;
-    std::vector<EventIndex> told_device_;  // events that got their device from their partner
+    std::vector<EventIndex> device_from_partner_;  // events that got their device from their partner
     PairingDefects defects_;
     GapBalance gaps_;
     PairMap live_[static_cast<std::size_t>(Thing::kPairs)];

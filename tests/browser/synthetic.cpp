@@ -56,7 +56,7 @@ void add_verdict(PageDevice& device,
                  Pool& pool,
                  std::uint64_t requested_bytes,
                  std::uint32_t asking,
-                 const std::vector<std::pair<std::uint32_t, std::string>>& pinning) {
+                 const std::vector<std::pair<std::uint32_t, std::string>>& blocking) {
     PageCard card;
     card.kind = PageCardKind::kOom;
     card.time_ns = pool.now_ns;
@@ -71,7 +71,7 @@ void add_verdict(PageDevice& device,
     card.stack = asking;
     pool.write_segments();
     // The card's state is the one after all events of its time.
-    add_culprits(device, pool.now_ns + 1, pinning, &card);
+    add_culprits(device, pool.now_ns + 1, blocking, &card);
     std::uint64_t held_sum = 0;
     std::uint64_t live_sum = 0;
     for (const PageCulprit& row : card.culprits) {

@@ -286,7 +286,7 @@ bool moves_another(const DeviceAnalysis& device, const Analysis& analysis) {
             break;
         }
     }
-    const auto most = shown == nullptr ? std::nullopt : most_pinning(analysis, *shown);
+    const auto most = shown == nullptr ? std::nullopt : most_blocking(analysis, *shown);
     return std::any_of(
         device.remedies.begin(), device.remedies.end(), [&most](const WhatIfRow& row) {
             const std::string& name = row.candidate.name;

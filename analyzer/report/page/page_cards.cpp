@@ -62,7 +62,7 @@ class CardBuilder {
                                      ? analysis_.phases->name_of(group.oldest)
                                      : std::string(),
                         .blocks = {}};
-        for (const EventIndex born : group.pinning) {
+        for (const EventIndex born : group.blocking) {
             if (const auto block = blocks_.find(born)) {
                 row.blocks.push_back(*block);
             }
