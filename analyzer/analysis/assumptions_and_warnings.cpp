@@ -2,6 +2,7 @@
 
 #include "analyzer/analysis/address_orders.h"
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/stack_limit.h"
@@ -91,8 +92,33 @@ const char* pending_text(PendingRule rule) {
     return "";
 }
 
+// What the virtual GPU's NCCL replaced or assumed.
+void add_virtual_nccl(const Timeline& timeline, std::vector<std::string>* lines) {
+    if (const std::uint64_t results = parse_count(timeline.fact("nccl.zeros.results"));
+        results != 0) {
+        lines->push_back(fmt::format(
+            "at least {} of NCCL ({}) were larger than {} and brought zeros; what a program "
+            "decides by their values may differ from a real run",
+            format_counted(results, "result", "results"),
+            format_bytes(parse_count(timeline.fact("nccl.zeros.bytes"))),
+            format_bytes(parse_count(timeline.fact("nccl.zeros.larger_than_bytes")))));
+    }
+    const std::string card = timeline.fact("environment.FRAGTRACE_VIRTUAL_GPU");
+    const std::size_t at = card.find(",nccl=");
+    const std::string nccl =
+        at == std::string::npos ? "" : card.substr(at + 6, card.find(',', at + 1) - at - 6);
+    if (!nccl.empty() && nccl != "off") {
+        lines->push_back(nccl == "model"
+                             ? "the device memory of NCCL follows a model (nccl=model): 32 "
+                               "channels and default buffers, unless the environment says otherwise"
+                             : fmt::format("each NCCL communicator is assumed to take {} (nccl=)",
+                                           printable(nccl)));
+    }
+}
+
 void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     std::vector<std::string>& lines = analysis->assumptions;
+    add_virtual_nccl(timeline, &lines);
     for (const DeviceAnalysis& device : analysis->devices) {
         const ReplayScript& script = device.script;
         if (const std::uint64_t destroyed = contexts_destroyed(timeline, device.device)) {

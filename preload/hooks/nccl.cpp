@@ -1,7 +1,11 @@
 // Hooks of the calls by which a process joins a communicator: NCCL knows the rank and the number of
 // processes also if no launcher put them into the environment. No event is recorded.
 #include "hooks/hook_call.h"
+#include "hooks/resolve.h"
 #include "recorder/job_place.h"
+#include "recorder/trace_facts.h"
+
+#include <dlfcn.h>
 
 using namespace fragtrace;
 using namespace fragtrace::preload;
@@ -11,6 +15,14 @@ namespace {
 constexpr int kNcclSuccess = 0;
 constexpr int kNcclSystemError = 2;
 constexpr int kNcclInProgress = 7;
+
+// The virtual GPU's NCCL is preloaded, so its counters stay where they are.
+void watch_stand_in() {
+    const void* counts = real_dlsym(RTLD_DEFAULT, "fragtrace_vgpu_nccl_zeros");
+    if (counts != nullptr) {
+        watch_zeros(static_cast<const uint64_t*>(counts));
+    }
+}
 
 template <Hook kHook, typename... Arguments>
 int join(const void* caller, int size, int rank, Arguments... arguments) {
@@ -22,6 +34,7 @@ int join(const void* caller, int size, int rank, Arguments... arguments) {
     if (result == kNcclSuccess || result == kNcclInProgress) {
         const SlowPath slow_path;
         note_communicator(size, rank);
+        watch_stand_in();
     }
     return result;
 }

@@ -41,8 +41,9 @@ constexpr const char* kVirtualGpu =
     "run on the virtual GPU. CARD is a size (24GiB) or a model (A100-80GB; the error for an "
     "unknown "
     "name lists all models), count is the number of such cards, context is the memory that a CUDA "
-    "context takes, nccl the memory that a communicator of NCCL takes. Memory is accounted for as "
-    "on a real card; kernels compute nothing";
+    "context takes, nccl the memory that a communicator of NCCL takes, or 'model' for a model of "
+    "its "
+    "buffers. Memory is accounted for as on a real card; kernels compute nothing";
 
 constexpr const char* kEnd =
     R"(
@@ -97,7 +98,7 @@ std::string help_text() {
     std::string text = kBegin;
     text += "Options:\n";
     add_row(&text,
-            "--virtual-gpu CARD[,count=N][,context=SIZE][,nccl=SIZE]",
+            "--virtual-gpu CARD[,count=N][,context=SIZE][,nccl=SIZE|model]",
             kVirtualGpu,
             kOptionColumn);
     add_row(&text, "--no-record", "do not preload libfragtrace.so (to compare)", kOptionColumn);

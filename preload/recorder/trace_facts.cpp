@@ -18,6 +18,7 @@ constexpr uint32_t kMaxFactKey_bytes = 256;
 char g_store[kStore_bytes];
 uint32_t g_store_bytes;
 uint64_t g_lost;
+const uint64_t* g_zeros;  // of watch_zeros()
 Lock g_lock;
 
 // Appends whole lines only. Returns the new size, or 0 if the line does not fit.
@@ -163,6 +164,12 @@ void add_command_line(Session* session) {
     add_session_fact(session, "command_line", arguments);
 }
 
+// 0 as long as nothing was replaced.
+uint64_t zeros_counted(size_t index) {
+    const uint64_t* counts = __atomic_load_n(&g_zeros, __ATOMIC_ACQUIRE);
+    return counts == nullptr || load_relaxed(&counts[1]) == 0 ? 0 : load_relaxed(&counts[index]);
+}
+
 void add_number_fact(Session* session, const char* key, uint64_t value) {
     char digits[24];
     add_session_fact(session, key, Text(digits, sizeof digits).add_number(value).c_str());
@@ -287,6 +294,9 @@ void add_loss_facts(Session* session, bool exact) {
         {"stacks.python_failures", load_relaxed(&ring->python_walk_failures)},
         {"stacks.python_none", load_relaxed(&session->threads_without_python)},
         {"trace.write_errors", load_relaxed(&ring->trace_write_errors)},
+        {"nccl.zeros.larger_than_bytes", zeros_counted(0)},
+        {"nccl.zeros.results", zeros_counted(1)},
+        {"nccl.zeros.bytes", zeros_counted(2)},
     };
 
     static_assert(sizeof losses / sizeof losses[0] == Session::kLossKinds);
@@ -299,6 +309,10 @@ void add_loss_facts(Session* session, bool exact) {
             add_number_fact(session, losses[i].key, losses[i].value);
         }
     }
+}
+
+void watch_zeros(const uint64_t counts[3]) {
+    __atomic_store_n(&g_zeros, counts, __ATOMIC_RELEASE);
 }
 
 uint64_t lost_facts() {

@@ -31,6 +31,11 @@ void add_loss_facts(Session* session, bool exact);
 
 uint64_t lost_facts();
 
+// NCCL's stand-in counts results that it replaced by zeros: size of the largest result that has
+// contents, number and bytes of the larger ones. They become facts like the losses. The counters
+// stay valid until the process ends.
+void watch_zeros(const uint64_t counts[3]);
+
 // For a forked child: the thread that owned the lock does not exist there.
 void reset_facts_lock();
 

@@ -41,11 +41,13 @@ bool ended_by_others(const ProcessSummary& process) {
 // A sort key: processes that failed first come first. All processes that did not fail have equal
 // keys.
 auto order_of_failure(const ProcessSummary& process) {
-    const auto oom = process.first_oom();
+    const auto oom = process.named_oom();
     const std::uint64_t at = oom                    ? *oom
                              : process.end.failed() ? process.start_unix_ns + process.last_event_ns
                                                     : 0;
-    return std::tuple(!oom, !process.end.failed(), !oom && ended_by_others(process), at);
+    const bool final = process.final_oom().has_value();
+    return std::tuple(
+        !oom, !final, !final && !process.end.failed(), !oom && ended_by_others(process), at);
 }
 
 std::string file_name(const std::string& path) {

@@ -57,8 +57,9 @@ Result<ProcessSummary> read_process(const std::string& path);
 // it is computed again next time. Thread-safe.
 void keep_summary(const ProcessSummary& process, SummaryCache cache);
 
-// The process that failed first. An out-of-memory counts before any other failure. Among
-// out-of-memories, those whose process then failed count first, since a program may catch one.
+// The process that failed first. An out-of-memory counts before any other failure. A program may
+// catch one and go on, so among out-of-memories those count first after which the process was
+// served no request, by their time, then those whose process failed later.
 // Processes ended by SIGTERM, SIGINT or SIGHUP count last, since others send these signals.
 struct FirstFailure {
     std::size_t process = 0;  // index into Job::processes

@@ -198,10 +198,10 @@ GroupDifference difference_of(const Job& job,
 
 std::optional<std::size_t> equally_early(const Job& job, const FirstFailure& first) {
     const ProcessSummary& failure = job.processes[first.process];
-    const auto at = failure.first_oom();
+    const auto at = failure.named_oom();
     for (std::size_t i = 0; at && i < job.processes.size(); ++i) {
         const ProcessSummary& other = job.processes[i];
-        const auto oom = other.first_oom();
+        const auto oom = other.named_oom();
         if (oom && other.place.host != failure.place.host &&
             generation_of(other) == generation_of(failure) && *oom - *at < kSecondNs) {
             return i;
@@ -446,6 +446,42 @@ std::optional<CommonSetting> common_setting(const Job& job, const Replayed& repl
     return best;
 }
 
+std::optional<UnequalShares> unequal_shares(const Job& job) {
+    constexpr std::uint64_t kClearly = 4;  // a quarter more than the largest of the others
+    const auto first = first_failure(job);
+    if (!first || !first->out_of_memory) {
+        return std::nullopt;
+    }
+    const ProcessSummary& failed = job.processes[first->process];
+    const FailureSummary* failure = failed.named_failure();
+    if (failure == nullptr || failed.place.rank < 0 || failed.devices.size() != 1) {
+        return std::nullopt;
+    }
+    UnequalShares shares{
+        .process = first->process,
+        .needed_bytes = failed.devices[0].run.peak_allocated + failure->requested_bytes,
+        .least_bytes = ~std::uint64_t{0},
+        .capacity_bytes = failed.devices[0].capacity_bytes};
+    std::uint64_t all = shares.needed_bytes;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        const ProcessSummary& other = job.processes[i];
+        if (i == first->process || other.place.rank < 0 || other.devices.size() != 1 ||
+            generation_of(other) != generation_of(failed)) {
+            continue;
+        }
+        const std::uint64_t peak = other.devices[0].run.peak_allocated;
+        ++shares.others;
+        shares.least_bytes = std::min(shares.least_bytes, peak);
+        shares.most_bytes = std::max(shares.most_bytes, peak);
+        all += peak;
+    }
+    shares.equal_bytes = all / (shares.others + 1);
+    const bool clearly = shares.needed_bytes > shares.most_bytes + shares.most_bytes / kClearly;
+    return shares.others != 0 && clearly && shares.equal_bytes < shares.capacity_bytes
+               ? std::optional(shares)
+               : std::nullopt;
+}
+
 // The most that a device had reserved in the bin of this time, which is of its own clock.
 std::uint64_t reserved_at(const ProcessDevice& device, std::uint64_t time_ns) {
     const CompactCurve& curve = device.curve;
@@ -584,6 +620,7 @@ JobView view_of(const Job& job) {
     }
     const Replayed replayed = replayed_of(job, view.groups);
     view.settings_replayed = !replayed.processes.empty();
+    view.shares = unequal_shares(job);
     view.card = common_card(job, replayed);
     view.setting = common_setting(job, replayed);
     view.shared = shared_cards(job);

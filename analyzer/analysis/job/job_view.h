@@ -87,6 +87,18 @@ struct CommonSetting {
     std::size_t stand_for = 0;
 };
 
+// The rank that ran out of memory needed clearly more than the others, and equal shares of what all
+// ranks needed would fit its card. An estimate: not all memory can be moved to other ranks.
+struct UnequalShares {
+    std::size_t process = 0;         // the rank that ran out of memory
+    std::uint64_t needed_bytes = 0;  // its peak of allocated memory, and the request that failed
+    std::size_t others = 0;
+    std::uint64_t least_bytes = 0;  // peaks of the others
+    std::uint64_t most_bytes = 0;
+    std::uint64_t equal_bytes = 0;  // an equal share
+    std::uint64_t capacity_bytes = 0;
+};
+
 // One process on a shared card, at the moment when all together held most.
 struct CardUser {
     std::size_t process = 0;
@@ -111,6 +123,7 @@ struct JobView {
     std::vector<GenerationEnd> generations;
     std::vector<ProcessGroup> groups;  // the largest first; only processes that used a device
     std::vector<GroupDifference> differences;  // one per further group
+    std::optional<UnequalShares> shares;
     std::optional<CommonCard> card;
     std::optional<CommonSetting> setting;  // nullopt: not replayed, or none is better
     bool settings_replayed = false;

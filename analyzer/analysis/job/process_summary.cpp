@@ -93,6 +93,7 @@ ProcessDevice device_of(const Timeline& tables, const DeviceSummary& summary, Sy
     device.run = metrics.summary;
     device.peak_time_ns = summary.peak_time_ns;
     device.first_oom_ns = metrics.first_oom_ns;
+    device.final_oom_ns = summary.final_oom_ns;
     device.blocks = metrics.blocks;
     device.blocks_are_pool_blocks = metrics.block_layer;
     device.state_only = metrics.state_only;
@@ -128,6 +129,19 @@ void mix(std::uint64_t* hash, std::uint64_t number) {
     mix(hash, std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
 }
 
+// The earliest of these times of all devices, on the clock that all processes share.
+std::optional<std::uint64_t> earliest(const ProcessSummary& process,
+                                      std::optional<std::uint64_t> ProcessDevice::*time_ns) {
+    std::optional<std::uint64_t> first;
+    for (const ProcessDevice& device : process.devices) {
+        if (device.*time_ns) {
+            const std::uint64_t at = process.start_unix_ns + *(device.*time_ns);
+            first = std::min(first.value_or(at), at);
+        }
+    }
+    return first;
+}
+
 }  // namespace
 
 bool ProcessSummary::all_segments_known() const {
@@ -145,11 +159,29 @@ std::uint64_t ProcessSummary::sum(std::uint64_t RunFigures::*part) const {
 }
 
 std::optional<std::uint64_t> ProcessSummary::first_oom() const {
-    std::optional<std::uint64_t> first;
+    return earliest(*this, &ProcessDevice::first_oom_ns);
+}
+
+std::optional<std::uint64_t> ProcessSummary::final_oom() const {
+    return earliest(*this, &ProcessDevice::final_oom_ns);
+}
+
+std::optional<std::uint64_t> ProcessSummary::named_oom() const {
+    const auto last = final_oom();
+    return last ? last : first_oom();
+}
+
+const FailureSummary* ProcessSummary::named_failure() const {
+    const auto named = named_oom();
+    const FailureSummary* first = nullptr;
     for (const ProcessDevice& device : devices) {
-        if (device.first_oom_ns) {
-            const std::uint64_t at = start_unix_ns + *device.first_oom_ns;
-            first = std::min(first.value_or(at), at);
+        for (const FailureSummary& failure : device.failures) {
+            if (start_unix_ns + failure.time_ns == named) {
+                return &failure;
+            }
+            if (first == nullptr || failure.time_ns < first->time_ns) {
+                first = &failure;
+            }
         }
     }
     return first;

@@ -78,6 +78,9 @@ struct ProcessDevice {
     RunFigures run;
     std::uint64_t peak_time_ns = 0;
     std::optional<std::uint64_t> first_oom_ns = {};  // since the start of the trace
+    // The first out-of-memory after which the device served no request. nullopt: the program got
+    // past all of them.
+    std::optional<std::uint64_t> final_oom_ns = {};
     std::uint64_t blocks = 0;             // number of blocks that a page for this device would draw
     bool blocks_are_pool_blocks = false;  // false: these are the device's own allocations
     bool state_only = false;
@@ -129,6 +132,12 @@ struct ProcessSummary {
     // Time of the first OOM, on a clock that all processes share. If the start of the trace is not
     // known, on that trace's own clock.
     [[nodiscard]] std::optional<std::uint64_t> first_oom() const;
+    // The same for the out-of-memory that the process did not get past.
+    [[nodiscard]] std::optional<std::uint64_t> final_oom() const;
+    // The out-of-memory to name: the final one if there is one, else the first.
+    [[nodiscard]] std::optional<std::uint64_t> named_oom() const;
+    // Its explanation; the first one if it has none. nullptr: no failure is explained.
+    [[nodiscard]] const FailureSummary* named_failure() const;
 
     // Equal for two summaries of the same process, also of those from a trace and from a file.
     [[nodiscard]] auto identity() const { return std::tie(place.host, pid, start_unix_ns, file); }

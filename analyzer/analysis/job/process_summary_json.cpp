@@ -141,6 +141,7 @@ Json device_json(const ProcessDevice& device, const Detail& detail) {
             {"retries", or_null(run.retries, known)},
             {"ooms", run.ooms},
             {"first_oom_ns", device.first_oom_ns ? Json(*device.first_oom_ns) : Json()},
+            {"final_oom_ns", device.final_oom_ns ? Json(*device.final_oom_ns) : Json()},
             {"blocks", device.blocks},
             {"pool_blocks", device.blocks_are_pool_blocks},
             {"state_only", device.state_only},
@@ -419,6 +420,9 @@ ProcessDevice device_of(const Parsed& json) {
     device.peak_time_ns = count(json, "peak_time_ns");
     if (!member(json, "first_oom_ns").is_null()) {
         device.first_oom_ns = count(json, "first_oom_ns");
+    }
+    if (!member(json, "final_oom_ns").is_null()) {
+        device.final_oom_ns = count(json, "final_oom_ns");
     }
     device.blocks = count(json, "blocks");
     device.blocks_are_pool_blocks = flag(json, "pool_blocks");

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/metrics/trace_summary.h"
 
 #include "analyzer/model/device_layer.h"
+#include "analyzer/model/request_outcomes.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/symbols.h"
@@ -159,6 +160,37 @@ class TimelineEvents {
     const Timeline& timeline_;
 };
 
+// Finds the out-of-memory that a run did not get past.
+class FinalFailure {
+  public:
+    explicit FinalFailure(DeviceId device) : device_(device) {}
+
+    // Call it after the event.
+    void follow(EventIndex i, const Event& event, const RecordedState& state) {
+        if (!outcomes_) {
+            outcomes_.emplace([&state](DeviceId id) { return state.has_block_layer(id); });
+        }
+        const RequestOutcome outcome = outcomes_->visit(i, event);
+        if (event.device != device_) {
+            return;
+        }
+        const bool served = state.has_block_layer(device_) ? event.kind == EventKind::kBlockAlloc
+                                                           : is_device_allocation(event.kind);
+        if (served) {
+            time_ns_.reset();
+        } else if (is_out_of_memory(outcome) && !time_ns_) {
+            time_ns_ = event.time_ns;
+        }
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> time_ns() const { return time_ns_; }
+
+  private:
+    DeviceId device_;
+    std::optional<RequestOutcomes> outcomes_;  // set at the first event
+    std::optional<std::uint64_t> time_ns_;
+};
+
 // Computes the summary of a device, event by event.
 class DeviceSummarizer : public LedgerWatcher {
   public:
@@ -167,6 +199,7 @@ class DeviceSummarizer : public LedgerWatcher {
         : holders_(holders),
           origin_(origin),
           origins_(device),
+          final_failure_(device),
           measurement_(device, [this](const RecordedState& state) {
               if (holders_) {
                   at_peak_ = origins_.holders(state);
@@ -187,6 +220,7 @@ class DeviceSummarizer : public LedgerWatcher {
 
     void after(EventIndex i, const Event& event, const RecordedState& state) override {
         measurement_.after(i, event, state);
+        final_failure_.follow(i, event, state);
         if (holders_) {
             origins_.end(event);
         }
@@ -200,6 +234,7 @@ class DeviceSummarizer : public LedgerWatcher {
 
     DeviceSummary finish(const RecordedState& state, Timeline* tables) {
         summary_.metrics = measurement_.finish(state);
+        summary_.final_oom_ns = final_failure_.time_ns();
         summary_.curve = curve_.curve();
         for (auto& [key, holder] : at_peak_) {
             holder.origin = static_cast<OriginId>(tables->origins.size());
@@ -218,6 +253,7 @@ class DeviceSummarizer : public LedgerWatcher {
     const Origin& origin_;
     LiveOrigins origins_;
     Holdings at_peak_;
+    FinalFailure final_failure_;
     DeviceMeasurement measurement_;
     MemoryCurveBuilder curve_;
     DeviceSummary summary_;

@@ -11,6 +11,7 @@
 #include "analyzer/support/result.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct DeviceSummary {
     DeviceId device = 0;
     DeviceMetrics metrics;  // summary.driver_time_ns is always 0
     std::uint64_t peak_time_ns = 0;
+    // The first out-of-memory after which no request was served. nullopt: the run got past all.
+    std::optional<std::uint64_t> final_oom_ns;
     MemoryCurve curve;
     // Memory in use at the peak, most bytes first. Entries are by origin (in TraceSummary::tables),
     // not yet by line. They have a label only if no block has a stack: the size of the blocks.

@@ -42,22 +42,16 @@ Json failure_json(const Job& job, const FirstFailure& failure) {
                  {"of", failure.of},
                  {"out_of_memory", failure.out_of_memory},
                  {"index", failure.process}};
-    const auto oom = process.first_oom();
+    const auto oom = process.named_oom();
     json["time_unix_ns"] = oom && process.start_unix_ns != 0 ? Json(*oom) : Json();
-    const FailureSummary* first = nullptr;
-    for (const ProcessDevice& device : process.devices) {
-        if (!device.failures.empty() &&
-            (first == nullptr || device.failures.front().time_ns < first->time_ns)) {
-            first = &device.failures.front();
-        }
-    }
-    json["cause"] = first == nullptr ? Json()
-                                     : Json{{"requested_bytes", first->requested_bytes},
-                                            {"verdict", text_or_null(first->verdict)},
-                                            {"why", first->why},
-                                            {"at", first->at},
-                                            {"culprit", first->culprit},
-                                            {"remedy", first->remedy}};
+    const FailureSummary* named = process.named_failure();
+    json["cause"] = named == nullptr ? Json()
+                                     : Json{{"requested_bytes", named->requested_bytes},
+                                            {"verdict", text_or_null(named->verdict)},
+                                            {"why", named->why},
+                                            {"at", named->at},
+                                            {"culprit", named->culprit},
+                                            {"remedy", named->remedy}};
     return json;
 }
 
@@ -102,6 +96,19 @@ Json groups_json(const JobView& view) {
                         {"difference", difference}});
     }
     return rows;
+}
+
+Json shares_json(const std::optional<UnequalShares>& shares) {
+    if (!shares) {
+        return nullptr;
+    }
+    return {{"process", shares->process},
+            {"needed_bytes", shares->needed_bytes},
+            {"others", shares->others},
+            {"least_bytes", shares->least_bytes},
+            {"most_bytes", shares->most_bytes},
+            {"equal_bytes", shares->equal_bytes},
+            {"capacity_bytes", shares->capacity_bytes}};
 }
 
 Json card_json(const std::optional<CommonCard>& card) {
@@ -208,6 +215,7 @@ std::string job_json(const std::string& folder, const Job& job, const JobView& v
                            {"start_unix_ns", view.start_unix_ns},
                            {"generations", generations_json(view)},
                            {"groups", groups_json(view)},
+                           {"unequal_shares", shares_json(view.shares)},
                            {"card", card_json(view.card)},
                            {"setting", setting_json(view.setting)},
                            {"settings_replayed", view.settings_replayed},

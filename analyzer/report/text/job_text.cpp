@@ -73,17 +73,6 @@ std::string row(const char* title, const std::string& text) {
     return text.empty() ? "" : fmt::format("  {:<10} {}\n", title, text);
 }
 
-const FailureSummary* explained_failure(const ProcessSummary& process) {
-    const FailureSummary* first = nullptr;
-    for (const ProcessDevice& device : process.devices) {
-        if (!device.failures.empty() &&
-            (first == nullptr || device.failures.front().time_ns < first->time_ns)) {
-            first = &device.failures.front();
-        }
-    }
-    return first;
-}
-
 std::string why_not_explained(const ProcessSummary& process) {
     return process.analysed ? "the cause is unknown: the recording does not show it"
            : process.path.empty()
@@ -101,20 +90,23 @@ std::string failure_lines(const Job& job,
                           const Terminal& terminal) {
     const ProcessSummary& process = job.processes[failure.process];
     std::string text = first_failure_text(job, failure) + on_host(job, process);
-    const auto oom = process.first_oom();
+    const auto oom = process.named_oom();
     if (oom && process.start_unix_ns != 0) {
         text += fmt::format(", {} after the job began", format_duration(*oom - view.start_unix_ns));
+    }
+    const FailureSummary* why = failure.out_of_memory ? process.named_failure() : nullptr;
+    if (why != nullptr && !why->at.empty()) {
+        text += ", at " + printable(why->at);
     }
     text = terminal.styled(Style::kRed, text) + "\n";
     if (!failure.out_of_memory) {
         return text;
     }
-    const FailureSummary* why = explained_failure(process);
     if (why == nullptr) {
         return text + row("verdict", why_not_explained(process));
     }
-    return text + row("verdict", printable(why->why)) + row("request", printable(why->at)) +
-           row("line", printable(why->culprit)) + row("remedy", printable(why->remedy));
+    return text + row("verdict", printable(why->why)) + row("line", printable(why->culprit)) +
+           row("remedy", printable(why->remedy));
 }
 
 std::string ends_text(const GenerationEnd& generation) {
@@ -249,6 +241,21 @@ std::string group_lines(const Job& job, const JobView& view) {
                        : row("",
                              fmt::format("{} with other peaks or lines: --json has them",
                                          format_counted(hidden, "more group", "more groups"))));
+}
+
+std::string shares_text(const Job& job, const UnequalShares& shares) {
+    return fmt::format(
+        "{} needed at least {}, the {} {}: in equal shares each would need {} of {} (estimate; not "
+        "all memory can be moved)",
+        name_of(job.processes[shares.process]),
+        format_bytes(shares.needed_bytes),
+        shares.others == 1 ? "other" : format_count(shares.others) + " others",
+        shares.least_bytes == shares.most_bytes
+            ? format_bytes(shares.most_bytes)
+            : fmt::format(
+                  "{} to {}", format_bytes(shares.least_bytes), format_bytes(shares.most_bytes)),
+        format_bytes(shares.equal_bytes),
+        format_bytes(shares.capacity_bytes));
 }
 
 std::string replayed_text(const Job& job,
@@ -453,6 +460,9 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
 
 std::string job_text(const Job& job, const JobView& view, const Terminal& terminal) {
     std::string text = generation_lines(job, view, terminal) + group_lines(job, view);
+    if (view.shares) {
+        text += row("balance", shares_text(job, *view.shares));
+    }
     if (view.card) {
         text += row("card", card_text(job, *view.card));
     }

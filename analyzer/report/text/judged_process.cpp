@@ -6,6 +6,8 @@
 #include "analyzer/support/units.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <variant>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -19,17 +21,33 @@ std::string text(const std::string& from) {
     return summary_word(from, kTextWidth);
 }
 
+// The line to look at first. For a request that is larger than all memory in use, that is the
+// request itself.
+std::string line_text(const Culprit& culprit,
+                      std::uint64_t requested_bytes,
+                      const std::string& at) {
+    const auto* holds = std::get_if<HoldsMost>(&culprit);
+    return holds != nullptr && requested_bytes > holds->in_use_bytes
+               ? fmt::format("{} requests {}, more than all {} in use",
+                             at,
+                             format_bytes(requested_bytes),
+                             format_bytes(holds->in_use_bytes))
+               : culprit_text(culprit);
+}
+
 FailureSummary failure_of(const Analysis& analysis,
                           const DeviceAnalysis& device,
                           const Diagnosis& diagnosis) {
     const Conclusion conclusion = conclusion_at(analysis, device, diagnosis);
     const Event event = analysis.timeline.events[diagnosis.trouble.event];
+    const std::uint64_t requested_bytes = diagnosis.verdict.requested_bytes;
+    const std::string at = analysis.symbols->describe(event.origin);
     return {.time_ns = event.time_ns,
-            .requested_bytes = diagnosis.verdict.requested_bytes,
+            .requested_bytes = requested_bytes,
             .verdict = std::string(diagnosis.verdict.id),
             .why = text(verdict_sentence(diagnosis.verdict, Outcome::kOutOfMemory)),
-            .at = summary_word(analysis.symbols->describe(event.origin), kNameWidth),
-            .culprit = text(culprit_text(conclusion.culprit)),
+            .at = summary_word(at, kNameWidth),
+            .culprit = text(line_text(conclusion.culprit, requested_bytes, at)),
             .remedy = text(remedy_text(device, conclusion.remedy))};
 }
 
@@ -69,9 +87,14 @@ void add_judgement(const Analysis& analysis, ProcessSummary* process) {
         }
         device.failures.clear();
         for (const Diagnosis& diagnosis : found->diagnoses) {
-            if (diagnosis.trouble.outcome == Outcome::kOutOfMemory &&
-                device.failures.size() < kMostFailures) {
+            if (diagnosis.trouble.outcome != Outcome::kOutOfMemory) {
+                continue;
+            }
+            const std::uint64_t time_ns = analysis.timeline.events[diagnosis.trouble.event].time_ns;
+            if (device.failures.size() < kMostFailures) {
                 device.failures.push_back(failure_of(analysis, *found, diagnosis));
+            } else if (time_ns == device.final_oom_ns) {
+                device.failures.back() = failure_of(analysis, *found, diagnosis);
             }
         }
         device.settings = replays_of(found->settings, false);

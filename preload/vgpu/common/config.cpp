@@ -1,4 +1,5 @@
-// Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE][,nccl=SIZE] and CUDA_VISIBLE_DEVICES.
+// Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE][,nccl=SIZE|model] and
+// CUDA_VISIBLE_DEVICES.
 #include "common/config.h"
 
 #include <fragtrace/sizes.h>
@@ -59,12 +60,13 @@ bool find_card(const char* text, size_t length, Card* card) {
 Config invalid(const char* text, const char* why) {
     Config result{};
     result.status = Config::kInvalid;
-    snprintf(result.problem,
-             sizeof result.problem,
-             "fragtrace: FRAGTRACE_VIRTUAL_GPU=%.80s: %s; expected "
-             "CARD[,count=N][,context=SIZE][,nccl=SIZE], such as 24GiB or A100-80GB,count=2\n",
-             text,
-             why);
+    snprintf(
+        result.problem,
+        sizeof result.problem,
+        "fragtrace: FRAGTRACE_VIRTUAL_GPU=%.80s: %s; expected "
+        "CARD[,count=N][,context=SIZE][,nccl=SIZE|model], such as 24GiB or A100-80GB,count=2\n",
+        text,
+        why);
     return result;
 }
 
@@ -87,8 +89,10 @@ const char* parse_option(const char* text, size_t length, Config* result) {
     }
     if (length > 5 && memcmp(text, "nccl=", 5) == 0) {
         const bool off = length == 8 && memcmp(text + 5, "off", 3) == 0;
-        if (!off && !parse_size(text + 5, length - 5, &result->nccl_bytes)) {
-            return "nccl is neither a size nor off";
+        result->nccl_bytes = 0;
+        result->nccl_model = length == 10 && memcmp(text + 5, "model", 5) == 0;
+        if (!off && !result->nccl_model && !parse_size(text + 5, length - 5, &result->nccl_bytes)) {
+            return "nccl is neither a size nor model nor off";
         }
         return nullptr;
     }

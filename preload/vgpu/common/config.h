@@ -36,6 +36,7 @@ struct Config {
     int physical_index[kMaxDevices];  // one per visible ordinal
     Card card;
     uint64_t nccl_bytes;  // device memory that NCCL takes per communicator
+    bool nccl_model;      // or as libraries/nccl_buffers.h models it
     bool debug;
 };
 

@@ -1,9 +1,9 @@
 // NCCL: the functions that programs call. Communicators find their ranks in shared memory
 // (nccl_segment.h). Collectives wait for their peers and carry contents of up to 1 MiB
 // (nccl_communicator.h). The file follows NCCL's documentation and does not include its header.
-#include "common/config.h"
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
+#include "libraries/nccl_buffers.h"
 #include "libraries/nccl_communicator.h"
 #include "libraries/nccl_values.h"
 
@@ -155,13 +155,12 @@ int form_all(Forming* first) {
         Forming* forming = first;
         first = forming->next;
         Communicator* made = forming->made;
-        if (all.error == kSuccess && made != nullptr && config().nccl_bytes > 0) {
-            made->buffers = allocate_on_device(made->device, config().nccl_bytes);
-            if (made->buffers == nullptr) all.error = kUnhandledCudaError;
+        if (all.error == kSuccess && made != nullptr && !allocate_first_buffers(made)) {
+            all.error = kUnhandledCudaError;
         }
         *forming->out = all.error == kSuccess ? made : nullptr;
         if (all.error != kSuccess && made != nullptr) {
-            free_on_device(made->device, made->buffers);
+            free_buffers(made->device, made->buffers);
             const CommunicatorLock lock;
             delete_communicator(made);
         }
@@ -196,7 +195,7 @@ int create(Communicator** out, int ranks, const UniqueId& id, int rank) {
 }
 
 int end_communicator(Communicator* communicator) {
-    void* buffers = nullptr;
+    Buffer* buffers = nullptr;
     int device = 0;
     {
         const CommunicatorLock lock;
@@ -205,7 +204,7 @@ int end_communicator(Communicator* communicator) {
         device = communicator->device;
         delete_communicator(communicator);
     }
-    free_on_device(device, buffers);
+    free_buffers(device, buffers);
     return kSuccess;
 }
 
@@ -217,7 +216,7 @@ int run(Communicator* on, const Call& call) {
             return kInvalidArgument;
         }
     }
-    return issue(on, call);
+    return allocate_connections(on, call) ? issue(on, call) : kUnhandledCudaError;
 }
 
 // Operations of ncclRedOpCreatePreMulSum. A number is not used again.
@@ -405,7 +404,7 @@ FT_EXPORT int ncclCommResume(Communicator*) {
 FT_EXPORT int ncclCommMemStats(const Communicator* communicator, int, uint64_t* value) {
     const CommunicatorLock lock;
     if (!is_communicator(communicator) || value == nullptr) return kInvalidArgument;
-    *value = communicator->buffers != nullptr ? config().nccl_bytes : 0;
+    *value = bytes_of_buffers(*communicator);
     return kSuccess;
 }
 

@@ -48,6 +48,7 @@ struct Call {
 
 struct Work;
 struct Sent;
+struct Buffer;
 
 struct Communicator {
     int ranks;
@@ -58,12 +59,13 @@ struct Communicator {
     char problem[256];
     char key[kKeyBytes];
     Segment segment;
-    unsigned shrinks;     // communicators made by ncclCommShrink
-    Work* first;          // pending, in the order of their calls
-    Sent* sent;           // contents that peers have not read yet, oldest first
-    uint64_t data_end;    // where the next contents go
-    uint64_t checked_ns;  // when the peers' processes were last looked at
-    void* buffers;        // device memory that NCCL would take, or null
+    unsigned shrinks;                     // communicators made by ncclCommShrink
+    Work* first;                          // pending, in the order of their calls
+    Sent* sent;                           // contents that peers have not read yet, oldest first
+    uint64_t data_end;                    // where the next contents go
+    uint64_t checked_ns;                  // when the peers' processes were last looked at
+    Buffer* buffers;                      // device memory that NCCL would take (nccl_buffers.h)
+    unsigned char connected[kMostRanks];  // connections to each rank that have buffers
     Communicator* next;
 };
 

@@ -119,7 +119,8 @@ class JobTest(real_process.RealProcessTest):
         text = self.run_well([ANALYZER, self.folder, "--json", file]).stdout
         self.assertEqual(json.loads(file.read_text()), self.job())
         failure = text.splitlines()[0]
-        self.assertRegex(failure, r"^rank 1 of 2 ran out of memory first, .* after the job began$")
+        at = r"control/client\.py:\d+ allocate"
+        self.assertRegex(failure, rf"^rank 1 of 2 ran out of memory first, .* after the job began, at {at}$")
         self.assertIn("  others     1 did not fail\n", text)
         heading, first, second, footer = text.splitlines()[-4:]
         self.assertEqual(heading.split()[:6], ["rank", "pid", "allocated", "reserved", "retries", "OOMs"])

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 
 import real_process
 from real_process import BUILD, environment, run, traces
@@ -81,6 +82,34 @@ class Nccl(real_process.RealProcessTest):
         for trace in recorded:
             report = self.run_well([real_process.ANALYZER, trace, "--no-whatif"]).stdout
             self.assertIn("64 MiB join in vgpu_nccl_client (libraries)", report)
+
+    def test_buffers_of_connections_follow_the_model_and_large_results_are_zeros(self):
+        card = "4GiB,count=3,nccl=model"
+        lines = sorted(self.trial("connections", 3, card, record_to=self.folder).stdout.splitlines())
+        # Per channel 2 MiB to send and 10 MiB to receive; 32 channels.
+        self.assertEqual(
+            lines,
+            [
+                f"rank {rank}, step {step}: {mib} MiB"
+                for rank, last in enumerate((384 + 64, 384 + 320, 384))
+                for step, mib in enumerate((384, 384, last))
+            ],
+        )
+        held = []
+        for trace in traces(self.folder):
+            text = self.run_well([real_process.ANALYZER, trace, "--no-whatif"]).stdout
+            held.append(re.search(r"(\d+) MiB connections in vgpu_nccl_client \(libraries\)", text).group(1))
+            zeros = "at least 2 results of NCCL (4 MiB) were larger than 1 MiB and brought zeros"
+            self.assertIn(zeros, text)
+            self.assertIn("the device memory of NCCL follows a model (nccl=model)", text)
+        self.assertEqual(sorted(held), ["384", "448", "704"])
+        few = self.trial(
+            "connections", 2, "4GiB,count=2,nccl=model", NCCL_MAX_NCHANNELS=2, NCCL_BUFFSIZE=1 << 20
+        )
+        # 2 MiB and 6.2 MiB, which is 8 MiB in pages.
+        self.assertIn("rank 0, step 0: 20 MiB\n", few.stdout)
+        plain = self.trial("connections", 2).stdout
+        self.assertEqual(plain.count(": 0 MiB\n"), 6, plain)
 
 
 if __name__ == "__main__":

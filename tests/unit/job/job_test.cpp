@@ -72,6 +72,30 @@ TEST_CASE("the first failure is named: an out-of-memory before other ends, victi
     CHECK_FALSE(first_failure(Job()));
 }
 
+TEST_CASE("an out-of-memory that a process got past does not count as its end") {
+    Job job;
+    job.processes = {failed(1, 100), failed(1, 900), failed(1, 200)};
+    for (ProcessSummary& process : job.processes) {
+        process.end.code = 1;
+    }
+    CHECK(first_failure(job)->process == 0);
+    job.processes[1].devices[0].final_oom_ns = 900;
+    CHECK(first_failure(job)->process == 1);
+    // This one got past its first out-of-memory and ran into another one.
+    job.processes[2].devices[0].final_oom_ns = 800;
+    CHECK(first_failure(job)->process == 2);
+    CHECK(job.processes[2].named_oom() == 801u);
+    CHECK(job.processes[0].named_oom() == 101u);
+    job.processes[2].devices[0].failures = {{.time_ns = 200, .why = "first"},
+                                            {.time_ns = 800, .why = "final"}};
+    REQUIRE(job.processes[2].named_failure() != nullptr);
+    CHECK(job.processes[2].named_failure()->why == "final");
+    CHECK(job.processes[1].named_failure() == nullptr);
+    // A process that caught it and ended normally.
+    job.processes[2].end.code = 0;
+    CHECK(first_failure(job)->process == 2);
+}
+
 TEST_CASE("without a failure, retries come first, then the highest peak") {
     Job job;
     job.processes = {process(3), process(9), process(1), process(5)};
@@ -135,8 +159,10 @@ TEST_CASE("failures, blocks and calls are counted per device, with the first fai
     CHECK(process.devices[0].blocks == 2);
     CHECK(process.devices[0].run.ooms == 1);
     CHECK(process.devices[0].first_oom_ns == 2'000u);
+    CHECK_FALSE(process.devices[0].final_oom_ns);  // a block was allocated afterwards
     CHECK(process.devices[1].device == 3);
     CHECK(process.devices[1].first_oom_ns == 3'000u);
+    CHECK(process.devices[1].final_oom_ns == 3'000u);
     CHECK(process.sum(&RunFigures::ooms) == 2);
     CHECK(process.sum(&RunFigures::peak_reserved) == 20 * kMiB);
 }

@@ -138,6 +138,36 @@ TEST_CASE("an out-of-memory of another host in the same second may have been the
     CHECK_FALSE(view_of(job_of(made)).generations[0].as_early);
 }
 
+TEST_CASE("unequal ranks whose equal shares would fit are told what a rank would need") {
+    std::vector<ProcessSummary> made = ranks(4);
+    for (ProcessSummary& process : made) {
+        process.devices[0].run.peak_allocated = 10 * kGiB;
+    }
+    fail(&made[2], 5'000'000'000);
+    ProcessDevice& device = made[2].devices[0];
+    device.run.peak_allocated = 21 * kGiB;
+    device.failures = {{.time_ns = 5'000'000'000, .requested_bytes = 5 * kGiB}};
+    const auto shares = view_of(job_of(made)).shares;
+    REQUIRE(shares);
+    CHECK(shares->process == 2);
+    CHECK(shares->needed_bytes == 26 * kGiB);
+    CHECK(shares->others == 3);
+    CHECK(shares->least_bytes == 10 * kGiB);
+    CHECK(shares->equal_bytes == 14 * kGiB);
+    CHECK(shares->capacity_bytes == 23 * kGiB);
+    const std::vector<std::string> lines = lines_of(job_of(made));
+    CHECK(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+        return contains(line,
+                        "balance    rank 2 needed at least 26 GiB, the 3 others 10 GiB: in equal "
+                        "shares each would need 14 GiB of 23 GiB");
+    }));
+    made[1].devices[0].run.peak_allocated = 21 * kGiB;  // one that needs nearly as much
+    CHECK_FALSE(view_of(job_of(made)).shares);
+    made[1].devices[0].run.peak_allocated = 10 * kGiB;
+    device.capacity_bytes = 13 * kGiB;  // equal shares do not fit either
+    CHECK_FALSE(view_of(job_of(made)).shares);
+}
+
 TEST_CASE("generations of an elastic restart are kept apart") {
     std::vector<ProcessSummary> made;
     for (int generation = 0; generation < 2; ++generation) {

@@ -522,6 +522,35 @@ static void memory(void) {
     check(before == after, "all memory is free again");
 }
 
+/* What NCCL takes with nccl=model: for the first collective, for the next one, and for the first
+   message between two ranks. The collectives are larger than those that have contents. */
+static void connections(void) {
+    size_t before = 0;
+    size_t total = 0;
+    Communicator communicator = join();
+    void* large = on_device(NULL, 2 << 20);
+    cudaMemGetInfo(&before, &total);
+    for (int step = 0; step < 3; ++step) {
+        size_t after = 0;
+        if (step < 2) {
+            check(
+                ncclAllReduce(large, large, 1 << 18, kInt64, kSum, communicator, NULL) == kSuccess,
+                "ncclAllReduce");
+        } else if (rank == 0) {
+            check(ncclSend(large, 1, kInt64, 1, communicator, NULL) == kSuccess, "ncclSend");
+        } else if (rank == 1) {
+            check(ncclRecv(large, 1, kInt64, 0, communicator, NULL) == kSuccess, "ncclRecv");
+        }
+        cudaDeviceSynchronize();
+        cudaMemGetInfo(&after, &total);
+        printf("rank %d, step %d: %zu MiB\n", rank, step, (before - after) >> 20);
+    }
+    ncclCommDestroy(communicator);
+    size_t after = 0;
+    cudaMemGetInfo(&after, &total);
+    check(before == after, "all memory is free again");
+}
+
 static const struct {
     const char* name;
     void (*run)(void);
@@ -539,6 +568,7 @@ static const struct {
     {"stale", stale, -1},
     {"many", many, -1},
     {"memory", memory, -1},
+    {"connections", connections, -1},
 };
 
 static int run_ranks(void (*run)(void), int killed) {
