@@ -132,6 +132,7 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
             progress.show(done, all);
         });
     }
+    const std::size_t traces = traces_of(job);
     arrange(&job);
     if (request.summary) {
         return write_first_summary(request.options, job, paths.front(), terminal);
@@ -158,8 +159,7 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
         }
     }
     if (written && !job.unreadable.empty()) {
-        return unreadable_in_job(
-            job.unreadable.size(), paths.size(), job.unreadable.front().reason);
+        return unreadable_in_job(job.unreadable.size(), traces, job.unreadable.front().reason);
     }
     return written;
 }

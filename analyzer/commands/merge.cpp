@@ -56,10 +56,10 @@ Status run_merge(int argc, char** argv) {
     if (job.processes.empty() && !job.unreadable.empty()) {
         return Error{ErrorCode::kInput, job.unreadable.front().reason};
     }
-    const Status written = write_summaries(output, job.processes);
+    const Status written = write_summaries(output, job.processes, job.unreadable);
     if (written && !job.unreadable.empty()) {
         return unreadable_in_job(
-            job.unreadable.size(), paths.size(), job.unreadable.front().reason);
+            job.unreadable.size(), traces_of(job), job.unreadable.front().reason);
     }
     return written;
 }

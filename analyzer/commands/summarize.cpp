@@ -21,6 +21,8 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -171,6 +173,20 @@ std::string json_text(const Json& document) {
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// Whether `output` has all that would be written for this trace.
+bool is_current(const std::string& trace, const std::string& output, bool whatif) {
+    const auto summary = current_summary(trace, output);
+    if (!summary || summary->end.ending == Ending::kRunning) {
+        return false;
+    }
+    const bool has_pool = std::any_of(  // without one nothing is replayed
+        summary->devices.begin(),
+        summary->devices.end(),
+        [](const ProcessDevice& device) { return device.blocks_are_pool_blocks; });
+    return summary->events > kLongTrace ||
+           (summary->analysed && (summary->replayed || !whatif || !has_pool));
+}
+
 // Writes what the view of a job needs of a trace, or of each trace of a folder.
 Status write_for_job(const std::string& input, const std::string& output, bool whatif) {
     std::vector<std::string> paths = {input};
@@ -192,15 +208,15 @@ Status write_for_job(const std::string& input, const std::string& output, bool w
             job.unreadable.push_back({process.file, explained.error().message});
         }
     }
-    if (job.processes.empty()) {
-        return Error{ErrorCode::kInput, job.unreadable.front().reason};
+    const std::string first_reason = job.unreadable.empty() ? "" : job.unreadable.front().reason;
+    const std::size_t unreadable = job.unreadable.size();
+    const Status written =
+        write_summaries(output, job.processes, merged(std::move(job.unreadable), job.processes));
+    if (!written || unreadable == 0) {
+        return written;
     }
-    const Status written = write_summaries(output, job.processes);
-    if (written && !job.unreadable.empty()) {
-        return unreadable_in_job(
-            job.unreadable.size(), paths.size(), job.unreadable.front().reason);
-    }
-    return written;
+    return paths.size() == 1 ? Error{ErrorCode::kInput, first_reason}
+                             : unreadable_in_job(unreadable, paths.size(), first_reason);
 }
 
 // Summarizes each trace and snapshot of a folder separately, so that only one is in memory at a
@@ -261,6 +277,7 @@ Status run_summarize(int argc, char** argv) {
     app.add_flag("--no-stacks", no_stacks, "leave out memory by line: no symbols are read");
     std::string output;
     bool no_whatif = false;
+    bool if_changed = false;
     app.add_option("-o,--output",
                    output,
                    "write to FILE, instead, all that the view of a job shows of this process, with "
@@ -268,6 +285,9 @@ Status run_summarize(int argc, char** argv) {
                    "output)")
         ->type_name("FILE");
     app.add_flag("--no-whatif", no_whatif, "with -o: skip the what-if replays");
+    app.add_flag("--if-changed",
+                 if_changed,
+                 "with -o: do nothing if FILE is the summary of this trace as it is now");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
@@ -276,6 +296,19 @@ Status run_summarize(int argc, char** argv) {
         return Ok{};
     }
     if (!output.empty()) {
+        if (!std::filesystem::exists(common.trace)) {
+            return Error{ErrorCode::kInput, common.trace + ": no such file or folder"};
+        }
+        if (if_changed && is_current(common.trace, output, !no_whatif)) {
+            return Ok{};
+        }
+        if (if_changed && std::filesystem::exists(output)) {
+            if (!is_summaries_file(output)) {
+                return Error{ErrorCode::kOutput,
+                             output + ": exists, and is not a summary. Name another file."};
+            }
+            unlink(output.c_str());  // this command has read it, and would not replace it
+        }
         return write_for_job(common.trace, output, !no_whatif);
     }
     if (std::filesystem::is_directory(common.trace)) {

@@ -121,6 +121,26 @@ int create_file(const std::string& path) {
     return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 }
 
+// Creates the temporary file of `path`. A process with this id may have been killed before it
+// removed its file, or runs on another host that sees this folder: then the name gets a number.
+int create_temporary(const std::string& path, std::string* temporary) {
+    constexpr int kMostNumber = 99;
+    int file = -1;
+    for (int number = 0; number <= kMostNumber; ++number) {
+        *temporary = number == 0 ? fmt::format("{}.{}.tmp", path, getpid())
+                                 : fmt::format("{}.{}.{}.tmp", path, getpid(), number);
+        file = create_file(*temporary);
+        if (file >= 0 || errno != EEXIST) {
+            break;
+        }
+    }
+    if (file >= 0 && temporary->size() < sizeof g_unfinished) {
+        temporary->copy(g_unfinished, temporary->size());
+        g_unfinished[temporary->size()] = '\0';
+    }
+    return file;
+}
+
 // Closes a file, after its content has reached the disk. Errors are in errno.
 bool finish_file(int file, bool written) {
     const bool kept = written && fsync(file) == 0;
@@ -134,12 +154,8 @@ bool finish_file(int file, bool written) {
 Status write_regular(const std::string& path,
                      const std::optional<struct stat>& before,
                      const Fill& fill) {
-    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-    if (temporary.size() < sizeof g_unfinished) {
-        temporary.copy(g_unfinished, temporary.size());
-        g_unfinished[temporary.size()] = '\0';
-    }
-    const int file = create_file(temporary);
+    std::string temporary;
+    const int file = create_temporary(path, &temporary);
     if (file < 0) {
         return failed(path, "create");
     }

@@ -104,7 +104,7 @@ _fraganalyze() {
             esac
             ;;
         summarize)
-            options="--force --help --json --no-stacks --no-whatif --output"
+            options="--force --help --if-changed --json --no-stacks --no-whatif --output"
             case "$before" in
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;

@@ -23,6 +23,19 @@ _fragtrace() {
                 --trace) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
             esac
             ;;
+        job)
+            options="--help --local --no-whatif --output --python --sbatch --scheduler --slurm --wait --workers"
+            case "$before" in
+                --local) return ;;
+                --python) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --sbatch) return ;;
+                --scheduler) return ;;
+                --slurm) return ;;
+                --wait) return ;;
+                --workers) return ;;
+                -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+            esac
+            ;;
         run)
             options="--flight-recorder --help --keep-free --min-bytes --no-record --output --quiet --signal --size-limit --stack-depth --stacks --start --start-after --version --virtual-gpu"
             case "$before" in
@@ -63,7 +76,7 @@ _fragtrace() {
     fi
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "clean demo doctor run top try" -- "$word")
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "clean demo doctor job run top try" -- "$word")
     fi
 }
 complete -o filenames -F _fragtrace fragtrace

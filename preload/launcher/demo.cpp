@@ -2,14 +2,9 @@
 
 #include "launcher/command_line.h"
 #include "launcher/libraries.h"
-#include "launcher/program.h"
-#include "launcher/refusal.h"
+#include "launcher/python_program.h"
 
-#include <cerrno>
-#include <cstring>
 #include <string>
-#include <unistd.h>
-#include <vector>
 
 namespace fragtrace::launcher {
 namespace {
@@ -18,13 +13,6 @@ constexpr const char* kText =
     R"(Trains a GPT for 40 steps in PyTorch on a virtual card of 16 GiB. Prints the report, and writes the
 page and, beside it, the trace. Needs no GPU, and takes about a minute.
 )";
-
-// Returns the interpreter of the environment that fragtrace is installed in, which has the packages
-// of `fragtrace[demo]`. Elsewhere the first one on the path.
-std::string interpreter(const Installation& installation) {
-    std::string beside = installation.prefix / "bin" / "python3";
-    return access(beside.c_str(), X_OK) == 0 ? beside : find_command("python3");
-}
 
 }  // namespace
 
@@ -43,25 +31,12 @@ int demo(int argc, char** argv) {
         return 0;
     }
     const Installation installation = find_installation();
-    std::string program = installation.prefix / "share" / "fragtrace" / "demo" / "demo.py";
-    if (access(program.c_str(), R_OK) != 0) {
-        throw Refusal{kNotFound, program + " is missing: build or install fragtrace first"};
-    }
-    std::string python = interpreter(installation);
-    if (training_python.empty()) {
-        training_python = python;
-    }
-    char no_bytecode[] = "-B";  // the folder of the program stays as it was installed
-    std::string launcher = installation.prefix / "bin" / "fragtrace";
-    const std::vector<char*> arguments = {python.data(),
-                                          no_bytecode,
-                                          program.data(),
-                                          launcher.data(),
-                                          training_python.data(),
-                                          page.data(),
-                                          nullptr};
-    execv(python.c_str(), arguments.data());
-    throw Refusal{kCannotRun, python + " cannot be run: " + strerror(errno)};
+    const std::string python = own_interpreter(installation);
+    const std::string launcher = installation.prefix / "bin" / "fragtrace";
+    become_python(installation,
+                  python,
+                  "demo/demo.py",
+                  {launcher, training_python.empty() ? python : training_python, page});
 }
 
 }  // namespace fragtrace::launcher

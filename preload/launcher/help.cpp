@@ -18,6 +18,7 @@ constexpr const char* kBegin =
                                                             start recording at the first USR2
   fragtrace top                                             watch a recorded process
   fragtrace try train.4711.ftrace                           run again with the recommended change
+  fragtrace job analyze traces --slurm                      analyse a job of many processes
   fragtrace doctor                                          what will be recorded on this machine
   fragtrace clean                                           remove leftover files; traces stay
   fragtrace demo                                            record and analyse an example training
@@ -25,6 +26,9 @@ constexpr const char* kBegin =
 Usage: fragtrace run [OPTIONS] [--] COMMAND [ARGUMENT...]
        fragtrace try TRACE [--remedy N | --list] [--virtual-gpu CARD] [-o DIR] [-- COMMAND]
        fragtrace top [PID] [--once] [--json] [--interval SECONDS] [--serve [ADDRESS]:PORT]
+       fragtrace job analyze FOLDER [-o DIR] [--local N | --scheduler ADDRESS
+                 | --slurm [--workers N] [--sbatch OPTION]...] [--wait SECONDS] [--no-whatif]
+                 [--python PATH]
        fragtrace doctor [--json] [--bundle FILE.tar.gz [--trace TRACE]] [[--] COMMAND]
        fragtrace clean [--dry-run] [--age AGE] [FOLDER...]
        fragtrace demo [--python PATH] [--output FILE]

@@ -10,6 +10,7 @@
 #include "launcher/demo.h"
 #include "launcher/doctor.h"
 #include "launcher/help.h"
+#include "launcher/job.h"
 #include "launcher/libraries.h"
 #include "launcher/refusal.h"
 #include "launcher/report.h"
@@ -77,6 +78,9 @@ int dispatch(int argc, char** argv) {
     if (what == "demo") {
         return demo(argc - 1, argv + 1);
     }
+    if (what == "job") {
+        return job(argc - 1, argv + 1);
+    }
     if (what == "run") {
         return run(argc - 1, argv + 1);
     }
@@ -85,8 +89,8 @@ int dispatch(int argc, char** argv) {
     }
     refuse_usage(
         "unknown command " + one_line(what) +
-        did_you_mean(what,
-                     {"run", "try", "top", "clean", "demo", "doctor", "--help", "--version"}));
+        did_you_mean(
+            what, {"run", "try", "top", "job", "clean", "demo", "doctor", "--help", "--version"}));
 }
 
 }  // namespace

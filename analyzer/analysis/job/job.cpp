@@ -62,8 +62,7 @@ bool is_wanted(SummaryCache cache, const TraceFile& trace) {
 // The summary beside a trace, if it is of the trace as it is now. It is trusted as much as the
 // trace: it must belong to the trace's owner or to this user.
 std::optional<ProcessSummary> kept_summary(const std::string& path, SummaryCache cache) {
-    const TraceFile now = trace_file(path);
-    if (!is_wanted(cache, now)) {
+    if (!is_wanted(cache, trace_file(path))) {
         return std::nullopt;
     }
     const std::string beside = path + std::string(kCacheEnding);
@@ -73,15 +72,7 @@ std::optional<ProcessSummary> kept_summary(const std::string& path, SummaryCache
         !S_ISREG(link.st_mode) || (link.st_uid != trace.st_uid && link.st_uid != geteuid())) {
         return std::nullopt;
     }
-    std::optional<ProcessSummary> kept;
-    const Status read =
-        read_summaries(beside, [&](ProcessSummary process) { kept = std::move(process); });
-    if (!read || !kept || kept->trace != now || now.modified_ns == 0 ||
-        kept->file != file_name(path)) {
-        return std::nullopt;
-    }
-    kept->path = path;
-    return kept;
+    return current_summary(path, beside);
 }
 
 // Reads the files of a job. Several threads share one object.
@@ -111,25 +102,33 @@ class JobReader {
             for (ProcessSummary& process : found_[at].processes) {
                 all.push_back(std::move(process));
             }
+            for (UnreadableTrace& trace : found_[at].unreadable) {
+                job.unreadable.push_back(std::move(trace));
+            }
             if (!found_[at].reason.empty()) {
                 job.unreadable.push_back({file_name(paths_[at]), found_[at].reason});
             }
         }
         job.processes = merged(std::move(all));
+        job.unreadable = merged(std::move(job.unreadable), job.processes);
         return job;
     }
 
   private:
     struct Found {
         std::vector<ProcessSummary> processes;
-        std::string reason;  // why the file cannot be read
+        std::vector<UnreadableTrace> unreadable;  // as a file of summaries says
+        std::string reason;                       // why the file cannot be read
     };
 
     void read(std::size_t at) {
         const std::string& path = paths_[at];
         const Status status = guarded(path, [&]() -> Status {
             if (is_summaries_file(path)) {
-                return read_summaries(path, [&](ProcessSummary process) { take(at, &process); });
+                return read_summaries(
+                    path,
+                    [&](ProcessSummary process) { take(at, &process); },
+                    [&](UnreadableTrace trace) { take(at, &trace); });
             }
             if (auto kept = kept_summary(path, cache_)) {
                 take(at, &*kept);
@@ -149,11 +148,23 @@ class JobReader {
     }
 
     void take(std::size_t at, ProcessSummary* process) {
-        if (processes_++ < kMostProcesses) {
+        if (has_room(at)) {
             found_[at].processes.push_back(std::move(*process));
-        } else {
-            found_[at].reason = paths_[at] + ": more processes than a job can have (65,536)";
         }
+    }
+
+    void take(std::size_t at, UnreadableTrace* trace) {
+        if (has_room(at)) {
+            found_[at].unreadable.push_back(std::move(*trace));
+        }
+    }
+
+    bool has_room(std::size_t at) {
+        if (processes_++ < kMostProcesses) {
+            return true;
+        }
+        found_[at].reason = paths_[at] + ": more processes than a job can have (65,536)";
+        return false;
     }
 
     const std::vector<std::string>& paths_;
@@ -194,6 +205,26 @@ std::vector<std::string> files_of_job(const std::string& folder, std::error_code
     paths.insert(paths.end(), summaries.begin(), summaries.end());
     std::sort(paths.begin(), paths.end());
     return paths;
+}
+
+std::size_t traces_of(const Job& job) {
+    return job.processes.size() + job.unreadable.size();
+}
+
+std::optional<ProcessSummary> current_summary(const std::string& path, const std::string& file) {
+    const TraceFile now = trace_file(path);
+    std::optional<ProcessSummary> summary;
+    std::size_t summaries = 0;
+    const Status read = read_summaries(file, [&](ProcessSummary process) {
+        summary = std::move(process);
+        ++summaries;
+    });
+    if (!read || summaries != 1 || now.modified_ns == 0 || summary->trace != now ||
+        summary->file != file_name(path)) {
+        return std::nullopt;
+    }
+    summary->path = path;
+    return summary;
 }
 
 Result<ProcessSummary> read_process(const std::string& path) {

@@ -15,11 +15,6 @@
 
 namespace fragtrace::analyzer {
 
-struct UnreadableTrace {
-    std::string file;
-    std::string reason;
-};
-
 struct Job {
     // After arrange(): by generation and rank; processes without a rank come last.
     std::vector<ProcessSummary> processes;
@@ -47,6 +42,12 @@ std::vector<std::string> files_of_job(const std::string& folder, std::error_code
 Job read_job(const std::vector<std::string>& paths,
              SummaryCache cache = SummaryCache::kNever,
              const std::function<void(std::size_t, std::size_t)>& progress = {});
+
+// Number of traces of the job, with those that cannot be read. Before arrange().
+std::size_t traces_of(const Job& job);
+
+// The summary in `file`, if it is that of the trace at `path` as it is now, and alone there.
+std::optional<ProcessSummary> current_summary(const std::string& path, const std::string& file);
 
 // Summarizes one trace, snapshot or import. First moves the ring of an ended process into its
 // trace.

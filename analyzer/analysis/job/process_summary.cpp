@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
+#include <set>
+#include <string_view>
 #include <sys/stat.h>
 #include <utility>
 
@@ -257,6 +259,24 @@ std::vector<ProcessSummary> merged(std::vector<ProcessSummary> summaries) {
             return key(a) < key(b);
         });
     return kept;
+}
+
+std::vector<UnreadableTrace> merged(std::vector<UnreadableTrace> unreadable,
+                                    const std::vector<ProcessSummary>& processes) {
+    std::set<std::string_view> readable;
+    for (const ProcessSummary& process : processes) {
+        readable.insert(process.file);
+    }
+    std::sort(unreadable.begin(), unreadable.end());
+    const auto same_file = [](const UnreadableTrace& a, const UnreadableTrace& b) {
+        return a.file == b.file;
+    };
+    unreadable.erase(std::unique(unreadable.begin(), unreadable.end(), same_file),
+                     unreadable.end());
+    std::erase_if(unreadable, [&readable](const UnreadableTrace& trace) {
+        return readable.count(trace.file) != 0;
+    });
+    return unreadable;
 }
 
 std::string fingerprint(const ProcessSummary& process) {

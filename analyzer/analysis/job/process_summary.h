@@ -143,6 +143,14 @@ struct ProcessSummary {
     [[nodiscard]] auto identity() const { return std::tie(place.host, pid, start_unix_ns, file); }
 };
 
+// A trace that cannot be read, for example because it is damaged from its first byte.
+struct UnreadableTrace {
+    std::string file;    // its name without the folder
+    std::string reason;  // one line, with its path
+
+    auto operator<=>(const UnreadableTrace&) const = default;
+};
+
 // From the summary of a trace; of the place only the rank. Names the lines of its holders, which
 // reads symbols.
 ProcessSummary summarize_process(const TraceSummary& summary, const std::string& path);
@@ -156,6 +164,11 @@ TraceFile trace_file(const std::string& path);
 // Keeps one summary per process, of those with equal identity the one that knows most. The result
 // is sorted by rank, process and identity, and does not depend on the order of the input.
 std::vector<ProcessSummary> merged(std::vector<ProcessSummary> summaries);
+
+// Sorted, each file once, without those whose file is among the processes: such a trace can be read
+// now.
+std::vector<UnreadableTrace> merged(std::vector<UnreadableTrace> unreadable,
+                                    const std::vector<ProcessSummary>& processes);
 
 // 16 hexadecimal digits. Equal for processes with the same devices, peaks and lines.
 std::string fingerprint(const ProcessSummary& process);

@@ -23,6 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kBegin = "{\"schema\":1,\"process_summaries\":[";
 constexpr std::string_view kSchemaKey = "schema";
 constexpr std::uint64_t kSchema = 1;
+constexpr std::size_t kMostReason = 1000;  // bytes; it begins with a path
 
 // How much of a summary is written; the limits of one device.
 struct Detail {
@@ -202,6 +203,11 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string json_text(const UnreadableTrace& trace) {
+    const Json json = {{"file", trace.file}, {"reason", summary_word(trace.reason, kMostReason)}};
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string to_json_text(const ProcessSummary& process) {
@@ -224,7 +230,9 @@ std::string to_json_text(const ProcessSummary& process) {
     return text;
 }
 
-Status write_summaries(const std::string& path, const std::vector<ProcessSummary>& processes) {
+Status write_summaries(const std::string& path,
+                       const std::vector<ProcessSummary>& processes,
+                       const std::vector<UnreadableTrace>& unreadable) {
     return write_output(path, [&](std::FILE* file) -> Status {
         const auto put = [file](std::string_view text) {
             std::fwrite(text.data(), 1, text.size(), file);
@@ -233,6 +241,10 @@ Status write_summaries(const std::string& path, const std::vector<ProcessSummary
         for (std::size_t i = 0; i < processes.size(); ++i) {
             put(i == 0 ? "\n" : ",\n");
             put(to_json_text(processes[i]));
+        }
+        for (std::size_t i = 0; i < unreadable.size(); ++i) {
+            put(i == 0 ? "\n],\"unreadable\":[\n" : ",\n");
+            put(json_text(unreadable[i]));
         }
         put("\n]}\n");
         return Ok{};
@@ -293,8 +305,7 @@ bool flag(const Parsed& object, const char* key) {
     return value.get<bool>();
 }
 
-std::string text(const Parsed& object, const char* key) {
-    constexpr std::size_t kMostWidth = 400;
+std::string text(const Parsed& object, const char* key, std::size_t most = 400) {
     const Parsed& value = member(object, key);
     if (value.is_null()) {
         return "";
@@ -302,7 +313,7 @@ std::string text(const Parsed& object, const char* key) {
     if (!value.is_string()) {
         throw BadSummary{fmt::format("'{}' is not text", key)};
     }
-    return summary_word(value.get_ref<const std::string&>(), kMostWidth);
+    return summary_word(value.get_ref<const std::string&>(), most);
 }
 
 const Parsed& list(const Parsed& object, const char* key, std::size_t most) {
@@ -500,14 +511,19 @@ JobPlace place_of(const Parsed& json, std::uint32_t pid) {
     return place;
 }
 
+std::string file_name_of(const Parsed& json) {
+    std::string name = text(json, "file");
+    if (name.empty() || name.find('/') != std::string::npos) {
+        throw BadSummary{"'file' is not the name of a file"};
+    }
+    return name;
+}
+
 ProcessSummary process_of(const Parsed& json) {
     constexpr int kMostCode = 255;
     constexpr int kMostSignal = 64;
     ProcessSummary process;
-    process.file = text(json, "file");
-    if (process.file.empty() || process.file.find('/') != std::string::npos) {
-        throw BadSummary{"'file' is not the name of a file"};
-    }
+    process.file = file_name_of(json);
     process.trace.size_bytes = count(json, "trace_bytes");
     process.trace.modified_ns = static_cast<std::int64_t>(
         std::min<std::uint64_t>(count(json, "trace_modified_ns"), INT64_MAX));
@@ -618,7 +634,9 @@ Error bad_file(const std::string& path, std::string_view what) {
 
 }  // namespace
 
-Status read_summaries(const std::string& path, const std::function<void(ProcessSummary)>& take) {
+Status read_summaries(const std::string& path,
+                      const std::function<void(ProcessSummary)>& take,
+                      const std::function<void(UnreadableTrace)>& take_unreadable) {
     // Depths as nlohmann/json counts them: the file's object is 0, its list 1, a summary 2.
     constexpr int kSummaryDepth = 2;
     constexpr int kMostDepth = 7;
@@ -629,24 +647,32 @@ Status read_summaries(const std::string& path, const std::function<void(ProcessS
     Bytes bytes(*file);
     std::size_t summaries = 0;
     std::uint64_t schema = 0;
-    bool in_list = false;
+    enum class List : std::uint8_t { kNone, kSummaries, kUnreadable };
+    List list = List::kNone;
     const auto visit = [&](int depth, Parsed::parse_event_t event, Parsed& value) {
         if (depth > kMostDepth) {
             throw BadSummary{"its parts are nested too deeply"};
         }
         if (event == Parsed::parse_event_t::key && depth == 1) {
-            in_list = value == "process_summaries";
-        } else if (event == Parsed::parse_event_t::value && depth == 1 && !in_list) {
+            list = value == "process_summaries" ? List::kSummaries
+                   : value == "unreadable"      ? List::kUnreadable
+                                                : List::kNone;
+        } else if (event == Parsed::parse_event_t::value && depth == 1 && list == List::kNone) {
             schema = value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
         }
-        if (event != Parsed::parse_event_t::object_end || depth != kSummaryDepth || !in_list) {
+        if (event != Parsed::parse_event_t::object_end || depth != kSummaryDepth ||
+            list == List::kNone) {
             return true;
         }
         if (schema != kSchema) {
             throw BadSummary{fmt::format("its schema is not {}", kSchema)};
         }
-        take(process_of(value));
-        ++summaries;
+        if (list == List::kSummaries) {
+            take(process_of(value));
+            ++summaries;
+        } else if (take_unreadable) {
+            take_unreadable({file_name_of(value), text(value, "reason", kMostReason)});
+        }
         bytes.more();
         return false;  // the value is not kept
     };

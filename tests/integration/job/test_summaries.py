@@ -100,6 +100,61 @@ class SummariesTest(real_process.RealProcessTest):
         refused = self.run_well([ANALYZER, "merge", first, "-o", first], 2)
         self.assertIn("is a file that this command reads", refused.stderr)
 
+    def test_a_trace_that_cannot_be_read_stays_one_line_of_the_job(self):
+        bad = self.folder / "bad.ftrace"
+        bad.write_text("no trace")
+        self.record("alloc=4194304")
+        summaries = self.folder / "summaries"
+        summaries.mkdir()
+        for trace in traces(self.folder):
+            command = [ANALYZER, "summarize", trace, "-o", summaries / f"{trace.name}.json", "--no-whatif"]
+            self.run_well(command, 2 if trace == bad else 0)
+        merged = self.folder / "merged.json"
+        again = self.folder / "again.json"
+        for inputs, output in ([summaries], merged), ([merged, summaries], again):
+            done = self.run_well([ANALYZER, "merge", *inputs, "-o", output], 2)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertEqual(merged.read_bytes(), again.read_bytes())
+        for file in (merged, again):
+            file.unlink()
+        whole = self.folder / "whole.json"
+        self.run_well([ANALYZER, "summarize", self.folder, "-o", whole, "--no-whatif"], 2)
+        self.run_well([ANALYZER, "merge", summaries, "-o", merged], 2)
+        self.assertEqual(merged.read_bytes(), whole.read_bytes())
+        if json_schema.jsonschema:
+            document = json.loads(whole.read_bytes())
+            self.assertEqual(json_schema.schemas().problems("process_summaries", document), [])
+        done = self.run_well([ANALYZER, whole], 2)
+        self.assertIn(f"unreadable  {bad}: is not a trace", done.stdout)
+        self.assertIn("1 of 2 traces cannot be read", done.stderr)
+        # A missing trace is a mistake of the command.
+        self.run_well([ANALYZER, "summarize", self.folder / "no.ftrace", "-o", self.folder / "no.json"], 2)
+        self.assertFalse((self.folder / "no.json").exists())
+
+    def test_a_summary_is_made_again_only_if_its_trace_has_changed(self):
+        trace = self.record("alloc=4194304")
+        output = self.folder / "summary.json"
+
+        def summarize(*options):
+            before = output.stat().st_mtime_ns if output.exists() else None
+            self.run_well([ANALYZER, "summarize", trace, "-o", output, "--if-changed", *options])
+            return output.stat().st_mtime_ns != before
+
+        self.assertTrue(summarize("--no-whatif"))
+        self.assertFalse(summarize("--no-whatif"))
+        self.assertFalse(summarize())  # this program has no pool to replay
+        os.utime(trace)
+        self.assertTrue(summarize())
+        whole = output.read_bytes()
+        output.write_bytes(whole[: len(whole) // 2])
+        self.assertTrue(summarize())
+        self.assertEqual(output.read_bytes(), whole)
+        # Other files are never replaced.
+        output.write_text("precious")
+        command = [ANALYZER, "summarize", trace, "-o", output, "--if-changed"]
+        self.assertIn("is not a summary", self.run_well(command, 2).stderr)
+        self.assertEqual(output.read_text(), "precious")
+
     def kept(self):
         return sorted(path.name for path in self.folder.glob("*.summary.json"))
 

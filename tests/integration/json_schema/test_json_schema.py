@@ -39,6 +39,7 @@ largest free chunk usable by lower end 4096
 # Objects may lack these: properties that only some runs or some rows have.
 MAY_BE_ABSENT = {
     "report": {"fidelity", "config", "pool", "capacity_bytes"},
+    "process_summaries": {"unreadable"},
     "common#/$defs/request": {"released_bytes", "driver_ns", "holders"},
     "common#/$defs/whatif/items": {"empties_cache", "cost"},
     "explain#/properties/messages/items/properties/figures": "all",
@@ -139,7 +140,8 @@ class Documents(real_process.RealProcessTest):
             other | {"host": "other", "rank": 2, "process": 2, "file": "c.ftrace", "session": [1, 2]},
             other | {"rank": 3, "process": 3, "file": "d.ftrace", "session": [1, 3]},
         ]
-        whole = {"schema": 1, "process_summaries": made}
+        unreadable = [{"file": "bad.ftrace", "reason": "bad.ftrace: is not a trace"}]
+        whole = {"schema": 1, "process_summaries": made, "unreadable": unreadable}
         self.assertEqual(json_schema.schemas().problems("process_summaries", whole), [])
         file.write_text(
             '{"schema":1,"process_summaries":[' + ",\n".join(json.dumps(one) for one in made) + "]}"

@@ -88,7 +88,7 @@ class Content(unittest.TestCase):
 
     def test_extras_and_the_pytest_plugin_are_declared(self):
         extras = re.findall(r"^Provides-Extra: (.*)$", self.read("*.dist-info/METADATA"), re.MULTILINE)
-        self.assertEqual(sorted(extras), ["data", "demo"])
+        self.assertEqual(sorted(extras), ["data", "demo", "job"])
         self.assertIn("fragtrace.pytest_plugin", self.read("*.dist-info/entry_points.txt"))
 
     def test_everything_that_a_user_runs_or_reads_is_in_it(self):
@@ -98,6 +98,8 @@ class Content(unittest.TestCase):
             ".data/data/lib/libfragtrace.so",
             ".data/data/lib/libfraganalyze.so",
             ".data/data/share/fragtrace/demo/gpt.py",
+            ".data/data/share/fragtrace/job/analyze.py",
+            ".data/data/share/fragtrace/slurm/analyze-job",
             ".data/data/share/man/man1/fragtrace.1",
             ".data/data/share/man/man1/fraganalyze.1",
             ".data/data/share/bash-completion/completions/fragtrace",

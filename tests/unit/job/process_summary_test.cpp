@@ -151,6 +151,35 @@ TEST_CASE("a summary from a file equals the one that was written") {
     CHECK(std::filesystem::file_size(file.path()) < 2 * kMostSummaryBytes);
 }
 
+TEST_CASE("traces that cannot be read are kept in a file, and merge in any order") {
+    const UnreadableTrace bad = {"bad.ftrace", "/job/bad.ftrace: \"no\" trace"};
+    const UnreadableTrace other = {"other.ftrace", "other"};
+    const ProcessSummary process = rank_of(3);
+    const File file;
+    std::filesystem::remove(file.path());  // it may have the number of a file that was read
+    REQUIRE(write_summaries(file.path(), {process}, {bad, other}));
+    std::vector<UnreadableTrace> unreadable;
+    std::size_t processes = 0;
+    REQUIRE(read_summaries(
+        file.path(),
+        [&](const ProcessSummary&) { ++processes; },
+        [&](UnreadableTrace trace) { unreadable.push_back(std::move(trace)); }));
+    CHECK(processes == 1);
+    CHECK(unreadable == std::vector{bad, other});
+    CHECK(read_back(file.path()).size() == 1);
+    CHECK(merged({other, bad, other}, {process}) == unreadable);
+    CHECK(merged(std::vector{UnreadableTrace{"bad.ftrace", "~"}, bad}, {}) == std::vector{bad});
+    // A trace that has a summary can be read now.
+    CHECK(merged(std::vector{UnreadableTrace{process.file, "why"}, bad}, {process}) ==
+          std::vector{bad});
+    CHECK(refusal_of(R"({"schema":1,"process_summaries":[
+],"unreadable":[{"file":"../a","reason":""}]})") != "");
+    CHECK(refusal_of(R"({"schema":1,"process_summaries":[
+],"unreadable":[{"file":"a","reason":1}]})") != "");
+    CHECK(refusal_of(R"({"schema":1,"process_summaries":[
+],"unreadable":[{"file":"a","reason":"b"}]})") == "");
+}
+
 TEST_CASE("a summary takes at most 20 kB, whatever the process did") {
     Random random(5);
     for (const std::size_t devices : {1u, 2u, 4u, 8u, 16u, 31u}) {

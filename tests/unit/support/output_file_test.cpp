@@ -114,12 +114,19 @@ TEST_CASE("a signal during a write leaves no temporary file") {
     CHECK(entries(folder) == 0);
 }
 
-TEST_CASE("another user's temporary file is not overwritten") {
+TEST_CASE("another's temporary file is not overwritten, and does not stand in the way") {
     const TemporaryFolder folder;
     const std::string temporary = folder.file(fmt::format("new.json.{}.tmp", getpid()));
     make_file(temporary, "another's");
-    CHECK(has(error_of(write_output(folder.file("new.json"), "x")), "File exists"));
+    REQUIRE(write_output(folder.file("new.json"), "x"));
+    CHECK(read_file(folder.file("new.json")) == "x");
     CHECK(read_file(temporary) == "another's");
+    CHECK(entries(folder) == 2);
+    for (int number = 1; number <= 99; ++number) {
+        write_file(folder.file(fmt::format("other.json.{}.{}.tmp", getpid(), number)), "");
+    }
+    write_file(folder.file(fmt::format("other.json.{}.tmp", getpid())), "");
+    CHECK(has(error_of(write_output(folder.file("other.json"), "x")), "File exists"));
 }
 
 TEST_CASE("results replace only results and empty files, and keep the file mode") {
