@@ -4,7 +4,7 @@
 #include "launcher/refusal.h"
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 #include <unistd.h>
 
 namespace fragtrace::launcher {
@@ -26,12 +26,13 @@ void become_python(const Installation& installation,
     std::vector<std::string> words = {python, "-B", path};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
     for (std::string& word : words) {
         pointers.push_back(word.data());
     }
     pointers.push_back(nullptr);
     execv(python.c_str(), pointers.data());
-    throw Refusal{kCannotRun, python + " cannot be run: " + strerror(errno)};
+    throw Refusal{kCannotRun, python + " cannot be run: " + std::generic_category().message(errno)};
 }
 
 }  // namespace fragtrace::launcher

@@ -670,8 +670,11 @@ Status read_summaries(const std::string& path,
         if (list == List::kSummaries) {
             take(process_of(value));
             ++summaries;
-        } else if (take_unreadable) {
-            take_unreadable({file_name_of(value), text(value, "reason", kMostReason)});
+        } else {
+            UnreadableTrace trace = {file_name_of(value), text(value, "reason", kMostReason)};
+            if (take_unreadable) {
+                take_unreadable(std::move(trace));
+            }
         }
         bytes.more();
         return false;  // the value is not kept
