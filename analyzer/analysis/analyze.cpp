@@ -188,8 +188,9 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
     CardMemory card{.others_bytes = device.others_bytes,
                     .context_bytes = device.context.bytes,
                     .processes_bytes = 0};
-    if (!device.other_processes.empty()) {
-        card.processes_bytes = device.other_processes.front().other_bytes;  // at the first OOM
+    const EventIndex first_oom = failed.empty() ? 0 : failed.front();
+    if (const OtherProcesses* others = report_at(device.other_processes, first_oom)) {
+        card.processes_bytes = others->other_bytes;
     }
     const bool blocks = device.script.source == ScriptSource::kBlocks;
     return std::async(

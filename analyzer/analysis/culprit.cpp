@@ -58,7 +58,7 @@ std::optional<HeldOutside> who_is_outside(const Holders* holders) {
     if (most->second == 0) {
         return std::nullopt;
     }
-    return HeldOutside{.by = most->first, .bytes = most->second, .inside = {}};
+    return HeldOutside{.by = most->first, .bytes = most->second, .process = {}, .inside = {}};
 }
 
 // The line whose requests caused most segments. If the cache cannot be reused, this is the line
@@ -172,6 +172,13 @@ Culprit culprit_of_failure(const Analysis& analysis,
     std::optional<HoldsMost> inside = who_holds(analysis, oom, holders);
     if (verdict.id == "outside_pool") {
         if (std::optional<HeldOutside> outside = who_is_outside(holders)) {
+            const OtherProcesses* others = report_at(device.other_processes, oom.trouble.event);
+            if (outside->by == HeldOutside::By::kProcesses && others != nullptr &&
+                others->largest_pid != 0) {
+                outside->process = {.pid = others->largest_pid,
+                                    .bytes = others->largest_bytes,
+                                    .program = others->largest_program};
+            }
             outside->inside = std::move(inside);
             return std::move(*outside);
         }

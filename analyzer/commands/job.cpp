@@ -1,6 +1,7 @@
 #include "analyzer/commands/job.h"
 
 #include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/job/card_moments.h"
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/analysis/job/job_view.h"
 #include "analyzer/commands/job_page.h"
@@ -12,6 +13,7 @@
 #include "analyzer/support/guarded.h"
 #include "analyzer/support/output_file.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 #include <vector>
@@ -21,6 +23,9 @@ namespace {
 
 // One of each group is replayed, up to this number of groups.
 constexpr std::size_t kMostReplayed = 4;
+// Of an elastic job that fails again and again, the first failures of these generations are
+// explained.
+constexpr std::size_t kMostGenerations = 8;
 
 // The file that explains why a process failed.
 const std::string& path_of_failure(const ProcessSummary& process) {
@@ -56,15 +61,20 @@ Status write_first_summary(const AnalyzeOptions& options,
     return write_text(first + summary_text(**analyzed, terminal));
 }
 
-// Explains the first failure, and replays one process of each group.
+// Explains the first failure of each generation, and replays one process of each group.
 Status explain_job(const JobRequest& request, Job* job) {
-    const std::vector<std::size_t> chosen = representatives(*job, kMostReplayed);
-    const auto failure = first_failure(*job);
+    std::vector<FirstFailure> failures = first_failures(*job);
+    failures.resize(std::min(failures.size(), kMostGenerations));
+    const std::vector<std::size_t> chosen =
+        representatives(*job, kMostReplayed + std::max<std::size_t>(failures.size(), 1) - 1);
     Progress progress("replaying");
     for (std::size_t i = 0; i < chosen.size(); ++i) {
         progress.show(i, chosen.size());
         ProcessSummary& process = job->processes[chosen[i]];
-        const bool first = failure && failure->out_of_memory && failure->process == chosen[i];
+        const bool first =
+            std::any_of(failures.begin(), failures.end(), [&](const FirstFailure& failure) {
+                return failure.out_of_memory && failure.process == chosen[i];
+            });
         if (!request.options.settings && !(first && !process.analysed)) {
             continue;  // --no-whatif
         }
@@ -146,7 +156,8 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
             return written;
         }
     }
-    const JobView view = view_of(job);
+    JobView view = view_of(job);
+    add_moments(job, &view);
     Status written = Ok{};
     if (!request.json.empty()) {
         written = write_output(request.json, job_json(request.folder, job, view));

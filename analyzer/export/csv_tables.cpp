@@ -205,7 +205,7 @@ constexpr std::array kTables = {
              "devices/other_processes",
              "",
              "device=^index event used_bytes free_bytes other_bytes processes largest_pid "
-             "largest_bytes"},
+             "largest_bytes largest_program"},
     CsvTable{"holes",
              "devices/holes",
              "",

@@ -86,6 +86,66 @@ void record_device(int device, const void* caller) {
     record_identity(device, caller);
 }
 
+const char* last_part(const char* path) {
+    const char* slash = strrchr(path, '/');
+    return slash != nullptr && slash[1] != '\0' ? slash + 1 : path;
+}
+
+// Writes the name of a process's program to `text`: "python serve.py", "python -m server",
+// "simulation". Further arguments are left out, since they can be private. Returns false if there
+// is no such process.
+bool name_program(uint32_t pid, char* text, size_t room) {
+    char path[32];
+    char words[512];
+    snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+    const long size = read_file(path, words, sizeof words - 1);
+    if (size <= 0) {
+        return false;
+    }
+    words[size] = '\0';
+    size_t length = static_cast<size_t>(snprintf(text, room, "%.40s", last_part(words)));
+    const char* end = words + size;
+    const char* word = words + strlen(words) + 1;
+    if (word < end && strcmp(word, "-m") == 0) {
+        length += static_cast<size_t>(snprintf(text + length, room - length, " -m"));
+        word += strlen(word) + 1;
+    }
+    if (word < end && word[0] != '-') {
+        snprintf(text + length, room - length, " %.40s", last_part(word));
+    }
+    for (char* byte = text; *byte != '\0'; ++byte) {
+        if (static_cast<unsigned char>(*byte) < ' ' || *byte == '\x7f') {
+            *byte = '?';
+        }
+    }
+    return true;
+}
+
+// Records the programs of other processes, one line each: "PID PROGRAM".
+void record_programs(int device, unsigned burst, const NvmlProcess* processes, int count) {
+    constexpr int kMostNamed = 16;
+    constexpr size_t kNameBytes = 96;  // two words of at most 40 bytes, and " -m "
+    char text[kMostNamed * (kNameBytes + 12)];
+    size_t length = 0;
+    const auto self = static_cast<uint32_t>(getpid());
+    for (int i = 0; i < count && i < kMostNamed; ++i) {
+        char name[kNameBytes];
+        if (processes[i].pid != self && name_program(processes[i].pid, name, sizeof name)) {
+            length += static_cast<size_t>(snprintf(text + length,
+                                                   sizeof text - length,
+                                                   "%s%u %s",
+                                                   length == 0 ? "" : "\n",
+                                                   processes[i].pid,
+                                                   name));
+        }
+    }
+    if (length != 0) {
+        char what[40];
+        snprintf(what, sizeof what, "processes.%u.programs", burst);
+        record_text(device, what, text);
+    }
+}
+
 }  // namespace
 
 void record_cuda_facts(const void* caller) {
@@ -159,6 +219,9 @@ void record_other_processes(uint16_t device, uint64_t sequence, const void* call
         return;
     }
     constexpr int kMostNamed = 64;
+    // If no allocation ever succeeds, the devices are not known yet. Memory that is refused shows
+    // that the driver is initialised.
+    record_cuda_facts(caller);
     record_mig_fact(device, caller);
     NvmlProcess processes[kMostNamed];
     NvmlMemory memory{};
@@ -191,6 +254,13 @@ void record_other_processes(uint16_t device, uint64_t sequence, const void* call
     const unsigned burst = __atomic_add_fetch(&g_bursts, 1, __ATOMIC_RELAXED);
     snprintf(what, sizeof what, "processes.%u", burst);
     record_text(device, what, text);
+    // Without this process in the list, its ids are those of the host or of another container.
+    for (int i = 0; i < count; ++i) {
+        if (processes[i].pid == static_cast<uint32_t>(getpid())) {
+            record_programs(device, burst, processes, count);
+            return;
+        }
+    }
 }
 
 }  // namespace fragtrace::preload

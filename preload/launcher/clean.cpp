@@ -3,6 +3,7 @@
 #include "launcher/command_line.h"
 #include "launcher/refusal.h"
 #include "launcher/traces.h"
+#include "vgpu/common/shared_file.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -28,10 +29,10 @@ namespace {
 
 constexpr const char* kText =
     R"(Lists and removes what recorded processes that are gone have left: rings, which hold a killed
-process's last events, and temporary files of parts. Looks into each FOLDER; without one into
-/dev/shm, $TMPDIR, /tmp, $FRAGTRACE_RING_DIRECTORY and the current folder. Nothing of another user
-and nothing of a process that runs is touched; what is younger than --age is listed and stays: the next report
-of its trace takes a ring's events over.
+process's last events, temporary files of parts, and shared memory of virtual GPUs. Looks into each
+FOLDER; without one into /dev/shm, $TMPDIR, /tmp, $FRAGTRACE_RING_DIRECTORY and the current folder.
+Nothing of another user and nothing of a process that runs is touched; what is younger than --age is
+listed and stays: the next report of its trace takes a ring's events over.
 
 Examples
   fragtrace clean --dry-run            what is there
@@ -107,7 +108,10 @@ class Folder {
         while (const dirent* entry = folder_ == nullptr ? nullptr : readdir(folder_)) {
             const long process = process_in(entry->d_name);
             struct stat file = {};
-            if (process != 0 && !runs(process) && look_at(entry->d_name, &file)) {
+            const bool left_over = process != 0
+                                       ? !runs(process)
+                                       : vgpu::is_left_over(dirfd(folder_), entry->d_name, false);
+            if (left_over && look_at(entry->d_name, &file)) {
                 found.push_back({entry->d_name,
                                  static_cast<std::uint64_t>(file.st_blocks) * 512,
                                  difftime(now.tv_sec, file.st_mtim.tv_sec)});
@@ -122,8 +126,15 @@ class Folder {
     // Returns false with errno. If somebody else removed it meanwhile, that is a success too.
     [[nodiscard]] bool remove(const Leftover& leftover) const {
         struct stat file = {};
-        return !look_at(leftover.name.c_str(), &file) ||
-               unlinkat(dirfd(folder_), leftover.name.c_str(), 0) == 0 || errno == ENOENT;
+        const char* name = leftover.name.c_str();
+        if (!look_at(name, &file)) {
+            return true;
+        }
+        if (vgpu::is_shared_file(name)) {  // a process may have opened it meanwhile
+            errno = EBUSY;
+            return vgpu::is_left_over(dirfd(folder_), name, true);
+        }
+        return unlinkat(dirfd(folder_), name, 0) == 0 || errno == ENOENT;
     }
 
     [[nodiscard]] const std::string& path() const { return path_; }

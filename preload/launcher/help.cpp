@@ -46,8 +46,9 @@ constexpr const char* kVirtualGpu =
     "unknown "
     "name lists all models), count is the number of such cards, context is the memory that a CUDA "
     "context takes, nccl the memory that a communicator of NCCL takes, or 'model' for a model of "
-    "its "
-    "buffers. Memory is accounted for as on a real card; kernels compute nothing";
+    "its buffers. All processes of this run share the cards, and so do those of other runs with "
+    "the same shared=NAME; with shared=off each process has its own. Memory is accounted for as on "
+    "a real card; kernels compute nothing";
 
 constexpr const char* kEnd =
     R"(
@@ -102,7 +103,7 @@ std::string help_text() {
     std::string text = kBegin;
     text += "Options:\n";
     add_row(&text,
-            "--virtual-gpu CARD[,count=N][,context=SIZE][,nccl=SIZE|model]",
+            "--virtual-gpu CARD[,count=N][,context=SIZE][,nccl=SIZE|model][,shared=NAME]",
             kVirtualGpu,
             kOptionColumn);
     add_row(&text, "--no-record", "do not preload libfragtrace.so (to compare)", kOptionColumn);
@@ -127,6 +128,10 @@ std::string help_text() {
     add_row(&text,
             "FRAGTRACE_VIRTUAL_GPU",
             "set for COMMAND by --virtual-gpu; without the launcher, the cards of the virtual GPU",
+            kVariableColumn);
+    add_row(&text,
+            "FRAGTRACE_VIRTUAL_GPU_CARDS",
+            "set for COMMAND by --virtual-gpu: processes with the same name here share their cards",
             kVariableColumn);
     add_row(&text,
             "FRAGTRACE_VIRTUAL_GPU_DEBUG",

@@ -6,6 +6,7 @@
 #include "launcher/refusal.h"
 #include "launcher/traces.h"
 #include "recorder/options.h"
+#include "vgpu/common/shared_file.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -50,6 +51,8 @@ Program program_of(const Request& request, const Libraries& libraries) {
         const std::string users = variable("LD_LIBRARY_PATH");
         set("LD_LIBRARY_PATH", libraries.search_folder + (users.empty() ? "" : ':' + users));
         set("FRAGTRACE_VIRTUAL_GPU", request.virtual_gpu);
+        // All processes of this run share its cards, and no others do.
+        set("FRAGTRACE_VIRTUAL_GPU_CARDS", new_job());
     }
     return program;
 }
@@ -85,6 +88,9 @@ FinishedRun run_command(const Request& request, HeldSignals* signals) {
     const Child child(program, *signals);
     run.process = child.id();
     run.status = signals->wait_for(child.id());
+    if (!request.virtual_gpu.empty()) {
+        vgpu::remove_left_over_files();
+    }
     if (const int failure = child.failure(); failure != 0) {
         throw Refusal{exit_code_of(run.status),
                       request.command[0] + ": cannot be run: " + strerror(failure)};

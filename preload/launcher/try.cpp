@@ -319,7 +319,11 @@ std::string recorded_card(const Json& report) {
     if (!report["source"].value("virtual", false)) {
         return "";
     }
-    const std::string card = text(report["facts"], "environment.FRAGTRACE_VIRTUAL_GPU");
+    std::string card = text(report["facts"], "environment.FRAGTRACE_VIRTUAL_GPU");
+    // This run gets cards of its own: other processes must not take part in it.
+    if (const std::size_t shared = card.find(",shared="); shared != std::string::npos) {
+        card.erase(shared, card.find(',', shared + 1) - shared);
+    }
     const bool valid = vgpu::parse_config(card.c_str(), nullptr).status == vgpu::Config::kValid;
     return valid ? card : std::to_string(number(device_of(report), "total_bytes"));
 }

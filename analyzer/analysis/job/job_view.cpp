@@ -3,6 +3,7 @@
 #include "analyzer/analysis/metrics/known_figures.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -549,13 +550,14 @@ std::vector<std::uint64_t> moments_of(
 
 std::vector<SharedCard> shared_cards(const Job& job) {
     constexpr std::size_t kMostUsers = 256;
-    std::map<std::pair<std::string, std::string>, std::vector<std::pair<std::size_t, std::size_t>>>
-        cards;
+    // By host, UUID and set of cards: virtual cards of different sets have equal UUIDs.
+    std::map<std::array<std::string, 3>, std::vector<std::pair<std::size_t, std::size_t>>> cards;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         for (std::size_t d = 0; d < job.processes[i].devices.size(); ++d) {
             const std::string& uuid = job.processes[i].devices[d].uuid;
-            if (!uuid.empty() && job.processes[i].start_unix_ns != 0) {
-                auto& places = cards[{job.processes[i].place.host, uuid}];
+            const std::string& set = job.processes[i].card_set;
+            if (!uuid.empty() && set != "-" && job.processes[i].start_unix_ns != 0) {
+                auto& places = cards[{job.processes[i].place.host, uuid, set}];
                 if (places.size() < kMostUsers) {
                     places.emplace_back(i, d);
                 }
@@ -565,14 +567,17 @@ std::vector<SharedCard> shared_cards(const Job& job) {
     std::vector<SharedCard> shared;
     for (const auto& [key, places] : cards) {
         std::optional<std::uint64_t> failure;
-        SharedCard card{.host = key.first, .uuid = key.second};
+        SharedCard card{.host = key[0], .uuid = key[1]};
         for (const auto& [process_at, device_at] : places) {
             const ProcessSummary& process = job.processes[process_at];
             const ProcessDevice& device = process.devices[device_at];
             card.total_bytes = std::max(card.total_bytes, device.total_bytes);
             if (device.first_oom_ns) {
                 const std::uint64_t at = process.start_unix_ns + *device.first_oom_ns;
-                failure = std::min(failure.value_or(at), at);
+                if (!failure || at < *failure) {
+                    failure = at;
+                    card.failed = {.process = process_at, .device = device_at};
+                }
             }
         }
         if (places.size() < 2) {
@@ -640,9 +645,15 @@ std::vector<std::size_t> representatives(const Job& job, std::size_t most) {
     if (failure) {
         choose(failure->process);
     }
+    for (const FirstFailure& of_generation : first_failures(job)) {
+        if (of_generation.out_of_memory) {
+            choose(of_generation.process);
+        }
+    }
     for (const ProcessGroup& group : groups_of(job)) {
         const bool known = std::any_of(group.members.begin(), group.members.end(), [&](auto at) {
-            return job.processes[at].replayed || (failure && failure->process == at);
+            return job.processes[at].replayed ||
+                   std::find(chosen.begin(), chosen.end(), at) != chosen.end();
         });
         const auto at_hand = std::find_if(group.members.begin(), group.members.end(), [&](auto at) {
             return !job.processes[at].path.empty();

@@ -87,6 +87,18 @@ struct CommonSetting {
     std::size_t stand_for = 0;
 };
 
+// What a process held at one moment, from its trace.
+struct UserMoment {
+    std::uint64_t bytes = 0;  // all driver memory of the process on the card, without its context
+    std::uint64_t allocated_bytes = 0;
+    std::vector<LineHolds> lines = {};  // most bytes first, at most three
+    std::string phase = {};             // empty = none was open
+    bool has_phases = false;            // false: the program had marked none by then
+    std::uint64_t idle_ns = 0;          // since its last event
+    bool recording_stopped = false;     // it may have allocated and freed meanwhile
+    bool complete = true;               // false: events of the trace are missing
+};
+
 // The rank that ran out of memory needed clearly more than the others, and equal shares of what all
 // ranks needed would fit its card. An estimate: not all memory can be moved to other ranks.
 struct UnequalShares {
@@ -102,10 +114,13 @@ struct UnequalShares {
 // One process on a shared card, at the moment when all together held most.
 struct CardUser {
     std::size_t process = 0;
-    std::size_t device = 0;   // index into its devices
-    std::uint64_t bytes = 0;  // the most that its pool reserved in the bin of that moment
-    // Its last event was this long before: it may have ended since. 0 = later events follow.
+    std::size_t device = 0;  // index into its devices
+    // Without `moment`: the most that its pool reserved in the bin of that moment.
+    std::uint64_t bytes = 0;
+    // Its last event was this long before: it may have ended since. 0 = later events follow, or the
+    // driver's library listed the process at that moment.
     std::uint64_t after_last_event_ns = 0;
+    std::optional<UserMoment> moment = {};  // add_moments()
 };
 
 struct SharedCard {
@@ -114,7 +129,9 @@ struct SharedCard {
     std::uint64_t total_bytes = 0;     // 0 = not known
     std::uint64_t at_unix_ns = 0;      // that moment
     bool at_failure = false;           // it is the first out-of-memory on this card
-    std::uint64_t sum_bytes = 0;       // of the pools, without contexts; at most
+    std::uint64_t sum_bytes = 0;       // without contexts
+    bool exact = false;                // false: the sum is an upper bound
+    CardUser failed = {};              // with at_failure: the process that ran out of memory then
     std::vector<CardUser> users = {};  // most bytes first
 };
 
@@ -132,8 +149,9 @@ struct JobView {
 
 JobView view_of(const Job& job);
 
-// The processes to replay: the one that failed first, then one of each group, the largest group
-// first; at most `most`. Only processes whose trace is at hand.
+// The processes to replay: the one that failed first, the first out-of-memory of each generation,
+// then one of each group, the largest group first; at most `most`. Only processes whose trace is at
+// hand.
 std::vector<std::size_t> representatives(const Job& job, std::size_t most);
 
 }  // namespace fragtrace::analyzer

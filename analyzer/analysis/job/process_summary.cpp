@@ -35,28 +35,6 @@ std::uint64_t number_fact(const Timeline& tables, const std::string& key) {
     return error == std::errc() && at == text.data() + text.size() ? number : 0;
 }
 
-// Lines with equal names become one. Equal sizes are sorted by name, so that equal processes have
-// equal lists.
-std::vector<LineHolds> lines_of(const DeviceSummary& device, Symbolizer* symbols) {
-    std::map<std::string, LineHolds> by_name;
-    for (const HeldBy& holder : device.holders) {
-        const std::string name = summary_word(
-            holder.label.empty() ? symbols->describe(holder.origin) : holder.label, kLineWidth);
-        LineHolds& line = by_name[name];
-        line.bytes += static_cast<std::uint64_t>(holder.bytes);
-        line.blocks += static_cast<std::uint64_t>(holder.blocks);
-    }
-    std::vector<LineHolds> lines;
-    for (auto& [name, line] : by_name) {
-        line.line = name;
-        lines.push_back(std::move(line));
-    }
-    std::stable_sort(lines.begin(), lines.end(), [](const LineHolds& a, const LineHolds& b) {
-        return a.bytes > b.bytes;
-    });
-    return lines;
-}
-
 CompactCurve compact(const MemoryCurve& curve, bool reserved_known) {
     CompactCurve made;
     if (curve.bin_ns == 0) {
@@ -99,7 +77,7 @@ ProcessDevice device_of(const Timeline& tables, const DeviceSummary& summary, Sy
     device.blocks = metrics.blocks;
     device.blocks_are_pool_blocks = metrics.block_layer;
     device.state_only = metrics.state_only;
-    device.holders = lines_of(summary, symbols);
+    device.holders = lines_of(summary.holders, symbols);
     device.all_holders = device.holders.size() <= kMostHolders;
     device.holders.resize(std::min(device.holders.size(), kMostHolders));
     device.curve = compact(summary.curve, segments_known(metrics.summary));
@@ -131,6 +109,22 @@ void mix(std::uint64_t* hash, std::uint64_t number) {
     mix(hash, std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
 }
 
+// The name of the set of virtual cards, as the virtual GPU's settings say; "-" if the process
+// shares its virtual cards with nobody.
+std::string card_set_of(const Timeline& tables) {
+    if (tables.fact("virtual") != "1") {
+        return "";
+    }
+    const std::string settings = tables.fact("environment.FRAGTRACE_VIRTUAL_GPU");
+    std::string name = tables.fact("environment.FRAGTRACE_VIRTUAL_GPU_CARDS");
+    constexpr std::string_view kOption = ",shared=";
+    if (const std::size_t at = settings.find(kOption); at != std::string::npos) {
+        name = settings.substr(at + kOption.size());
+        name = name.substr(0, name.find(','));
+    }
+    return name.empty() || name == "off" ? "-" : summary_word(name, kNameWidth);
+}
+
 // The earliest of these times of all devices, on the clock that all processes share.
 std::optional<std::uint64_t> earliest(const ProcessSummary& process,
                                       std::optional<std::uint64_t> ProcessDevice::*time_ns) {
@@ -145,6 +139,26 @@ std::optional<std::uint64_t> earliest(const ProcessSummary& process,
 }
 
 }  // namespace
+
+std::vector<LineHolds> lines_of(const std::vector<HeldBy>& holders, Symbolizer* symbols) {
+    std::map<std::string, LineHolds> by_name;
+    for (const HeldBy& holder : holders) {
+        const std::string name = summary_word(
+            holder.label.empty() ? symbols->describe(holder.origin) : holder.label, kLineWidth);
+        LineHolds& line = by_name[name];
+        line.bytes += static_cast<std::uint64_t>(holder.bytes);
+        line.blocks += static_cast<std::uint64_t>(holder.blocks);
+    }
+    std::vector<LineHolds> lines;
+    for (auto& [name, line] : by_name) {
+        line.line = name;
+        lines.push_back(std::move(line));
+    }
+    std::stable_sort(lines.begin(), lines.end(), [](const LineHolds& a, const LineHolds& b) {
+        return a.bytes > b.bytes;
+    });
+    return lines;
+}
 
 bool ProcessSummary::all_segments_known() const {
     return std::all_of(devices.begin(), devices.end(), [](const ProcessDevice& device) {
@@ -198,6 +212,7 @@ ProcessSummary summarize_process(const TraceSummary& summary, const std::string&
     process.pid = tables.pid;
     process.start_unix_ns = tables.start_unix_ns;
     process.job = summary_word(tables.fact("environment.FRAGTRACE_JOB"), kNameWidth);
+    process.card_set = card_set_of(tables);
     process.program = summary_word(tables.fact("command_line", tables.path), kProgramWidth);
     process.events = summary.events;
     process.events_lost = tables.damage.events_lost;

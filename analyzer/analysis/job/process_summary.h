@@ -9,6 +9,7 @@
 #include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/model/job_place.h"
 #include "analyzer/trace/process_end.h"
+#include "analyzer/trace/symbols.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -115,7 +116,9 @@ struct ProcessSummary {
     std::uint32_t pid = 0;            // 0: a snapshot, which has no process id
     std::uint64_t start_unix_ns = 0;  // 0 = not known
     std::string job;                  // name of the run of `fragtrace run`; empty = none
-    std::string program;              // its command line, at most 300 bytes
+    // Virtual cards: processes with the same name share them; "-" = with nobody. Empty: real cards.
+    std::string card_set;
+    std::string program;  // its command line, at most 300 bytes
     std::uint64_t events = 0;
     std::uint64_t events_lost = 0;
     std::uint64_t last_event_ns = 0;  // since the start of the trace
@@ -154,6 +157,10 @@ struct UnreadableTrace {
 // From the summary of a trace; of the place only the rank. Names the lines of its holders, which
 // reads symbols.
 ProcessSummary summarize_process(const TraceSummary& summary, const std::string& path);
+
+// Memory by line, most bytes first. Lines with equal names become one. Equal sizes are sorted by
+// name, so that equal processes have equal lists.
+std::vector<LineHolds> lines_of(const std::vector<HeldBy>& holders, Symbolizer* symbols);
 
 // Sets the place in the job, whose texts come from a trace.
 void set_place(const JobPlace& place, ProcessSummary* process);

@@ -174,6 +174,7 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
                        {"process", process.pid},
                        {"start_unix_ns", process.start_unix_ns},
                        {"job", or_null(process.job, !process.job.empty())},
+                       {"card_set", or_null(process.card_set, !process.card_set.empty())},
                        {"rank", place(where.rank)},
                        {"rank_source", or_null(where.rank_source, !where.rank_source.empty())},
                        {"helper_of_rank", place(where.inherited_rank)},
@@ -535,6 +536,7 @@ ProcessSummary process_of(const Parsed& json) {
     process.place = place_of(json, process.pid);
     process.start_unix_ns = count(json, "start_unix_ns");
     process.job = text(json, "job");
+    process.card_set = text(json, "card_set");
     process.program = text(json, "command_line");
     process.events = count(json, "events");
     process.events_lost = count(json, "events_lost");

@@ -1,13 +1,18 @@
 #include "analyzer/analysis/metrics/other_processes.h"
 
+#include "analyzer/support/terminal.h"
+
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <string_view>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
 
 constexpr unsigned kMostBursts = 1000;
+constexpr std::size_t kMostNamed = 64;
 
 bool take(std::string_view* text, std::string_view word) {
     const bool found = text->starts_with(word);
@@ -41,6 +46,7 @@ bool read(std::string_view text, OtherProcesses* others) {
             take(&text, "unknown");
         }
         if (pid == self) {
+            others->lists_self = true;
             continue;
         }
         ++others->processes;
@@ -49,8 +55,31 @@ bool read(std::string_view text, OtherProcesses* others) {
             others->largest_bytes = bytes;
             others->largest_pid = pid;
         }
+        if (others->each.size() < kMostNamed) {
+            others->each.push_back({.pid = pid, .bytes = bytes, .program = {}});
+        }
     }
     return true;
+}
+
+// Format: one line per process, "PID PROGRAM".
+void read_programs(std::string_view text, OtherProcesses* others) {
+    while (!text.empty()) {
+        std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        std::uint64_t pid = 0;
+        if (!take_number(&line, &pid) || !take(&line, " ")) {
+            continue;
+        }
+        for (OtherProcess& other : others->each) {
+            if (other.pid == pid) {
+                other.program = line;
+            }
+        }
+        if (pid == others->largest_pid) {
+            others->largest_program = line;
+        }
+    }
 }
 
 }  // namespace
@@ -58,14 +87,30 @@ bool read(std::string_view text, OtherProcesses* others) {
 std::vector<OtherProcesses> other_processes(const Timeline& timeline, DeviceId device) {
     std::vector<OtherProcesses> found;
     for (unsigned burst = 1; burst <= kMostBursts; ++burst) {
-        const std::string text =
-            timeline.fact(fmt::format("device.{}.processes.{}", device, burst));
+        const std::string key = fmt::format("device.{}.processes.{}", device, burst);
         OtherProcesses others;
-        if (read(text, &others)) {
-            found.push_back(others);
+        if (read(timeline.fact(key), &others)) {
+            read_programs(timeline.fact(key + ".programs"), &others);
+            found.push_back(std::move(others));
         }
     }
     return found;
+}
+
+const OtherProcesses* report_at(const std::vector<OtherProcesses>& reports, EventIndex event) {
+    const OtherProcesses* found = reports.empty() ? nullptr : &reports.front();
+    for (const OtherProcesses& report : reports) {
+        // The recorder counts from 1. If events were lost, its numbers are larger than ours.
+        if (report.sequence <= std::uint64_t{event} + 1) {
+            found = &report;
+        }
+    }
+    return found;
+}
+
+std::string largest_process(std::uint64_t pid, const std::string& program) {
+    return program.empty() ? fmt::format("pid {}", pid)
+                           : fmt::format("pid {} ({})", pid, printable(program));
 }
 
 ContextMemory context_memory(const Timeline& timeline, DeviceId device) {

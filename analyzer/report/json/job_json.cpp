@@ -141,6 +141,24 @@ Json setting_json(const std::optional<CommonSetting>& setting) {
             {"stand_for", setting->stand_for}};
 }
 
+Json moment_json(const std::optional<UserMoment>& moment) {
+    if (!moment) {
+        return nullptr;
+    }
+    Json lines = Json::array();
+    for (const LineHolds& line : moment->lines) {
+        lines.push_back({{"label", line.line}, {"bytes", line.bytes}, {"blocks", line.blocks}});
+    }
+    return {{"bytes", moment->bytes},
+            {"allocated_bytes", moment->allocated_bytes},
+            {"lines", lines},
+            {"phase", text_or_null(moment->phase)},
+            {"has_phases", moment->has_phases},
+            {"idle_ns", moment->idle_ns},
+            {"recording_stopped", moment->recording_stopped},
+            {"complete", moment->complete}};
+}
+
 Json shared_json(const Job& job, const JobView& view) {
     Json rows = Json::array();
     for (const SharedCard& card : view.shared) {
@@ -152,7 +170,8 @@ Json shared_json(const Job& job, const JobView& view) {
                  {"device", device.device},
                  {"bytes", user.bytes},
                  {"after_last_event_ns", user.after_last_event_ns},
-                 {"label", device.holders.empty() ? Json() : Json(device.holders.front().line)}});
+                 {"label", device.holders.empty() ? Json() : Json(device.holders.front().line)},
+                 {"moment", moment_json(user.moment)}});
         }
         rows.push_back({{"host", text_or_null(card.host)},
                         {"uuid", card.uuid},
@@ -160,6 +179,7 @@ Json shared_json(const Job& job, const JobView& view) {
                         {"at_unix_ns", card.at_unix_ns},
                         {"at_failure", card.at_failure},
                         {"sum_bytes", card.sum_bytes},
+                        {"exact", card.exact},
                         {"users", users}});
     }
     return rows;

@@ -86,7 +86,8 @@ Json device_json(const DeviceAnalysis& device, const RunFigures& summary) {
                           {"other_bytes", one.other_bytes},
                           {"processes", one.processes},
                           {"largest_pid", one.largest_pid},
-                          {"largest_bytes", one.largest_bytes}});
+                          {"largest_bytes", one.largest_bytes},
+                          {"largest_program", one.largest_program}});
     }
     return {{"index", device.device},
             {"name", device.name},

@@ -57,9 +57,14 @@ std::string_view who_is(HeldOutside::By by) {
 }
 
 std::string words(const HeldOutside& outside) {
-    return fmt::format("{} {} of the card{}",
+    return fmt::format("{} {} of the card{}{}",
                        who_is(outside.by),
                        format_bytes(outside.bytes),
+                       outside.process ? fmt::format(", most of it {} with {}",
+                                                     largest_process(outside.process->pid,
+                                                                     outside.process->program),
+                                                     format_bytes(outside.process->bytes))
+                                       : "",
                        outside.inside ? "; " + words(*outside.inside) : "");
 }
 

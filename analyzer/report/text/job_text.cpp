@@ -17,6 +17,9 @@ constexpr std::size_t kMostDifferences = 6;
 constexpr std::size_t kMostGroups = 6;
 constexpr std::size_t kMostCards = 4;
 constexpr std::size_t kMostUsers = 4;
+constexpr std::size_t kMostHolders = 3;
+constexpr std::uint64_t kLargePart = 10;  // 1/10
+constexpr std::uint64_t kLongIdle_ns = 1'000'000'000;
 
 std::string name_of(const ProcessSummary& process) {
     return process.place.rank >= 0 ? fmt::format("rank {}", process.place.rank)
@@ -84,6 +87,70 @@ std::string why_not_explained(const ProcessSummary& process) {
                : "";
 }
 
+std::string line_text(const LineHolds& line) {
+    return fmt::format("{} ({} in {})",
+                       printable(line.line),
+                       format_bytes(line.bytes),
+                       format_counted(line.blocks, "block", "blocks"));
+}
+
+// What a process held on a shared card at the moment of the view.
+std::string user_text(const Job& job, const CardUser& user) {
+    const ProcessSummary& process = job.processes[user.process];
+    const ProcessDevice& device = process.devices[user.device];
+    std::string text = name_of(process);
+    if (process.place.rank < 0 && !process.program.empty()) {
+        text += fmt::format(" ({})", printable(shorten(command_text(process.program), 40)));
+    }
+    text += fmt::format(" {}{}", user.moment ? "" : "at most ", format_bytes(user.bytes));
+    if (!user.moment) {
+        text += device.holders.empty() ? ""
+                                       : fmt::format(" (at its own peak most in {})",
+                                                     printable(device.holders.front().line));
+    } else {
+        const UserMoment& moment = *user.moment;
+        const std::uint64_t unused = moment.bytes - std::min(moment.bytes, moment.allocated_bytes);
+        if (unused >= moment.bytes / kLargePart) {
+            text += fmt::format(", {} of it not in use", format_bytes(unused));
+        }
+        text += moment.lines.empty() ? "" : ", most in " + line_text(moment.lines.front());
+        text += !moment.phase.empty() ? ", in phase " + printable(moment.phase)
+                : moment.has_phases   ? ", in no phase"
+                                      : "";
+        text += moment.recording_stopped ? ", recording was stopped" : "";
+        text += moment.complete ? "" : ", events of its trace are missing";
+    }
+    if (user.after_last_event_ns != 0) {
+        text += fmt::format(", its last event {} before: it may have ended since",
+                            format_duration(user.after_last_event_ns));
+    } else if (user.moment && user.moment->idle_ns >= kLongIdle_ns) {
+        text += fmt::format(", idle for {}", format_duration(user.moment->idle_ns));
+    }
+    return text;
+}
+
+// The other processes on the card at a failure to which they contributed.
+std::string other_holders(const Job& job, const JobView& view, const FirstFailure& failure) {
+    const auto oom = job.processes[failure.process].named_oom();
+    std::string text;
+    std::size_t shown = 0;
+    for (const SharedCard& card : view.shared) {
+        if (!card.at_failure || card.failed.process != failure.process || card.at_unix_ns != oom) {
+            continue;
+        }
+        for (const CardUser& user : card.users) {
+            if (user.process != failure.process && shown++ < kMostHolders) {
+                text += (text.empty() ? "" : "; ") + user_text(job, user);
+            }
+        }
+    }
+    return shown <= kMostHolders
+               ? text
+               : text + fmt::format(
+                            "; {}",
+                            format_counted(shown - kMostHolders, "more process", "more processes"));
+}
+
 std::string failure_lines(const Job& job,
                           const JobView& view,
                           const FirstFailure& failure,
@@ -105,7 +172,10 @@ std::string failure_lines(const Job& job,
     if (why == nullptr) {
         return text + row("verdict", why_not_explained(process));
     }
+    // "unexplained": other processes may have held more than the trace shows.
+    const bool by_others = why->verdict == "outside_pool" || why->verdict == "unexplained";
     return text + row("verdict", printable(why->why)) + row("line", printable(why->culprit)) +
+           row("holders", by_others ? other_holders(job, view, failure) : "") +
            row("remedy", printable(why->remedy));
 }
 
@@ -167,11 +237,8 @@ std::string generation_lines(const Job& job, const JobView& view, const Terminal
             continue;
         }
         const std::string others = row("others", others_text(job, generation));
-        if (generation.first->process == first->process) {
-            text = failure_lines(job, view, *first, terminal) + others + text;
-        } else {
-            text += first_failure_text(job, *generation.first) + "\n" + others;
-        }
+        const std::string lines = failure_lines(job, view, *generation.first, terminal) + others;
+        text = generation.first->process == first->process ? lines + text : text + lines;
     }
     return text;
 }
@@ -325,27 +392,17 @@ std::string card_lines(const Job& job, const JobView& view) {
     for (std::size_t i = 0; i < std::min(view.shared.size(), kMostCards); ++i) {
         const SharedCard& card = view.shared[i];
         std::string line =
-            fmt::format("{}{}: {} {} after the job began, pools reserved at most {}{}",
+            fmt::format("{}{}: {} {} after the job began, {} {}{}",
                         printable(card.uuid),
                         card.host.empty() ? "" : " on " + printable(card.host),
                         card.at_failure ? "at its first out-of-memory" : "when most was reserved",
                         format_duration(card.at_unix_ns - view.start_unix_ns),
+                        card.exact ? "its processes had allocated (without contexts)"
+                                   : "its processes had allocated (without contexts) at most",
                         format_bytes(card.sum_bytes),
                         card.total_bytes == 0 ? "" : " of " + format_bytes(card.total_bytes));
         for (std::size_t at = 0; at < std::min(card.users.size(), kMostUsers); ++at) {
-            const CardUser& user = card.users[at];
-            const ProcessSummary& process = job.processes[user.process];
-            const ProcessDevice& device = process.devices[user.device];
-            line += fmt::format(
-                "{}{} {}", at == 0 ? ": " : "; ", name_of(process), format_bytes(user.bytes));
-            if (!device.holders.empty()) {
-                line += fmt::format(" (at its own peak most in {})",
-                                    printable(device.holders.front().line));
-            }
-            if (user.after_last_event_ns != 0) {
-                line += fmt::format(", its last event {} before",
-                                    format_duration(user.after_last_event_ns));
-            }
+            line += (at == 0 ? ": " : "; ") + user_text(job, card.users[at]);
         }
         if (card.users.size() > kMostUsers) {
             line += fmt::format(

@@ -229,10 +229,10 @@ std::string card_lines(const DeviceAnalysis& device) {
     for (const OtherProcesses& others : device.other_processes) {
         if (others.processes != 0) {
             text += fmt::format(
-                "  others     {} held {} of the card when memory ran out, mostly pid {} ({})\n",
+                "  others     {} held {} of the card when memory ran out, mostly {} ({})\n",
                 format_counted(others.processes, "other process", "other processes"),
                 format_bytes(others.other_bytes),
-                others.largest_pid,
+                largest_process(others.largest_pid, others.largest_program),
                 format_bytes(others.largest_bytes));
         }
     }

@@ -1,4 +1,4 @@
-// Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE][,nccl=SIZE|model] and
+// Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE][,nccl=SIZE|model][,shared=NAME] and
 // CUDA_VISIBLE_DEVICES.
 #include "common/config.h"
 
@@ -60,14 +60,24 @@ bool find_card(const char* text, size_t length, Card* card) {
 Config invalid(const char* text, const char* why) {
     Config result{};
     result.status = Config::kInvalid;
-    snprintf(
-        result.problem,
-        sizeof result.problem,
-        "fragtrace: FRAGTRACE_VIRTUAL_GPU=%.80s: %s; expected "
-        "CARD[,count=N][,context=SIZE][,nccl=SIZE|model], such as 24GiB or A100-80GB,count=2\n",
-        text,
-        why);
+    snprintf(result.problem,
+             sizeof result.problem,
+             "fragtrace: FRAGTRACE_VIRTUAL_GPU=%.80s: %s; expected "
+             "CARD[,count=N][,context=SIZE][,nccl=SIZE|model][,shared=NAME], such as 24GiB or "
+             "A100-80GB,count=2\n",
+             text,
+             why);
     return result;
+}
+
+// The name becomes a part of a file's name.
+bool take_name(const char* text, size_t length, char out[kCardsBytes]) {
+    constexpr const char* kAllowed =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    if (length == 0 || length >= kCardsBytes || strspn(text, kAllowed) < length) return false;
+    memcpy(out, text, length);
+    out[length] = '\0';
+    return true;
 }
 
 const char* parse_option(const char* text, size_t length, Config* result) {
@@ -93,6 +103,14 @@ const char* parse_option(const char* text, size_t length, Config* result) {
         result->nccl_model = length == 10 && memcmp(text + 5, "model", 5) == 0;
         if (!off && !result->nccl_model && !parse_size(text + 5, length - 5, &result->nccl_bytes)) {
             return "nccl is neither a size nor model nor off";
+        }
+        return nullptr;
+    }
+    if (length > 7 && memcmp(text, "shared=", 7) == 0) {
+        result->alone = length == 10 && memcmp(text + 7, "off", 3) == 0;
+        if (!result->alone && !take_name(text + 7, length - 7, result->cards)) {
+            return "shared is neither a name (at most 32 letters, digits, '.', '_' and '-') nor "
+                   "off";
         }
         return nullptr;
     }
@@ -150,6 +168,10 @@ Config g_config;
 
 void load() {
     g_config = parse_config(getenv("FRAGTRACE_VIRTUAL_GPU"), getenv("CUDA_VISIBLE_DEVICES"));
+    const char* cards = getenv("FRAGTRACE_VIRTUAL_GPU_CARDS");
+    if (cards != nullptr && g_config.cards[0] == '\0' && !g_config.alone) {
+        (void)take_name(cards, strlen(cards), g_config.cards);
+    }
     const char* debug = getenv("FRAGTRACE_VIRTUAL_GPU_DEBUG");
     g_config.debug = debug != nullptr && debug[0] != '\0' && strcmp(debug, "0") != 0;
 }
@@ -199,11 +221,15 @@ void device_name(const Config& from, char* out, int out_bytes) {
     snprintf(out, static_cast<size_t>(out_bytes), "fragtrace virtual GPU (%s)", from.card.name);
 }
 
-void device_uuid(int physical_index, unsigned char out[16]) {
-    memcpy(out, "fragtrace-vgpu-", 15);
+int virtual_host() {
     const char* host = getenv("FRAGTRACE_VIRTUAL_GPU_HOST");
     const long number = host != nullptr ? strtol(host, nullptr, 10) : 0;
-    if (number > 0 && number < kMaxDevices) out[14] = static_cast<unsigned char>('-' + number);
+    return number > 0 && number < kMaxDevices ? static_cast<int>(number) : 0;
+}
+
+void device_uuid(int physical_index, unsigned char out[16]) {
+    memcpy(out, "fragtrace-vgpu-", 15);
+    out[14] = static_cast<unsigned char>('-' + virtual_host());
     out[15] = static_cast<unsigned char>('0' + physical_index);
 }
 

@@ -1,4 +1,5 @@
-// The settings in FRAGTRACE_VIRTUAL_GPU, parsed once, at first use. Thread safe. Each stand-in
+// The settings in FRAGTRACE_VIRTUAL_GPU, parsed once, at first use. FRAGTRACE_VIRTUAL_GPU_CARDS is
+// the name of the cards without shared=NAME. Thread safe. Each stand-in
 // library carries its own copy, so the libraries share nothing but the environment.
 #pragma once
 
@@ -27,6 +28,8 @@ constexpr uint64_t kMaxCardBytes = uint64_t{1} << 40;
 constexpr int kDevicesWithWideSpace = 8;
 constexpr uint64_t kMostBytesInNarrowSpace = uint64_t{192} << 30;
 
+constexpr int kCardsBytes = 33;
+
 struct Config {
     enum Status { kUnset, kValid, kInvalid };
 
@@ -37,6 +40,9 @@ struct Config {
     Card card;
     uint64_t nccl_bytes;  // device memory that NCCL takes per communicator
     bool nccl_model;      // or as libraries/nccl_buffers.h models it
+    // Processes with the same name here share their cards. Empty: this process shares with nobody.
+    char cards[kCardsBytes];
+    bool alone;  // shared=off
     bool debug;
 };
 
@@ -51,6 +57,9 @@ void device_name(const Config& config, char* out, int out_bytes);
 void device_uuid(int physical_index, unsigned char out[16]);
 constexpr int kUuidTextBytes = 48;
 void uuid_text(int physical_index, char out[kUuidTextBytes]);  // "GPU-..."
+
+// FRAGTRACE_VIRTUAL_GPU_HOST: 0 to 63. Processes on one machine can stand for several hosts.
+int virtual_host();
 
 constexpr int pci_bus_of(int physical_index) {
     return 0x10 + physical_index;

@@ -1,5 +1,6 @@
 // Initialisation, devices by ordinal, and contexts: primary contexts with their reference counts,
 // and each thread's stack of current contexts.
+#include "driver/card_shares.h"
 #include "driver/state.h"
 
 #include <stdio.h>
@@ -94,7 +95,21 @@ CUresult cuInit(unsigned flags) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
     if (wanted.status == Config::kUnset || wanted.device_count == 0) return CUDA_ERROR_NO_DEVICE;
-    for (int i = 0; i < wanted.device_count && !g_initialised; ++i) {
+    if (g_initialised) return CUDA_SUCCESS;
+    char problem[400] = "";
+    const Sharing sharing = open_shares(problem, sizeof problem);
+    if (problem[0] != '\0') {
+        char line[512];
+        snprintf(line,
+                 sizeof line,
+                 "fragtrace: virtual GPU: %s%s\n",
+                 problem,
+                 sharing == Sharing::kAlone ? "; this process counts its own memory only" : "");
+        say(line);
+    }
+    if (sharing == Sharing::kRefused) return CUDA_ERROR_INVALID_DEVICE;
+    watch_forks();
+    for (int i = 0; i < wanted.device_count; ++i) {
         g_devices[i].total_bytes = wanted.card.total_bytes;
     }
     g_initialised = true;

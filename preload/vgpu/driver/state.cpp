@@ -2,6 +2,8 @@
 // fixed address, so handles are the same in every run, as device addresses are.
 #include "driver/state.h"
 
+#include "driver/card_shares.h"
+
 #include <initializer_list>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -54,7 +56,32 @@ void unlock_after_fork() {
     pthread_mutex_unlock(&g_mutex);
 }
 
+// A child of fork owns nothing on the cards. It has copies of its parent's allocations.
+void begin_in_child() {
+    for (Device& device : g_devices) {
+        device.inherited_bytes = device.used_bytes;
+    }
+    forget_shares();
+    unlock_after_fork();
+}
+
+// What this process itself has taken.
+uint64_t own_bytes(const Device& device) {
+    return device.used_bytes > device.inherited_bytes ? device.used_bytes - device.inherited_bytes
+                                                      : 0;
+}
+
+int card_of(const Device& device) {
+    return config().physical_index[&device - g_devices];
+}
+
 }  // namespace
+
+void watch_forks() {
+    static bool watched;
+    if (!watched) pthread_atfork(lock_for_fork, unlock_after_fork, begin_in_child);
+    watched = true;
+}
 
 StateLock::StateLock() {
     pthread_mutex_lock(&g_mutex);
@@ -72,9 +99,6 @@ void* new_object(Kind kind, size_t bytes) {
         memcpy(&g_free_slots[size_class - 1], static_cast<char*>(slot) + 8, sizeof(void*));
     } else {
         if (g_arena_used + size_class * kSlotBytes > kArenaBytes) return nullptr;
-        if (g_arena_used == 0) {
-            pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
-        }
         slot = g_arena + g_arena_used;
         g_arena_used += size_class * kSlotBytes;
     }
@@ -103,17 +127,21 @@ void wait_a_moment() {
 }
 
 uint64_t free_bytes(const Device& device) {
-    return device.used_bytes < device.total_bytes ? device.total_bytes - device.used_bytes : 0;
+    const uint64_t used = own_bytes(device) + taken_by_others(card_of(device));
+    return used < device.total_bytes ? device.total_bytes - used : 0;
 }
 
 bool take_bytes(Device& device, uint64_t bytes) {
-    if (bytes > free_bytes(device)) return false;
+    if (bytes > device.total_bytes) return false;
     device.used_bytes += bytes;
-    return true;
+    if (set_share(card_of(device), own_bytes(device), device.total_bytes)) return true;
+    device.used_bytes -= bytes;
+    return false;
 }
 
 void give_bytes(Device& device, uint64_t bytes) {
     device.used_bytes -= bytes;
+    (void)set_share(card_of(device), own_bytes(device), device.total_bytes);
 }
 
 bool find_memory(uint64_t address, MemoryInfo* info) {

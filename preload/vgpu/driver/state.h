@@ -146,7 +146,10 @@ struct Region {
 
 struct Device {
     uint64_t total_bytes;
-    uint64_t used_bytes;  // contexts, pages, physical allocations
+    uint64_t used_bytes;  // contexts, pages, physical allocations of this process
+    // Part of them that the parent had at fork. The child has copies of its records, but nothing on
+    // the card.
+    uint64_t inherited_bytes;
     int contexts;
     int primary_retains;
     unsigned primary_flags;
@@ -168,6 +171,7 @@ CUresult require_context(Context** context);  // the calling thread's current co
 CUresult require_initialised();
 bool valid_device(int device);
 
+void watch_forks();  // before the first object and the first share of a card
 uint64_t free_bytes(const Device& device);
 bool take_bytes(Device& device, uint64_t bytes);
 void give_bytes(Device& device, uint64_t bytes);

@@ -1,11 +1,12 @@
 // A segment is a file in /dev/shm. It has a name only until all ranks have opened it, so nothing is
-// left when the job ends, however it ends. If a job dies earlier, the next communicator removes the
-// file.
+// left when the job ends, however it ends. If a job dies earlier, the next communicator or
+// `fragtrace clean` removes the file.
 #include "libraries/nccl_segment.h"
 
 #include <fragtrace/sizes.h>
 
-#include <dirent.h>
+#include "common/shared_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,10 +27,6 @@ struct SegmentHeader {
 };
 
 namespace {
-
-constexpr uint64_t kMagic = 0x31006c63636e7466;  // "ftnccl", version 1
-constexpr const char* kFolder = "/dev/shm";
-constexpr const char* kPrefix = "fragtrace-nccl-";
 
 size_t members_at() {
     return round_up(sizeof(SegmentHeader), 64);
@@ -78,40 +75,6 @@ Process process_of(const Member& who) {
     return {__atomic_load_n(&who.process, __ATOMIC_ACQUIRE), who.process_start};
 }
 
-// Removes segments that a dead job left: all members that joined have ended.
-void remove_stale() {
-    DIR* folder = opendir(kFolder);
-    if (folder == nullptr) return;
-    while (const dirent* entry = readdir(folder)) {
-        if (strncmp(entry->d_name, kPrefix, strlen(kPrefix)) != 0) continue;
-        const int descriptor =
-            openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        SegmentHeader header{};
-        if (descriptor < 0 ||
-            pread(descriptor, &header, sizeof header, 0) != ssize_t(sizeof header) ||
-            header.magic != kMagic || header.ranks < 1 || header.ranks > kMostRanks) {
-            if (descriptor >= 0) close(descriptor);
-            continue;
-        }
-        int members = 0;
-        int living = 0;
-        for (int rank = 0; rank < header.ranks; ++rank) {
-            Member one{};
-            const off_t offset = off_t(members_at() + round_up(sizeof(Member), 64) * size_t(rank));
-            if (pread(descriptor, &one, sizeof one, offset) != ssize_t(sizeof one)) continue;
-            members += one.presence != kAbsent ? 1 : 0;
-            living += one.presence == kHere && runs(process_of(one)) ? 1 : 0;
-        }
-        close(descriptor);
-        if (members > 0 && living == 0) unlinkat(dirfd(folder), entry->d_name, 0);
-    }
-    closedir(folder);
-}
-
-void path_of(const char* key, char out[128]) {
-    snprintf(out, 128, "%s/%s%s", kFolder, kPrefix, key);
-}
-
 }  // namespace
 
 Process this_process() {
@@ -156,15 +119,18 @@ void derive_key(char key[kKeyBytes], const char* from, const void* agreed, size_
 }
 
 bool join(Segment* segment, const char* key, int ranks, int rank, char* problem, size_t room) {
-    remove_stale();
+    remove_left_over_files();
+    char name[64];
     char path[128];
-    path_of(key, path);
+    snprintf(name, sizeof name, "%s%s", kNcclFiles, key);
+    snprintf(path, sizeof path, "%s/%s", kSharedFolder, name);
     const size_t header_bytes = data_at(ranks);
     const size_t bytes = header_bytes + kDataBytes * size_t(ranks);
-    const int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int descriptor = open_shared_file(name, problem, room);
+    if (descriptor < 0) return false;
     // Every rank does the same, so nobody waits for the one that creates the file. posix_fallocate
     // reserves memory: a full file system is an error here and no SIGBUS later.
-    int error = descriptor < 0 ? errno : posix_fallocate(descriptor, 0, off_t(header_bytes));
+    int error = posix_fallocate(descriptor, 0, off_t(header_bytes));
     if (error == 0 && ftruncate(descriptor, off_t(bytes)) != 0) error = errno;
     if (error != 0) {
         snprintf(problem,
@@ -174,7 +140,7 @@ bool join(Segment* segment, const char* key, int ranks, int rank, char* problem,
                  strerror(error),
                  ranks,
                  header_bytes);
-        if (descriptor >= 0) close(descriptor);
+        close(descriptor);
         return false;
     }
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -207,7 +173,7 @@ bool join(Segment* segment, const char* key, int ranks, int rank, char* problem,
     }
     me.process_start = self.start;
     __atomic_store_n(&me.process, int32_t(self.id), __ATOMIC_RELEASE);
-    __atomic_store_n(&header->magic, kMagic, __ATOMIC_RELEASE);
+    __atomic_store_n(&header->magic, kNcclMagic, __ATOMIC_RELEASE);
     if (__atomic_add_fetch(&header->joined, 1, __ATOMIC_ACQ_REL) == ranks) unlink(path);
     return true;
 }

@@ -1,6 +1,8 @@
 // The part of NVML that frameworks call: number and names of devices, memory, other processes, and
-// "no NVLink". Of this process's memory, NVML here counts only the context. Other processes are
-// simulated: FRAGTRACE_VIRTUAL_GPU_PROCESSES=PID:BYTES[,PID:BYTES...]
+// "no NVLink". Of shared cards it tells what the book of the cards says. If this process shares its
+// cards with nobody, NVML counts only its context. More processes can be simulated:
+// FRAGTRACE_VIRTUAL_GPU_PROCESSES=PID:BYTES[,PID:BYTES...]
+#include "common/card_book.h"
 #include "common/config.h"
 #include "common/stub.h"
 
@@ -85,13 +87,26 @@ struct Process {
     unsigned compute_instance;
 };
 
-constexpr int kMostProcesses = 16;
+constexpr int kMostSimulated = 16;
+constexpr int kMostProcesses = fragtrace::vgpu::kMostCardUsers + kMostSimulated;
 
-// Returns the simulated processes. All of them are on the first device.
-int other_processes(int index, Process* processes) {
-    const char* text = getenv("FRAGTRACE_VIRTUAL_GPU_PROCESSES");
+bool cards_are_shared() {
+    return config().cards[0] != '\0';
+}
+
+// Returns the processes of shared cards, and the simulated ones, which are on the first device.
+int processes_on(int index, Process* processes) {
     int count = 0;
-    while (index == 0 && text != nullptr && count < kMostProcesses) {
+    if (cards_are_shared()) {
+        fragtrace::vgpu::CardUser users[fragtrace::vgpu::kMostCardUsers];
+        const int found =
+            fragtrace::vgpu::read_card_users(index, users, fragtrace::vgpu::kMostCardUsers);
+        for (; count < found; ++count) {
+            processes[count] = {unsigned(users[count].process), users[count].bytes, ~0u, ~0u};
+        }
+    }
+    const char* text = getenv("FRAGTRACE_VIRTUAL_GPU_PROCESSES");
+    for (int i = 0; index == 0 && text != nullptr && i < kMostSimulated; ++i) {
         Process process{0, 0, ~0u, ~0u};
         if (sscanf(text, "%u:%llu", &process.pid, &process.used) != 2) break;
         processes[count++] = process;
@@ -103,8 +118,9 @@ int other_processes(int index, Process* processes) {
 
 unsigned long long used_bytes(int index) {
     Process processes[kMostProcesses];
-    unsigned long long used = has_context(index) ? config().card.context_bytes : 0;
-    const int count = other_processes(index, processes);
+    unsigned long long used =
+        !cards_are_shared() && has_context(index) ? config().card.context_bytes : 0;
+    const int count = processes_on(index, processes);
     for (int i = 0; i < count; ++i)
         used += processes[i].used;
     return used;
@@ -240,12 +256,12 @@ FT_EXPORT int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* 
     return kSuccess;
 }
 
-// Lists only the simulated processes. This process is missing, because NVML here does not know its
-// memory use, and PyTorch reports that itself.
+// If the cards are not shared, this process is missing: NVML does not know its memory use then, and
+// PyTorch reports that itself.
 FT_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void* list) {
     if (index_of(device) < 0 || count == nullptr) return kInvalidArgument;
     Process processes[kMostProcesses];
-    const unsigned found = unsigned(other_processes(index_of(device), processes));
+    const unsigned found = unsigned(processes_on(index_of(device), processes));
     const unsigned room = *count;
     *count = found;
     if (found > room) return kInsufficientSize;

@@ -235,12 +235,24 @@ class SummariesTest(real_process.RealProcessTest):
         )
 
     def test_processes_of_one_card_are_added_up(self):
-        self.record("alloc=419430400", RANK=0)
-        self.record("alloc=4194304", "refused")
-        (card,) = self.view(self.folder)["shared_cards"]
+        card = f"{CARD},shared=test-summaries-{os.getpid()}"
+        recorded = [
+            self.record("alloc=419430400", card=card, RANK=0),
+            self.record("alloc=4194304", "refused", card=card),
+        ]
+        summaries = [self.summarize(trace, "--no-whatif") for trace in recorded]
+        (card,) = self.view(*summaries)["shared_cards"]
         self.assertTrue(card["at_failure"])
+        self.assertFalse(card["exact"])
         self.assertEqual({user["index"] for user in card["users"]}, {0, 1})
-        self.assertIn("  same card  GPU-", self.run_well([ANALYZER, self.folder]).stdout)
+        self.assertRegex(
+            self.run_well([ANALYZER, *summaries]).stdout,
+            r"  same card  GPU-.*rank 0 at most 400 MiB.*its last event .* before: it may have ended since",
+        )
+        # The traces say that the first process had ended: the driver did not list it.
+        (card,) = self.view(*recorded)["shared_cards"]
+        self.assertTrue(card["exact"])
+        self.assertEqual([user["index"] for user in card["users"]], [1])
 
     def test_hostile_summaries_give_one_line(self):
         trace = self.record("alloc=4194304")

@@ -5,7 +5,7 @@ import pathlib
 import re
 
 import real_process
-from real_process import BUILD, environment, run, traces
+from real_process import BUILD, LAUNCHER, environment, run, traces
 
 CLIENT = BUILD / "tests" / "integration" / "vgpu" / "vgpu_nccl_client"
 SHARED = pathlib.Path("/dev/shm")
@@ -70,6 +70,16 @@ class Nccl(real_process.RealProcessTest):
         # Another job's communicator may have removed it first.
         self.assertLessEqual(len(left), 1)
         self.assertEqual(left & segments(), set())
+
+    def test_clean_removes_what_a_killed_job_left_and_leaves_the_memory_of_a_running_one(self):
+        before = segments()
+        self.trial("left_behind", 2)
+        left = segments() - before
+        said = self.run_well([LAUNCHER, "clean", "--age", "0", SHARED]).stdout
+        # Another job's communicator may have removed it first.
+        for name in left:
+            self.assertNotIn(name, segments())
+        self.assertLessEqual(said.count("fragtrace-nccl-"), max(1, len(left)))
 
     def test_memory_of_a_communicator_is_recorded_with_the_stack_of_its_creation(self):
         plain = self.trial("memory", 2).stdout

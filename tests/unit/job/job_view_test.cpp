@@ -180,6 +180,8 @@ TEST_CASE("generations of an elastic restart are kept apart") {
     }
     fail(&made[2], 1'000'000'000);
     fail(&made[4], 2'000'000'000);
+    made[2].devices[0].failures = {{.verdict = "genuine", .why = "cause of the first"}};
+    made[4].devices[0].failures = {{.verdict = "genuine", .why = "cause of the second"}};
     const Job job = job_of(made);
     const JobView view = view_of(job);
     REQUIRE(view.generations.size() == 2);
@@ -189,9 +191,15 @@ TEST_CASE("generations of an elastic restart are kept apart") {
     CHECK(view.groups.size() == 4);  // equal ranks of two generations are two groups
     const std::vector<std::string> lines = lines_of(job);
     CHECK(lines[0] == "generation 0: rank 2 of 4 ran out of memory first, 1 s after the job began");
-    CHECK(std::find(lines.begin(),
-                    lines.end(),
-                    "generation 1: rank 0 of 4 ran out of memory first") != lines.end());
+    CHECK(lines[1] == "  verdict    cause of the first");
+    const auto second =
+        std::find(lines.begin(),
+                  lines.end(),
+                  "generation 1: rank 0 of 4 ran out of memory first, 102 s after the job began");
+    REQUIRE(second != lines.end());
+    CHECK(*(second + 1) == "  verdict    cause of the second");
+    // Both are replayed, before any group.
+    CHECK(representatives(job, 2) == std::vector<std::size_t>{2, 4});
 }
 
 TEST_CASE(
@@ -326,6 +334,47 @@ TEST_CASE("processes of one card are added up on one clock, at the first out-of-
     // The same card of another host is another card.
     made[2].place.host = "node2";
     CHECK(view_of(job_of(made)).shared.empty());
+    // So are virtual cards of another set, and those that are not shared.
+    made[2].place.host = "node1";
+    made[1].card_set = made[2].card_set = "lab";
+    CHECK(view_of(job_of(made)).shared.size() == 1);
+    made[2].card_set = "other";
+    CHECK(view_of(job_of(made)).shared.empty());
+    made[1].card_set = made[2].card_set = "-";
+    CHECK(view_of(job_of(made)).shared.empty());
+}
+
+TEST_CASE("a failure because of another process names that process, its line and its phase") {
+    std::vector<ProcessSummary> made = ranks(2);
+    ProcessSummary server = rank_of(7, 3 * kGiB);
+    server.place.rank = -1;
+    server.program = "python3 serve.py";
+    made[1].devices[0].uuid = server.devices[0].uuid = "GPU-shared";
+    fail(&made[1], 5'000'000'000);
+    made[1].devices[0].failures = {{.verdict = "outside_pool", .why = "others hold it"}};
+    made.push_back(server);
+    const Job job = job_of(made);
+    JobView view = view_of(job);
+    REQUIRE(view.shared.size() == 1);
+    for (CardUser& user : view.shared[0].users) {
+        if (job.processes[user.process].pid == 107) {
+            user.moment = {.bytes = 3 * kGiB,
+                           .allocated_bytes = kGiB,
+                           .lines = {{"serve.py:12 grow", kGiB, 4}},
+                           .phase = "decode",
+                           .has_phases = true,
+                           .idle_ns = 2'500'000'000};
+        }
+    }
+    const Terminal plain(1, ColorChoice::kNever);
+    const std::string expected =
+        "  holders    pid 107 (python3 serve.py) 3 GiB, 2 GiB of it not in use, most in "
+        "serve.py:12 grow (1 GiB in 4 blocks), in phase decode, idle for 2.5 s\n";
+    CHECK(contains(job_text(job, view, plain), expected));
+    // Other processes are no reason for a failure by fragmentation.
+    made[1].devices[0].failures[0].verdict = "stitchable";
+    const Job other = job_of(made);
+    CHECK_FALSE(contains(job_text(other, view_of(other), plain), "  holders "));
 }
 
 TEST_CASE("groups of thousands of different processes are found quickly and are complete") {

@@ -1,0 +1,108 @@
+#include "analyzer/analysis/job/card_moments.h"
+
+#include "analyzer/analysis/metrics/memory_at.h"
+#include "analyzer/analysis/metrics/other_processes.h"
+#include "analyzer/support/guarded.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kMostCards = 4;
+constexpr std::size_t kMostUsers = 8;
+constexpr std::size_t kMostLines = 3;
+constexpr std::size_t kPhaseWidth = 100;
+constexpr std::uint64_t kMostEvents = 20'000'000;
+
+UserMoment moment_of(MemoryAt* found, DeviceId device) {
+    UserMoment moment{.phase = summary_word(found->phase, kPhaseWidth),
+                      .has_phases = found->has_phases,
+                      .idle_ns = found->idle_ns,
+                      .recording_stopped = found->recording_stopped,
+                      .complete = found->complete};
+    Symbolizer symbols(found->tables);
+    for (const DeviceAt& at : found->devices) {
+        if (at.device == device) {
+            moment.bytes = at.totals.own;
+            moment.allocated_bytes = at.totals.allocated;
+            moment.lines = lines_of(at.holders, &symbols);
+            moment.lines.resize(std::min(moment.lines.size(), kMostLines));
+        }
+    }
+    return moment;
+}
+
+// Reads one trace. For the process that ran out of memory, `listed` gets what the driver's library
+// said about the card then.
+void look_at(const Job& job,
+             const SharedCard& card,
+             CardUser* user,
+             std::optional<OtherProcesses>* listed) {
+    const ProcessSummary& process = job.processes[user->process];
+    const ProcessDevice& device = process.devices[user->device];
+    if (process.path.empty() || !process.import.empty() || !process.other_files.empty() ||
+        process.events > kMostEvents || card.at_unix_ns < process.start_unix_ns) {
+        return;
+    }
+    auto found = guarded(process.path, [&] {
+        return memory_at(process.path, card.at_unix_ns - process.start_unix_ns);
+    });
+    if (!found) {
+        return;
+    }
+    user->moment = moment_of(&*found, device.device);
+    user->bytes = user->moment->bytes;
+    if (card.at_failure && card.failed.process == user->process) {
+        for (const OtherProcesses& others : other_processes(found->tables, device.device)) {
+            if (others.lists_self && others.sequence <= found->sequence) {
+                *listed = others;
+            }
+        }
+    }
+}
+
+// A process whose last event is earlier may have ended. The driver's list tells.
+void drop_ended(const Job& job, const OtherProcesses& listed, std::vector<CardUser>* users) {
+    std::erase_if(*users, [&](CardUser& user) {
+        const std::uint32_t pid = job.processes[user.process].pid;
+        const bool on_card = std::any_of(listed.each.begin(),
+                                         listed.each.end(),
+                                         [pid](const OtherProcess& one) { return one.pid == pid; });
+        const bool silent = user.after_last_event_ns != 0;
+        user.after_last_event_ns = on_card ? 0 : user.after_last_event_ns;
+        return silent && !on_card;
+    });
+}
+
+}  // namespace
+
+void add_moments(const Job& job, JobView* view) {
+    for (std::size_t i = 0; i < std::min(view->shared.size(), kMostCards); ++i) {
+        SharedCard& card = view->shared[i];
+        std::optional<OtherProcesses> listed;
+        for (std::size_t at = 0; at < std::min(card.users.size(), kMostUsers); ++at) {
+            look_at(job, card, &card.users[at], &listed);
+        }
+        if (card.at_failure && !listed) {  // it may have held nothing, and is then no user
+            CardUser failed = card.failed;
+            look_at(job, card, &failed, &listed);
+        }
+        if (listed) {
+            drop_ended(job, *listed, &card.users);
+        }
+        std::erase_if(card.users, [](const CardUser& user) { return user.bytes == 0; });
+        std::stable_sort(card.users.begin(),
+                         card.users.end(),
+                         [](const CardUser& a, const CardUser& b) { return a.bytes > b.bytes; });
+        card.sum_bytes = 0;
+        card.exact = !card.users.empty();
+        for (const CardUser& user : card.users) {
+            card.sum_bytes += user.bytes;
+            card.exact = card.exact && user.moment && user.moment->complete &&
+                         !user.moment->recording_stopped && user.after_last_event_ns == 0;
+        }
+    }
+}
+
+}  // namespace fragtrace::analyzer
