@@ -68,7 +68,9 @@ ProcessDevice device_of(const Timeline& tables, const DeviceSummary& summary, Sy
     device.uuid = summary_word(tables.fact(key + "uuid"), kNameWidth);
     device.total_bytes =
         metrics.total_bytes != 0 ? metrics.total_bytes : number_fact(tables, key + "total_bytes");
-    device.capacity_bytes = metrics.capacity_bytes;
+    // When libraries held most. The driver's report may be older than their memory.
+    device.capacity_bytes =
+        metrics.capacity_bytes - std::min(metrics.capacity_bytes, metrics.beside_pool.excess_bytes);
     device.context_bytes = context_memory(tables, summary.device).bytes;
     device.run = metrics.summary;
     device.peak_time_ns = summary.peak_time_ns;

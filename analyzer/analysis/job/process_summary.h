@@ -74,7 +74,7 @@ struct ProcessDevice {
     std::string name;
     std::string uuid;                  // empty = not known
     std::uint64_t total_bytes = 0;     // of the card; 0 = not known
-    std::uint64_t capacity_bytes = 0;  // of the pool; 0 = not known
+    std::uint64_t capacity_bytes = 0;  // least that the pool could have; 0 = not known
     std::uint64_t context_bytes = 0;   // of this process's context; 0 = not known
     RunFigures run;
     std::uint64_t peak_time_ns = 0;
