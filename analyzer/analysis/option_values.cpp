@@ -3,8 +3,10 @@
 #include "analyzer/pools/pytorch/pytorch_rules.h"
 #include "analyzer/pools/registry/pool_registry.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -14,6 +16,11 @@ std::string pool_choices() {
 
 std::string category_choices() {
     return fmt::format("{}", fmt::join(starter_names(), ", "));
+}
+
+bool is_category_choice(const std::string& name) {
+    const std::vector<std::string> names = starter_names();
+    return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 Result<std::shared_ptr<const CategoryRules>> find_category_rules(const std::string& file) {

@@ -14,6 +14,8 @@ std::string pool_choices();
 
 // The names of the rule files that fragtrace brings, for help texts.
 std::string category_choices();
+// Whether a rule file with this name comes with fragtrace.
+bool is_category_choice(const std::string& name);
 // The rules in a file, or in one that fragtrace brings. Null if `file` is empty.
 Result<std::shared_ptr<const CategoryRules>> find_category_rules(const std::string& file);
 

@@ -69,6 +69,18 @@ std::string output_fault(const std::string& path) {
     return checked ? std::string() : checked.error().message;
 }
 
+namespace {
+
+// An option for a file that is written.
+CLI::Option* add_file(CLI::App* app, const char* name, std::string* path, const char* help) {
+    CLI::Option* const option =
+        app->add_option(name, *path, help)->type_name("FILE")->check(output_fault);
+    CommonOptions::add_force(app);
+    return option;
+}
+
+}  // namespace
+
 void CommonOptions::add_trace(CLI::App* app) {
     app->add_option("TRACE",
                     trace,
@@ -79,10 +91,11 @@ void CommonOptions::add_trace(CLI::App* app) {
 }
 
 void CommonOptions::add_json(CLI::App* app) {
-    app->add_option("--json", json, "write JSON to FILE instead of text ('-': standard output)")
-        ->type_name("FILE")
-        ->check(output_fault);
-    add_force(app);
+    add_file(app, "--json", &json, "write JSON to FILE instead of text ('-': standard output)");
+}
+
+CLI::Option* CommonOptions::add_output(CLI::App* app, std::string* output) {
+    return add_file(app, "-o,--output", output, "write to FILE ('-' is standard output)");
 }
 
 void CommonOptions::add_force(CLI::App* app) {

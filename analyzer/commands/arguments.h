@@ -35,6 +35,8 @@ struct CommonOptions {
 
     void add_trace(CLI::App* app);
     void add_json(CLI::App* app);
+    // Sets `*output`; "-" is standard output.
+    static CLI::Option* add_output(CLI::App* app, std::string* output);
     static void add_force(CLI::App* app);
     void add_color(CLI::App* app);
     void add_capacity(CLI::App* app);

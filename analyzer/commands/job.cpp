@@ -61,6 +61,31 @@ Status write_first_summary(const AnalyzeOptions& options,
     return write_text(first + summary_text(**analyzed, terminal));
 }
 
+// Whether summaries can have the replays of these options: those of a report without options.
+bool are_usual(const AnalyzeOptions& options) {
+    constexpr ReplayAssumptions kUsual;
+    const ReplayAssumptions& assumed = options.assumptions;
+    return !options.capacity_bytes && options.torch_version.empty() && !options.categories &&
+           assumed.pending == kUsual.pending &&
+           assumed.driver_page_bytes == kUsual.driver_page_bytes && !assumed.context_bytes;
+}
+
+// Replays that were kept were made without the options of this command. A failure stays explained
+// if its trace is not at hand.
+void forget_replays(Job* job) {
+    for (ProcessSummary& process : job->processes) {
+        process.replayed = false;
+        process.analysed = process.analysed && process.path.empty();
+        for (ProcessDevice& device : process.devices) {
+            device.settings.clear();
+            device.cards.clear();
+            if (!process.analysed) {
+                device.failures.clear();
+            }
+        }
+    }
+}
+
 // Explains the first failure of each generation, and replays one process of each group.
 Status explain_job(const JobRequest& request, Job* job) {
     std::vector<FirstFailure> failures = first_failures(*job);
@@ -84,7 +109,8 @@ Status explain_job(const JobRequest& request, Job* job) {
         if (!explained && explained.error().code == ErrorCode::kUsage) {
             return explained;
         }
-        if (explained && process.analysed && process.other_files.empty()) {
+        if (explained && process.analysed && process.other_files.empty() &&
+            are_usual(request.options)) {
             keep_summary(process, request.cache);
         }
     }
@@ -120,6 +146,12 @@ Result<std::vector<std::string>> recordings_of_job(const std::string& folder) {
     return paths;
 }
 
+Error no_process_in(const Job& job, const std::string& path) {
+    return {ErrorCode::kInput,
+            job.unreadable.empty() ? path + ": no process in it. Give summaries or traces."
+                                   : job.unreadable.front().reason};
+}
+
 Error unreadable_in_job(std::size_t unreadable, std::size_t all, const std::string& first_reason) {
     return {ErrorCode::kInput,
             fmt::format(
@@ -142,8 +174,14 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
             progress.show(done, all);
         });
     }
+    if (!are_usual(request.options)) {
+        forget_replays(&job);
+    }
     const std::size_t traces = traces_of(job);
     arrange(&job);
+    if (job.processes.empty() && job.unreadable.empty()) {
+        return no_process_in(job, paths.front());
+    }
     if (request.summary) {
         return write_first_summary(request.options, job, paths.front(), terminal);
     }

@@ -25,6 +25,9 @@ Result<std::vector<std::string>> recordings_of_job(const std::string& folder);
 // stay as they are.
 Status explain_process(AnalyzeOptions options, ProcessSummary* process);
 
+// The error if a job has no process: why its first file cannot be read, or that `path` has none.
+Error no_process_in(const Job& job, const std::string& path);
+
 // The final error if some recordings were unreadable.
 Error unreadable_in_job(std::size_t unreadable, std::size_t all, const std::string& first_reason);
 

@@ -2,6 +2,7 @@
 //
 // One JSON-RPC message per line, one request at a time. Each tool is a command of fraganalyze with
 // --json, run in a child that cannot write files.
+#include "analyzer/analysis/option_values.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/in_child.h"
 #include "analyzer/commands/registry.h"
@@ -80,6 +81,13 @@ constexpr Parameter kTrace = {
 constexpr Parameter kCapacity = {
     "capacity", "string", "Memory that the pool may use, such as 16GiB. Default: as recorded."};
 
+// No path: the message about a wrong rule quotes the file, which may be any file of the user.
+constexpr Parameter kCategories = {
+    "categories",
+    "string",
+    "Name of rules that fragtrace brings and that give memory categories: transformers (also for "
+    "diffusers). Default: only the built-in categories."};
+
 std::string text_of(const Json& arguments, std::string_view name) {
     const auto found = arguments.find(std::string(name));
     return found == arguments.end() ? std::string() : found->get<std::string>();
@@ -143,13 +151,15 @@ const std::vector<Tool>& tools() {
           {"what_if",
            "boolean",
            "False: skip the replays under other settings, which take longest. Default: true."},
-          kCapacity},
+          kCapacity,
+          kCategories},
          [](const Json& arguments) {
              std::vector<std::string> words = {"report"};
              if (!arguments.value("what_if", true)) {
                  words.emplace_back("--no-whatif");
              }
              add_option(arguments, "capacity", &words);
+             add_option(arguments, "categories", &words);
              return command_on_trace(std::move(words), arguments);
          },
          nullptr},
@@ -158,9 +168,11 @@ const std::vector<Tool>& tools() {
          "Lists which source lines hold GPU memory at the peak and at each out-of-memory. Shows "
          "source lines, command lines and host names of the recorded program. JSON: the keys "
          "source, devices and ooms of docs/schema/report.json.",
-         {kTrace},
+         {kTrace, kCategories},
          [](const Json& arguments) {
-             return command_on_trace({"report", "--no-whatif"}, arguments);
+             std::vector<std::string> words = {"report", "--no-whatif"};
+             add_option(arguments, "categories", &words);
+             return command_on_trace(std::move(words), arguments);
          },
          holders_of},
         {"whatif",
@@ -274,6 +286,10 @@ std::string fault_in(const Tool& tool, const Json& arguments) {
         }
         if (known->type == "boolean" ? !value.is_boolean() : !value.is_string()) {
             return fmt::format("{}: give a {}", name, known->type);
+        }
+        if (name == kCategories.name && value.is_string() &&
+            !is_category_choice(value.get_ref<const std::string&>())) {
+            return fmt::format("categories: give one of {}", category_choices());
         }
         if (value.is_string() &&
             value.get_ref<const std::string&>().find('\0') != std::string::npos) {

@@ -29,10 +29,7 @@ Status run_merge(int argc, char** argv) {
                    "files that `fraganalyze summarize -o` or `merge` wrote, traces, and folders of "
                    "them")
         ->required();
-    app.add_option("-o,--output", output, "write to FILE ('-' is standard output)")
-        ->type_name("FILE")
-        ->required();
-    CommonOptions::add_force(&app);
+    CommonOptions::add_output(&app, &output)->required();
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
@@ -53,8 +50,8 @@ Status run_merge(int argc, char** argv) {
         paths.insert(paths.end(), found->begin(), found->end());
     }
     const Job job = read_job(paths);
-    if (job.processes.empty() && !job.unreadable.empty()) {
-        return Error{ErrorCode::kInput, job.unreadable.front().reason};
+    if (job.processes.empty()) {
+        return no_process_in(job, paths.front());
     }
     const Status written = write_summaries(output, job.processes, job.unreadable);
     if (written && !job.unreadable.empty()) {

@@ -23,10 +23,7 @@ Status run_plan(int argc, char** argv) {
     std::string input;
     std::string output = "-";
     app.add_option("PROBLEM", input, "a CSV file with the columns id,lower,upper,size")->required();
-    app.add_option("--output", output, "write the plan to FILE ('-' is standard output)")
-        ->type_name("FILE")
-        ->capture_default_str();
-    CommonOptions::add_force(&app);
+    CommonOptions::add_output(&app, &output)->capture_default_str();
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();

@@ -181,8 +181,9 @@ Status run_report(int argc, char** argv) {
         }
     }
     const Terminal terminal = common.terminal();
-    const std::string text =
-        summary ? summary_text(analysis, terminal) : report_text(analysis, terminal);
+    const bool has_page = !html.empty();
+    const std::string text = summary ? summary_text(analysis, terminal, has_page)
+                                     : report_text(analysis, terminal, has_page);
     const Status written = write_text(text);
     if (written && !html.empty()) {
         fmt::print("  page written to {}\n", printable(html));

@@ -208,6 +208,9 @@ Status write_for_job(const std::string& input, const std::string& output, bool w
             job.unreadable.push_back({process.file, explained.error().message});
         }
     }
+    if (job.processes.empty() && job.unreadable.empty()) {
+        return no_process_in(job, input);
+    }
     const std::string first_reason = job.unreadable.empty() ? "" : job.unreadable.front().reason;
     const std::size_t unreadable = job.unreadable.size();
     const Status written =
@@ -230,6 +233,9 @@ Status summarize_folder(const std::string& folder, const std::string& json, bool
     Json runs = Json::array();
     Json unreadable = Json::array();
     for (const std::string& path : *paths) {
+        if (is_summaries_file(path)) {
+            continue;  // of traces elsewhere, without the figures that are printed here
+        }
         const Result<TraceSummary> summary =
             guarded(path, [&path] { return summarize_trace(path); });
         if (!summary) {
@@ -283,7 +289,8 @@ Status run_summarize(int argc, char** argv) {
                    "write to FILE, instead, all that the view of a job shows of this process, with "
                    "explained failures and replays; at most 20 kB per process ('-' is standard "
                    "output)")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(output_fault);
     app.add_flag("--no-whatif", no_whatif, "with -o: skip the what-if replays");
     app.add_flag("--if-changed",
                  if_changed,

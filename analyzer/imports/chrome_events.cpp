@@ -1,6 +1,7 @@
 #include "analyzer/imports/chrome_events.h"
 
 #include "analyzer/support/byte_stream.h"
+#include "analyzer/support/json_input.h"
 
 #include <nlohmann/json.hpp>
 
@@ -8,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <fmt/format.h>
-#include <iterator>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -56,40 +56,6 @@ class JsonBytes {
     std::size_t token_bytes_ = 0;
     bool in_string_ = false;
     bool escaped_ = false;
-};
-
-class JsonIterator {
-  public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = char;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const char*;
-    using reference = char;
-
-    JsonIterator() = default;
-
-    explicit JsonIterator(JsonBytes* bytes) : bytes_(bytes) {}
-
-    char operator*() const { return bytes_->now(); }
-
-    JsonIterator& operator++() {
-        bytes_->advance();
-        return *this;
-    }
-
-    JsonIterator operator++(int) {
-        const JsonIterator before = *this;
-        ++*this;
-        return before;
-    }
-
-    // The parser compares only with the end.
-    bool operator==(const JsonIterator& /*end*/) const {
-        return bytes_ == nullptr || bytes_->at_end();
-    }
-
-  private:
-    JsonBytes* bytes_ = nullptr;
 };
 
 // A decimal number times 10^`places`; further digits are dropped. The digits are read one by one
@@ -280,7 +246,7 @@ std::string read_chrome_events(const InputFile& file,
                                ChromeHead* head) {
     JsonBytes bytes(file);
     Handler handler(wanted_arguments, take, head);
-    if (nlohmann::json::sax_parse(JsonIterator(&bytes), JsonIterator(), &handler)) {
+    if (nlohmann::json::sax_parse(JsonInput<JsonBytes>(&bytes), JsonInput<JsonBytes>(), &handler)) {
         return head->has_events ? "" : "has no traceEvents";
     }
     if (!bytes.failure().empty()) {

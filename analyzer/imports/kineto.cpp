@@ -143,7 +143,9 @@ class KinetoReader {
         const bool freed = *signed_bytes < 0;
         const auto size = static_cast<std::uint64_t>(freed ? -*signed_bytes : *signed_bytes);
         ProfileEvent memory;
-        memory.allocated = number<std::uint64_t>(allocated).value_or(0);
+        if (const auto total = number<std::uint64_t>(allocated); total && *total <= INT64_MAX) {
+            memory.allocated = *total;
+        }
         EventRecord& record = memory.record;
         record.kind = failed  ? EventKind::kBlockOutOfMemory
                       : freed ? EventKind::kBlockFree

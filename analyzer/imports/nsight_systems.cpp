@@ -39,7 +39,7 @@ constexpr std::string_view kMemoryTable = "CUDA_GPU_MEMORY_USAGE_EVENTS";
 constexpr std::size_t kMostDevices = 31;
 constexpr std::size_t kMostEvents = std::size_t{1} << 25;
 constexpr std::size_t kMostRows = std::size_t{1} << 23;  // kept of any other table
-
+constexpr std::size_t kMostKinds = 1000;
 constexpr std::size_t kMostFrames = 1000;  // of one stack
 constexpr std::int64_t kOutOfMemory = 2;   // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
 constexpr std::int64_t kMostTime_ns = std::int64_t{1} << 62;
@@ -222,7 +222,7 @@ class NsightReader {
             if (found != kinds_by_name().end() && row.number(0)) {
                 kinds[*row.number(0)] = found->second;
             }
-            return kinds.size() < kMostRows;
+            return kinds.size() < kMostKinds;
         });
         if (!kinds.empty()) {
             kinds_ = std::move(kinds);
@@ -317,12 +317,15 @@ class NsightReader {
                                           ? static_cast<std::uint32_t>(chain)
                                           : std::uint32_t{0};
             const std::int64_t start = row.number(2).value_or(-1);
-            if (row.number(4) == kOutOfMemory && start >= 0 && start <= kMostTime_ns &&
-                failed_.size() < kMostRows) {
-                failed_.push_back({.time_ns = static_cast<std::uint64_t>(start),
-                                   .name = row.number(3).value_or(-1),
-                                   .thread = thread_of(global_id),
-                                   .chain = chain_number});
+            if (row.number(4) == kOutOfMemory && start >= 0 && start <= kMostTime_ns) {
+                if (failed_.size() < kMostRows) {
+                    failed_.push_back({.time_ns = static_cast<std::uint64_t>(start),
+                                       .name = row.number(3).value_or(-1),
+                                       .thread = thread_of(global_id),
+                                       .chain = chain_number});
+                } else {
+                    ++left_out_[kLimits];
+                }
             }
             const auto found = by_correlation.find(row.number(0).value_or(0));
             if (found != by_correlation.end()) {
@@ -330,6 +333,8 @@ class NsightReader {
                     rows_[index].thread = thread_of(global_id);
                     rows_[index].chain = chain_number;
                 }
+                // A number belongs to one call. Repeated numbers would take quadratic time.
+                by_correlation.erase(found);
             }
             return true;
         });
@@ -466,8 +471,9 @@ class NsightReader {
             const std::int64_t device = cuda_devices.empty()          ? gpu
                                         : found == cuda_devices.end() ? -1
                                                                       : found->second;
+            // Each device is described once.
             if (device < 0 || device >= static_cast<std::int64_t>(kMostDevices) ||
-                !used.contains(static_cast<std::uint16_t>(device))) {
+                used.erase(static_cast<std::uint16_t>(device)) == 0) {
                 return true;
             }
             timeline_.builder().add_fact(fmt::format("device.{}.name", device),

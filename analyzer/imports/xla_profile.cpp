@@ -36,11 +36,12 @@ namespace {
 constexpr std::size_t kMostTextBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostNameBytes = 1000;
 constexpr std::size_t kMostPlanes = 10'000;
-constexpr std::size_t kMostNames = std::size_t{1} << 20;  // of one plane
-constexpr std::size_t kMostStats = 1000;                  // of one event
+constexpr std::size_t kMostNamesBytes = std::size_t{64} << 20;  // of one plane, with their ids
+constexpr std::size_t kMostStats = 1000;                        // of one event
 constexpr std::size_t kMostDevices = 31;
 constexpr std::size_t kMostAllocators = 100;
 constexpr std::uint64_t kMostTime_ns = std::uint64_t{1} << 62;
+constexpr std::uint64_t kMostTotal = std::uint64_t{1} << 60;  // bytes, of each of three summands
 
 // The stats of a memory event that are read.
 enum Stat : std::uint8_t {
@@ -193,6 +194,9 @@ class XlaReader {
         Names names;
         std::string name;
         bool has_memory = false;
+        constexpr std::size_t kNameBytes = 64;  // of an entry without its text
+        std::size_t names_bytes = 0;
+        std::uint64_t names_left_out = 0;
         std::vector<std::pair<std::uint64_t, StatValue>> stats;
         while (const auto field = reader->next(end)) {
             if (field->is_bytes && field->number == 2) {
@@ -202,8 +206,11 @@ class XlaReader {
                 auto [id, text] = read_name(reader, reader->offset() + field->value);
                 has_memory = has_memory || (field->number == 4 && (text == "MemoryAllocation" ||
                                                                    text == "MemoryDeallocation"));
-                if (map.size() < kMostNames) {
+                names_bytes += text.size() + kNameBytes;
+                if (names_bytes <= kMostNamesBytes) {
                     map[id] = std::move(text);
+                } else {
+                    ++names_left_out;
                 }
             } else if (field->is_bytes && field->number == 6 && stats.size() < kMostStats) {
                 stats.push_back(read_stat(reader, reader->offset() + field->value));
@@ -223,6 +230,7 @@ class XlaReader {
             if (memory_plane_ == kNone) {
                 memory_plane_ = plane;
                 names_ = std::move(names);
+                names_left_out_ = names_left_out;
             } else {
                 ++other_planes_;
             }
@@ -248,7 +256,6 @@ class XlaReader {
                 reader->skip(*field);
             }
         }
-        text_bytes_ += entry.second.size();
         if (entry.second.size() > kMostNameBytes) {
             entry.second.resize(kMostNameBytes);
         }
@@ -383,9 +390,9 @@ class XlaReader {
         const std::uint64_t allocated = number(kAllocated).value_or(kUnknown64);
         event.allocated = allocated <= INT64_MAX ? allocated : kUnknown64;
         const std::uint64_t available = number(kAvailable).value_or(0);
-        const std::uint64_t limit = event.allocated + number(kReserved).value_or(0) + available;
-        if (available != 0 && available <= INT64_MAX && limit <= INT64_MAX) {
-            about.limit_bytes = std::max(about.limit_bytes, limit);
+        const std::uint64_t reserved = number(kReserved).value_or(0);
+        if (available != 0 && std::max({event.allocated, reserved, available}) <= kMostTotal) {
+            about.limit_bytes = std::max(about.limit_bytes, event.allocated + reserved + available);
         }
         // A whole number is written as an integer.
         const double fragmentation = stats[kFragmentation].real.value_or(
@@ -470,6 +477,9 @@ class XlaReader {
         timeline_.warn_left_out(other_planes_, "plane", "with memory events of other hosts");
         timeline_.warn_left_out(
             profile_.slices_left_out(), "slice", "beyond the limits of this command");
+        timeline_.warn_left_out(names_left_out_,
+                                "name",
+                                "beyond the limits of this command, and with them their events,");
         std::string limits;
         std::string fragmentation;
         for (const Allocator& allocator : allocators_) {
@@ -515,7 +525,7 @@ class XlaReader {
     ImportTimeline timeline_;
     ProfileEvents profile_{frame_of_name};
     Names names_;  // of the plane with memory events
-    std::uint64_t text_bytes_ = 0;
+    std::uint64_t names_left_out_ = 0;
     std::size_t memory_plane_ = kNone;
     std::uint64_t other_planes_ = 0;
     std::uint64_t session_start_ns_ = 0;

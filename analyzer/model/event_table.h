@@ -136,7 +136,8 @@ class EventTable {
     void keep_times_in_order() {
         SteadyTime steady;
         for (std::size_t at = 0; at < size(); ++at) {
-            const std::uint64_t recorded_ns = bases_[at / kGroup].time_of(packed_[at], WideOf{this});
+            const std::uint64_t recorded_ns =
+                bases_[at / kGroup].time_of(packed_[at], WideOf{this});
             const std::uint64_t time_ns = steady.of(packed_[at].kind, recorded_ns);
             if (time_ns != recorded_ns) {
                 Event event = (*this)[at];

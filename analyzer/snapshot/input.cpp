@@ -5,6 +5,7 @@
 #include "analyzer/snapshot/snapshot_reader.h"
 #include "analyzer/snapshot/snapshot_timeline.h"
 #include "analyzer/support/input_file.h"
+#include "analyzer/support/look_at.h"
 #include "analyzer/trace/reader.h"
 
 #include <algorithm>
@@ -56,12 +57,12 @@ Result<Timeline> read_input(const std::string& path,
 }
 
 bool is_snapshot(const std::string& path) {
-    const Result<InputFile> file = InputFile::open(path);
+    const Result<InputFile> file = look_at(path);
     return file.ok() && import_format(*file) == nullptr && looks_like_snapshot(*file);
 }
 
 std::string import_name(const std::string& path) {
-    const Result<InputFile> file = InputFile::open(path);
+    const Result<InputFile> file = look_at(path);
     const ImportFormat* format = file.ok() ? import_format(*file) : nullptr;
     return format == nullptr ? std::string() : std::string(format->name);
 }

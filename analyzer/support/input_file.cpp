@@ -3,6 +3,7 @@
 #include <fragtrace/format.h>
 
 #include "analyzer/support/in_program.h"
+#include "analyzer/support/look_at.h"
 
 #include <cerrno>
 #include <cstring>
@@ -20,10 +21,7 @@ namespace {
 
 Error cannot_open(const std::string& path, int code) {
     if (code == ENOENT || code == ENOTDIR) {
-        return {ErrorCode::kInput,
-                fmt::format("{}: no such file. Check the path; traces are named "
-                            "PROGRAM.HOST.PID.ftrace.",
-                            path)};
+        return {ErrorCode::kInput, fmt::format("{}: no such file. Check the path.", path)};
     }
     return {ErrorCode::kInput,
             fmt::format("{}: cannot be read: {}. Check its permissions.",
@@ -37,6 +35,11 @@ class FilesRead {
     void add(std::uint64_t device, std::uint64_t inode) {
         const std::lock_guard lock(mutex_);
         files_.emplace(device, inode);
+    }
+
+    void remove(std::uint64_t device, std::uint64_t inode) {
+        const std::lock_guard lock(mutex_);
+        files_.erase({device, inode});
     }
 
     bool contains(std::uint64_t device, std::uint64_t inode) {
@@ -84,15 +87,23 @@ Result<InputFile> InputFile::open(const std::string& path) {
                    {status.st_dev, status.st_ino},
                    status.st_uid);
     if (S_ISDIR(status.st_mode)) {
-        return Error{
-            ErrorCode::kInput,
-            fmt::format("{}: is a directory, not a trace. Name one .ftrace file in it.", path)};
+        return Error{ErrorCode::kInput, fmt::format("{}: is a folder. Name a file in it.", path)};
     }
     if (!S_ISREG(status.st_mode)) {
         return Error{ErrorCode::kInput,
-                     fmt::format("{}: is not a regular file. Name a .ftrace file.", path)};
+                     fmt::format("{}: is not a regular file. Name one that is.", path)};
     }
     files_read().add(status.st_dev, status.st_ino);
+    return file;
+}
+
+Result<InputFile> look_at(const std::string& path) {
+    struct stat status = {};
+    const bool known = stat(path.c_str(), &status) == 0 && was_read(status.st_dev, status.st_ino);
+    Result<InputFile> file = InputFile::open(path);
+    if (file.ok() && !known) {
+        files_read().remove(status.st_dev, status.st_ino);
+    }
     return file;
 }
 

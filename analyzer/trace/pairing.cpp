@@ -374,7 +374,7 @@ class EventPairing::State {
     void end_checkpoint(EventIndex index) { gaps_.end(index, live(Thing::kBlock).size() != 0); }
 
     Timeline& timeline_;
-    std::vector<EventIndex> device_from_partner_;  // events that got their device from their partner
+    std::vector<EventIndex> device_from_partner_;  // events with the device of their partner
     PairingDefects defects_;
     GapBalance gaps_;
     PairMap live_[static_cast<std::size_t>(Thing::kPairs)];

@@ -68,7 +68,7 @@ _fraganalyze() {
         plan)
             options="--force --help --output"
             case "$before" in
-                --output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
             esac
             ;;
         replay)

@@ -73,7 +73,7 @@ complete -c fraganalyze -n '__fish_seen_subcommand_from merge' -l output -s o -r
 complete -c fraganalyze -n '__fish_seen_subcommand_from merge' -l force -d 'replace a file that fraganalyze did not write'
 complete -c fraganalyze -n __fish_use_subcommand -a plan -d 'place buffers with known lifetimes, from CSV to CSV'
 complete -c fraganalyze -n '__fish_seen_subcommand_from plan' -l help -s h -d 'Print this help message and exit'
-complete -c fraganalyze -n '__fish_seen_subcommand_from plan' -l output -r -F -d 'write the plan to FILE ('\''-'\'' is standard output)'
+complete -c fraganalyze -n '__fish_seen_subcommand_from plan' -l output -s o -r -F -d 'write to FILE ('\''-'\'' is standard output)'
 complete -c fraganalyze -n '__fish_seen_subcommand_from plan' -l force -d 'replace a file that fraganalyze did not write'
 complete -c fraganalyze -n __fish_use_subcommand -a replay -d 'replay once under other settings or on another card'
 complete -c fraganalyze -n '__fish_seen_subcommand_from replay' -l help -s h -d 'Print this help message and exit'

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Header, Rank } from "../src/data/header";
+import { heatBytes, heatCertainty, heatMeasures, type HeatRow, heatRows } from "../src/data/heat";
 import {
     fillOf,
     rankAt,
@@ -62,6 +63,51 @@ test("a process with several devices is counted once", () => {
     );
 });
 
+test("no process is said to have no out-of-memory if that is unknown", () => {
+    assert.match(ranksText(header([row({ ooms: null })], 1)), /no out-of-memory is known$/);
+    assert.match(ranksText(header([row({ ooms: null }), row({ ooms: 1 })], 1)), /1 ran out/);
+    assert.equal(rankLabel(row({ ooms: null, retries: null })), "rank 3 · pid 4711 · GPU 0");
+});
+
+test("rows over time: failures by their time, then the peaks that differ most", () => {
+    const at = (rank: number, change: Partial<Rank>): Rank =>
+        row({ rank, allocated_heat: btoa("\u0001\u00ff"), start_after_ns: 9 - rank, ...change });
+    const of = {
+        ...header(
+            [
+                at(0, {}),
+                at(1, {}),
+                at(2, { peak_reserved: 2 }),
+                at(3, { ooms: 1, first_oom_ns: 5 }),
+                at(4, { peak_reserved: 6 }),
+                at(5, { ooms: 1, first_oom_ns: 1 }),
+                at(6, { allocated_heat: null }),
+            ],
+            1,
+        ),
+        heat: { columns: 2, column_ns: 1, full_bytes: 254 },
+    } as Header;
+    const ranks = (byRank: boolean): (number | null)[] =>
+        heatRows(of, byRank).map(({ rank }) => rank.rank);
+    assert.deepEqual(ranks(false), [5, 3, 2, 4, 0, 1]);
+    assert.deepEqual(ranks(true), [0, 1, 2, 3, 4, 5]);
+});
+
+test("memory over time is at most or at least the figure shown, and unknown if it is not known", () => {
+    const of = {
+        ...header([row({ capacity: 300, allocated_heat: btoa("\u0000\u0065") })], 1),
+        heat: { columns: 2, column_ns: 1, full_bytes: 254 },
+    } as Header;
+    const [unknown] = heatRows(of, true);
+    const known = { ...unknown, reserved: new Uint8Array([0, 201]) };
+    const shown = (from: HeatRow): (number | null)[] =>
+        heatMeasures.map((measure) => heatBytes(of, from, measure, 1));
+    assert.deepEqual(heatMeasures.map(heatCertainty), ["at most", "at most", "at least", "about"]);
+    assert.deepEqual(shown(known), [200, 100, 100, 100]);
+    assert.deepEqual(shown(unknown), [null, 100, null, null]);
+    assert.equal(heatBytes(of, known, "reserved", 0), null);
+});
+
 test("the row under a point is the one drawn there, as by brute force", () => {
     for (const [count, width] of [
         [2, 900],
@@ -99,7 +145,7 @@ test("the row under a point is the one drawn there, as by brute force", () => {
                     `${count} rows, ${width} pixels, at ${x}: ${hit} of ${places.join()}`,
                 );
                 assert.ok(
-                    places.every((i) => ranks[i].ooms <= ranks[hit].ooms),
+                    places.every((i) => ranks[i].ooms! <= ranks[hit].ooms!),
                     "a failure is not covered",
                 );
             }

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/holders/holders.h"
 #include "analyzer/analysis/metrics/measure.h"
 #include "analyzer/model/phase_index.h"
+#include "analyzer/model/unknown_segments.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/trace/user_frame.h"
 
@@ -53,6 +54,9 @@ DeviceProfile device_profile(const Timeline& timeline,
     profile.device = device;
     profile.name = device_name(timeline, device);
     profile.run = metrics.summary;
+    if (profile.run.ooms == 0 && !shows_failures(timeline.facts)) {
+        profile.run.ooms = kUnknown64;
+    }
     profile.state_only = metrics.state_only;
     if (metrics.peak_state_end != 0) {
         RecordedState state(timeline);

@@ -35,8 +35,12 @@ bool read_memory(const Json& row, RunFigures* run) {
         if (!read_count(peak, "requested", &run->peak_requested)) {
             run->peak_requested = kUnknown64;
         }
-        return read_count(peak, "allocated", &run->peak_allocated) &&
-               read_count(row, "ooms", &run->ooms);
+        if (row.contains("ooms") && row["ooms"].is_null()) {
+            run->ooms = kUnknown64;  // the input did not show failed requests
+        } else if (!read_count(row, "ooms", &run->ooms)) {
+            return false;
+        }
+        return read_count(peak, "allocated", &run->peak_allocated);
     }
     WasteSplit& waste = run->waste_at_peak;
     if (!read_count(peak, "requested", &run->peak_requested) ||

@@ -51,7 +51,8 @@ class RuleLine {
         }
         CategoryRule rule;
         rule.line = number_;
-        rule.name = trimmed(line_.substr(0, colon));
+        // Every output shows the name, so it must not change the direction of a text.
+        rule.name = printable(trimmed(line_.substr(0, colon)));
         if (rule.name.empty()) {
             return wrong(line_.substr(colon), "the category has no name before the colon");
         }

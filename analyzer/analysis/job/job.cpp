@@ -418,42 +418,42 @@ int generation_of(const ProcessSummary& process) {
 }
 
 bool has_generations(const Job& job) {
-    std::set<int> generations;
-    for (const ProcessSummary& process : job.processes) {
-        generations.insert(generation_of(process));
-    }
-    return generations.size() > 1;
+    return std::any_of(
+        job.processes.begin(), job.processes.end(), [&job](const ProcessSummary& process) {
+            return generation_of(process) != generation_of(job.processes.front());
+        });
 }
 
+// One pass over the processes: a file of summaries may claim a generation for each of them.
 std::vector<FirstFailure> first_failures(const Job& job) {
-    std::map<int, FirstFailure> first;  // by generation
+    struct Generation {
+        std::optional<FirstFailure> first;
+        std::set<int> ranks;
+        std::set<std::tuple<std::uint32_t, std::string_view, std::string_view>> processes;
+    };
+
+    std::map<int, Generation> generations;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& process = job.processes[i];
-        const auto found = first.find(generation_of(process));
-        if (failed(process) &&
-            (found == first.end() ||
-             order_of_failure(process) < order_of_failure(job.processes[found->second.process]))) {
-            first[generation_of(process)] = {.process = i,
-                                             .out_of_memory = process.first_oom().has_value()};
+        Generation& generation = generations[generation_of(process)];
+        if (process.place.rank >= 0) {
+            generation.ranks.insert(process.place.rank);
+        }
+        generation.processes.emplace(
+            process.pid, process.place.host, process.pid == 0 ? process.file : std::string_view());
+        std::optional<FirstFailure>& first = generation.first;
+        if (failed(process) && (!first || order_of_failure(process) <
+                                              order_of_failure(job.processes[first->process]))) {
+            first = {.process = i, .out_of_memory = process.first_oom().has_value()};
         }
     }
     std::vector<FirstFailure> failures;
-    for (auto& [generation, failure] : first) {
-        const bool ranked = job.processes[failure.process].place.rank >= 0;
-        std::set<std::tuple<std::int64_t, std::string, std::string>> all;
-        for (std::size_t i = 0; i < job.processes.size(); ++i) {
-            const ProcessSummary& process = job.processes[i];
-            if (generation_of(process) != generation) {
-                continue;
-            }
-            if (ranked && process.place.rank >= 0) {
-                all.emplace(process.place.rank, "", "");
-            } else if (!ranked) {
-                all.emplace(process.pid, process.place.host, process.pid == 0 ? process.file : "");
-            }
+    for (auto& [number, generation] : generations) {
+        if (generation.first) {
+            const bool ranked = job.processes[generation.first->process].place.rank >= 0;
+            generation.first->of = ranked ? generation.ranks.size() : generation.processes.size();
+            failures.push_back(*generation.first);
         }
-        failure.of = all.size();
-        failures.push_back(failure);
     }
     return failures;
 }
@@ -475,14 +475,12 @@ std::vector<std::size_t> by_interest(const Job& job) {
             order.push_back(i);
         }
     }
-    const auto reserved = [&](std::size_t i) {
-        return job.processes[i].sum(&RunFigures::peak_reserved);
-    };
+    const auto peak = [&](std::size_t i) { return peak_of(job.processes[i]); };
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         const auto key = [&](std::size_t i) {
             const ProcessSummary& process = job.processes[i];
             return std::tuple(
-                order_of_failure(process), ~process.sum(&RunFigures::retries), ~reserved(i));
+                order_of_failure(process), ~process.sum(&RunFigures::retries), ~peak(i));
         };
         return key(a) < key(b);
     });
@@ -492,7 +490,7 @@ std::vector<std::size_t> by_interest(const Job& job) {
     const std::size_t first =
         std::min({std::max<std::size_t>(failures, 1), kFirstFailures, order.size()});
     const auto rest = [&] { return order.begin() + static_cast<std::ptrdiff_t>(first); };
-    const auto less = [&](std::size_t a, std::size_t b) { return reserved(a) < reserved(b); };
+    const auto less = [&](std::size_t a, std::size_t b) { return peak(a) < peak(b); };
     if (rest() != order.end()) {
         const auto lowest = std::min_element(rest(), order.end(), less);
         std::rotate(rest(), lowest, lowest + 1);

@@ -90,8 +90,8 @@ void arrange(Job* job);
 
 // Indices of the processes that have a device, the most interesting first. First up to six failed
 // ones, in the order of first_failure(); if none failed, the process with most retries. Then the
-// highest and the lowest peak of reserved memory, for comparison. Then the rest by failure, retries
-// and reserved memory.
+// highest and the lowest peak (peak_of()), for comparison. Then the rest by failure, retries and
+// peak.
 std::vector<std::size_t> by_interest(const Job& job);
 
 // Chooses processes in the order of by_interest(): at most `processes`, with at most `blocks`

@@ -18,18 +18,6 @@ constexpr std::size_t kMostLines = 4;
 constexpr std::size_t kMostGroups = 64;
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
-std::uint64_t peak_of(const ProcessDevice& device) {
-    return reserved_known(device.run) ? device.run.peak_reserved : device.run.peak_allocated;
-}
-
-std::uint64_t peak_of(const ProcessSummary& process) {
-    std::uint64_t all = 0;
-    for (const ProcessDevice& device : process.devices) {
-        all += peak_of(device);
-    }
-    return all;
-}
-
 bool about_equal(std::uint64_t a, std::uint64_t b) {
     return std::max(a, b) - std::min(a, b) <= std::max(a, b) / kPeakTolerance;
 }
@@ -67,7 +55,8 @@ bool belong_together(const ProcessSummary& a, const ProcessSummary& b) {
 }
 
 // Equal processes are found by their fingerprint. Only one of them is compared with other groups.
-std::vector<ProcessGroup> groups_of(const Job& job) {
+// Adds processes that are like none of the first kMostGroups groups to `rest`.
+std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* rest) {
     std::vector<ProcessGroup> groups;
     std::unordered_map<std::string, std::size_t> known;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
@@ -83,14 +72,11 @@ std::vector<ProcessGroup> groups_of(const Job& job) {
                 return belong_together(job.processes[group.front()], process);
             });
             at->second = static_cast<std::size_t>(like - groups.begin());
-            if (like == groups.end() && groups.size() == kMostGroups) {
-                // A job without equal processes: the rest is not compared.
-                at->second = kMostGroups - 1;
-            } else if (like == groups.end()) {
+            if (like == groups.end() && groups.size() < kMostGroups) {
                 groups.emplace_back();
             }
         }
-        groups[at->second].members.push_back(i);
+        (at->second < groups.size() ? groups[at->second].members : *rest).push_back(i);
     }
     for (ProcessGroup& group : groups) {
         group.least_reserved = ~std::uint64_t{0};
@@ -124,14 +110,6 @@ struct AllLines {
             unlisted +=
                 device.all_holders || device.holders.empty() ? 0 : device.holders.back().bytes;
         }
-    }
-
-    [[nodiscard]] std::uint64_t sum() const {
-        std::uint64_t all = 0;
-        for (const auto& [line, held] : bytes) {
-            all += held;
-        }
-        return all;
     }
 };
 
@@ -197,61 +175,62 @@ GroupDifference difference_of(const Job& job,
     return made;
 }
 
-std::optional<std::size_t> equally_early(const Job& job, const FirstFailure& first) {
-    const ProcessSummary& failure = job.processes[first.process];
-    const auto at = failure.named_oom();
-    for (std::size_t i = 0; at && i < job.processes.size(); ++i) {
-        const ProcessSummary& other = job.processes[i];
-        const auto oom = other.named_oom();
-        if (oom && other.place.host != failure.place.host &&
-            generation_of(other) == generation_of(failure) && *oom - *at < kSecondNs) {
-            return i;
-        }
-    }
-    return std::nullopt;
+// Whether an out-of-memory of another host came within a second after the first one.
+bool as_early(const ProcessSummary& first, const ProcessSummary& other, std::uint64_t oom_ns) {
+    const auto at_ns = first.named_oom();
+    return at_ns && other.place.host != first.place.host && oom_ns - *at_ns < kSecondNs;
 }
 
-GenerationEnd generation_end(const Job& job, int generation) {
-    GenerationEnd made{.generation = generation};
-    for (const FirstFailure& first : first_failures(job)) {
-        if (generation_of(job.processes[first.process]) == generation) {
-            made.first = first;
-        }
-    }
+// One pass over the processes, however many generations they claim.
+std::vector<GenerationEnd> generation_ends(const Job& job) {
     using Key = std::tuple<int, int, int>;
-    std::map<Key, std::pair<ProcessEnd, std::size_t>> ends;
+
+    struct Ends {
+        GenerationEnd made;
+        std::map<Key, std::pair<ProcessEnd, std::size_t>> otherwise;
+    };
+
+    std::map<int, Ends> generations;
+    for (const FirstFailure& first : first_failures(job)) {
+        generations[generation_of(job.processes[first.process])].made.first = first;
+    }
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& process = job.processes[i];
-        if (generation_of(process) != generation) {
-            continue;
-        }
+        auto& [made, otherwise] = generations[generation_of(process)];
         ++made.processes;
         if (made.first && made.first->process == i) {
             continue;
         }
-        if (process.first_oom()) {
+        if (const auto oom = process.named_oom()) {
             ++made.also_out_of_memory;
+            if (!made.as_early && made.first &&
+                as_early(job.processes[made.first->process], process, *oom)) {
+                made.as_early = i;
+            }
         } else if (process.end.failed()) {
             const Key key{static_cast<int>(process.end.ending),
                           process.end.code.value_or(-1),
                           process.end.signal.value_or(-1)};
-            auto& [end, count] = ends[key];
+            auto& [end, count] = otherwise[key];
             end = process.end;
             ++count;
         } else {
             ++made.did_not_fail;
         }
     }
-    for (const auto& [key, end] : ends) {
-        made.failed_otherwise.push_back(end);
+    std::vector<GenerationEnd> all;
+    for (auto& [generation, ends] : generations) {
+        ends.made.generation = generation;
+        std::vector<std::pair<ProcessEnd, std::size_t>>& failed = ends.made.failed_otherwise;
+        for (const auto& [key, end] : ends.otherwise) {
+            failed.push_back(end);
+        }
+        std::stable_sort(failed.begin(), failed.end(), [](const auto& a, const auto& b) {
+            return a.second > b.second;
+        });
+        all.push_back(std::move(ends.made));
     }
-    std::stable_sort(made.failed_otherwise.begin(),
-                     made.failed_otherwise.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
-    if (made.first && made.first->out_of_memory) {
-        made.as_early = equally_early(job, *made.first);
-    }
-    return made;
+    return all;
 }
 
 // The bytes of a card that were not for the pool; nullopt = not known.
@@ -295,9 +274,10 @@ struct Replayed {
     bool all_groups = true;  // false: some group was not replayed
 };
 
-Replayed replayed_of(const Job& job, const std::vector<ProcessGroup>& groups) {
+Replayed replayed_of(const Job& job, const JobView& view) {
     Replayed made;
-    for (const ProcessGroup& group : groups) {
+    made.all_groups = view.not_compared.empty();
+    for (const ProcessGroup& group : view.groups) {
         const ProcessSummary& process = job.processes[group.shown];
         if (process.replayed) {
             made.processes.push_back(group.shown);
@@ -348,13 +328,16 @@ bool fits_on(const ProcessDevice& device, std::uint64_t total_bytes, const std::
 }
 
 std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed) {
+    constexpr std::size_t kMostCards = 1000;  // reports replay fewer than 32
     CommonCard card{.enough_bytes = enough_for_all(job)};
     std::set<std::pair<std::uint64_t, std::string>> candidates;
     const bool known =
         replayed.all_groups &&
         for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
             for (const ReplaySummary& row : device.cards) {
-                candidates.emplace(row.total_bytes, row.name);
+                if (candidates.size() < kMostCards) {
+                    candidates.emplace(row.total_bytes, row.name);
+                }
             }
         });
     for (const auto& [total_bytes, name] : candidates) {
@@ -525,24 +508,19 @@ std::uint64_t sum_of(const std::vector<CardUser>& users) {
     return all;
 }
 
-// The moments at which a sum can be largest: where some curve has a maximum.
-std::vector<std::uint64_t> moments_of(
-    const Job& job, const std::vector<std::pair<std::size_t, std::size_t>>& places) {
-    std::vector<std::uint64_t> moments;
+// The moments at which a sum can be largest: where some process begins, or a curve has a maximum.
+std::set<std::uint64_t> moments_of(const Job& job,
+                                   const std::vector<std::pair<std::size_t, std::size_t>>& places) {
+    std::set<std::uint64_t> moments;
     for (const auto& [process_at, device_at] : places) {
         const ProcessSummary& process = job.processes[process_at];
         const ProcessDevice& device = process.devices[device_at];
-        moments.push_back(process.start_unix_ns + device.peak_time_ns);
-        for (const auto& [other_at, other_device] : places) {
-            const std::uint64_t start = job.processes[other_at].start_unix_ns;
-            if (start >= process.start_unix_ns) {
-                moments.push_back(start);
-            }
-        }
+        moments.insert(process.start_unix_ns);
+        moments.insert(process.start_unix_ns + device.peak_time_ns);
         constexpr std::size_t kMostUsers = 16;  // of which each bin is looked at
         for (std::size_t bin = 0; places.size() <= kMostUsers && bin < device.curve.reserved.size();
              ++bin) {
-            moments.push_back(process.start_unix_ns + bin * device.curve.bin_ns);
+            moments.insert(process.start_unix_ns + bin * device.curve.bin_ns);
         }
     }
     return moments;
@@ -584,8 +562,8 @@ std::vector<SharedCard> shared_cards(const Job& job) {
             continue;
         }
         card.at_failure = failure.has_value();
-        const std::vector<std::uint64_t> moments =
-            failure ? std::vector{*failure} : moments_of(job, places);
+        const std::set<std::uint64_t> moments =
+            failure ? std::set{*failure} : moments_of(job, places);
         for (const std::uint64_t moment : moments) {
             std::vector<CardUser> users = users_at(job, places, moment);
             const std::uint64_t sum = sum_of(users);
@@ -607,23 +585,19 @@ std::vector<SharedCard> shared_cards(const Job& job) {
 
 JobView view_of(const Job& job) {
     JobView view;
-    std::set<int> generations;
     for (const ProcessSummary& process : job.processes) {
-        generations.insert(generation_of(process));
         if (process.start_unix_ns != 0) {
             view.start_unix_ns = view.start_unix_ns == 0
                                      ? process.start_unix_ns
                                      : std::min(view.start_unix_ns, process.start_unix_ns);
         }
     }
-    for (const int generation : generations) {
-        view.generations.push_back(generation_end(job, generation));
-    }
-    view.groups = groups_of(job);
+    view.generations = generation_ends(job);
+    view.groups = groups_of(job, &view.not_compared);
     for (std::size_t i = 1; i < view.groups.size(); ++i) {
         view.differences.push_back(difference_of(job, view.groups, i));
     }
-    const Replayed replayed = replayed_of(job, view.groups);
+    const Replayed replayed = replayed_of(job, view);
     view.settings_replayed = !replayed.processes.empty();
     view.shares = unequal_shares(job);
     view.card = common_card(job, replayed);
@@ -650,7 +624,8 @@ std::vector<std::size_t> representatives(const Job& job, std::size_t most) {
             choose(of_generation.process);
         }
     }
-    for (const ProcessGroup& group : groups_of(job)) {
+    std::vector<std::size_t> rest;
+    for (const ProcessGroup& group : groups_of(job, &rest)) {
         const bool known = std::any_of(group.members.begin(), group.members.end(), [&](auto at) {
             return job.processes[at].replayed ||
                    std::find(chosen.begin(), chosen.end(), at) != chosen.end();

@@ -26,14 +26,15 @@ struct GenerationEnd {
     // out-of-memory of their own, and all others.
     std::size_t also_out_of_memory = 0;
     std::vector<std::pair<ProcessEnd, std::size_t>> failed_otherwise = {};
-    std::size_t did_not_fail = 0;
+    std::size_t did_not_fail = 0;  // as far as is known
     // An out-of-memory of another host within a second of the first one. Clocks of hosts differ, so
     // which was first is then not certain. nullopt: none.
     std::optional<std::size_t> as_early = {};
 };
 
-// Processes with the same devices, whose peaks differ by at most 5 %, and whose large lines (10 %
-// of the peak and more) differ by at most 10 % of the peak. The first member stands for all.
+// Processes like the first member: the same devices, peaks that differ from its peak by at most 5
+// %, and large lines (10 % of the peak and more) that differ by at most 10 % of the peak. The first
+// member stands for all.
 struct ProcessGroup {
     std::vector<std::size_t> members = {};  // indices into Job::processes, ascending
     std::uint64_t least_reserved = 0;  // peaks; if reserved memory is unknown, of allocated memory
@@ -140,6 +141,8 @@ struct JobView {
     std::vector<GenerationEnd> generations;
     std::vector<ProcessGroup> groups;  // the largest first; only processes that used a device
     std::vector<GroupDifference> differences;  // one per further group
+    // Processes that are like none of the first 64 groups. They are compared with nothing.
+    std::vector<std::size_t> not_compared;
     std::optional<UnequalShares> shares;
     std::optional<CommonCard> card;
     std::optional<CommonSetting> setting;  // nullopt: not replayed, or none is better

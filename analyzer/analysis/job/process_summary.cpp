@@ -20,8 +20,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostHolders = 16;
-constexpr std::size_t kMostAncestors = 16;
 constexpr std::size_t kProgramWidth = 300;
 constexpr std::size_t kLineWidth = 160;
 constexpr std::size_t kNameWidth = 100;
@@ -59,7 +57,10 @@ CompactCurve compact(const MemoryCurve& curve, bool reserved_known) {
     return made;
 }
 
-ProcessDevice device_of(const Timeline& tables, const DeviceSummary& summary, Symbolizer* symbols) {
+ProcessDevice device_of(const TraceSummary& process,
+                        const DeviceSummary& summary,
+                        Symbolizer* symbols) {
+    const Timeline& tables = process.tables;
     const DeviceMetrics& metrics = summary.metrics;
     const std::string key = fmt::format("device.{}.", summary.device);
     ProcessDevice device;
@@ -73,6 +74,9 @@ ProcessDevice device_of(const Timeline& tables, const DeviceSummary& summary, Sy
         metrics.capacity_bytes - std::min(metrics.capacity_bytes, metrics.beside_pool.excess_bytes);
     device.context_bytes = context_memory(tables, summary.device).bytes;
     device.run = metrics.summary;
+    if (device.run.ooms == 0 && (metrics.state_only || !process.failures_known())) {
+        device.run.ooms = kUnknown64;
+    }
     device.peak_time_ns = summary.peak_time_ns;
     device.first_oom_ns = metrics.first_oom_ns;
     device.final_oom_ns = summary.final_oom_ns;
@@ -80,8 +84,8 @@ ProcessDevice device_of(const Timeline& tables, const DeviceSummary& summary, Sy
     device.blocks_are_pool_blocks = metrics.block_layer;
     device.state_only = metrics.state_only;
     device.holders = lines_of(summary.holders, symbols);
-    device.all_holders = device.holders.size() <= kMostHolders;
-    device.holders.resize(std::min(device.holders.size(), kMostHolders));
+    device.all_holders = device.holders.size() <= kMostSummaryLines;
+    device.holders.resize(std::min(device.holders.size(), kMostSummaryLines));
     device.curve = compact(summary.curve, segments_known(metrics.summary));
     return device;
 }
@@ -96,7 +100,12 @@ bool knows_more(const ProcessSummary& a, const ProcessSummary& b) {
                           process.analysed,
                           process.end.failed());
     };
-    return known(a) != known(b) ? known(a) > known(b) : to_json_text(a) > to_json_text(b);
+    if (known(a) != known(b)) {
+        return known(a) > known(b);
+    }
+    const std::string text_a = to_json_text(a);
+    const std::string text_b = to_json_text(b);
+    return text_a != text_b ? text_a > text_b : a.path > b.path;
 }
 
 // FNV-1a
@@ -171,7 +180,22 @@ bool ProcessSummary::all_segments_known() const {
 std::uint64_t ProcessSummary::sum(std::uint64_t RunFigures::*part) const {
     std::uint64_t all = 0;
     for (const ProcessDevice& device : devices) {
+        if (device.run.*part == kUnknown64) {
+            return kUnknown64;
+        }
         all += device.run.*part;
+    }
+    return all;
+}
+
+std::uint64_t peak_of(const ProcessDevice& device) {
+    return reserved_known(device.run) ? device.run.peak_reserved : device.run.peak_allocated;
+}
+
+std::uint64_t peak_of(const ProcessSummary& process) {
+    std::uint64_t all = 0;
+    for (const ProcessDevice& device : process.devices) {
+        all += peak_of(device);
     }
     return all;
 }
@@ -223,7 +247,7 @@ ProcessSummary summarize_process(const TraceSummary& summary, const std::string&
     process.import = summary_word(tables.fact("import"), kNameWidth);
     Symbolizer symbols(tables);
     for (const DeviceSummary& device : summary.devices) {
-        process.devices.push_back(device_of(tables, device, &symbols));
+        process.devices.push_back(device_of(summary, device, &symbols));
     }
     return process;
 }
@@ -236,7 +260,7 @@ void set_place(const JobPlace& place, ProcessSummary* process) {
                               &process->place.copy_reason}) {
         *word = summary_word(*word, kNameWidth);
     }
-    process->place.ancestors.resize(std::min(place.ancestors.size(), kMostAncestors));
+    process->place.ancestors.resize(std::min(place.ancestors.size(), kMostSummaryAncestors));
 }
 
 TraceFile trace_file(const std::string& path) {
@@ -252,18 +276,26 @@ TraceFile trace_file(const std::string& path) {
 std::vector<ProcessSummary> merged(std::vector<ProcessSummary> summaries) {
     std::stable_sort(
         summaries.begin(), summaries.end(), [](const ProcessSummary& a, const ProcessSummary& b) {
-            if (a.identity() != b.identity()) {
-                return a.identity() < b.identity();
-            }
-            return knows_more(a, b);
+            return a.identity() < b.identity();
         });
     std::vector<ProcessSummary> kept;
-    for (ProcessSummary& summary : summaries) {
-        if (kept.empty() || kept.back().identity() != summary.identity()) {
-            kept.push_back(std::move(summary));
-        } else if (kept.back().path.empty()) {  // only the other summary has its trace at hand
-            kept.back().path = summary.path;
+    for (auto begin = summaries.begin(); begin != summaries.end();) {
+        const auto end = std::find_if(begin, summaries.end(), [&](const ProcessSummary& other) {
+            return other.identity() != begin->identity();
+        });
+        auto best = begin;
+        std::string path;
+        for (auto at = begin; at != end; ++at) {
+            if (at != begin && knows_more(*at, *best)) {
+                best = at;
+            }
+            path = std::max(path, at->path);
         }
+        if (best->path.empty()) {  // only another summary has its trace at hand
+            best->path = path;
+        }
+        kept.push_back(std::move(*best));
+        begin = end;
     }
     std::stable_sort(
         kept.begin(), kept.end(), [](const ProcessSummary& a, const ProcessSummary& b) {

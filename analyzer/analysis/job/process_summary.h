@@ -20,6 +20,12 @@
 
 namespace fragtrace::analyzer {
 
+// The most of each part that a summary has, in memory and in a file.
+inline constexpr std::size_t kMostSummaryLines = 16;
+inline constexpr std::size_t kMostSummaryFailures = 4;
+inline constexpr std::size_t kMostSummaryReplays = 32;
+inline constexpr std::size_t kMostSummaryAncestors = 16;
+
 // Memory that one line held at the peak of reserved memory.
 struct LineHolds {
     std::string line = {};
@@ -76,7 +82,7 @@ struct ProcessDevice {
     std::uint64_t total_bytes = 0;     // of the card; 0 = not known
     std::uint64_t capacity_bytes = 0;  // least that the pool could have; 0 = not known
     std::uint64_t context_bytes = 0;   // of this process's context; 0 = not known
-    RunFigures run;
+    RunFigures run;  // ooms: kUnknown64 if the input does not show whether a request failed
     std::uint64_t peak_time_ns = 0;
     std::optional<std::uint64_t> first_oom_ns = {};  // since the start of the trace
     // The first out-of-memory after which the device served no request. nullopt: the program got
@@ -128,7 +134,8 @@ struct ProcessSummary {
     bool replayed = false;  // settings and cards were replayed
     std::vector<ProcessDevice> devices;
 
-    // The sum over all devices. A peak is thus the sum of the devices' own peaks.
+    // The sum over all devices; kUnknown64 if the figure of one is unknown. A peak is thus the sum
+    // of the devices' own peaks.
     [[nodiscard]] std::uint64_t sum(std::uint64_t RunFigures::*part) const;
     // segments_known() of all devices.
     [[nodiscard]] bool all_segments_known() const;
@@ -145,6 +152,11 @@ struct ProcessSummary {
     // Equal for two summaries of the same process, also of those from a trace and from a file.
     [[nodiscard]] auto identity() const { return std::tie(place.host, pid, start_unix_ns, file); }
 };
+
+// The peak of reserved memory or, if that is unknown, of allocated memory.
+std::uint64_t peak_of(const ProcessDevice& device);
+// The sum over the devices.
+std::uint64_t peak_of(const ProcessSummary& process);
 
 // A trace that cannot be read, for example because it is damaged from its first byte.
 struct UnreadableTrace {

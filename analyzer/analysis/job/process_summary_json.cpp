@@ -1,7 +1,9 @@
 #include "analyzer/analysis/job/process_summary_json.h"
 
 #include "analyzer/analysis/metrics/known_figures.h"
-#include "analyzer/support/input_file.h"
+#include "analyzer/support/byte_stream.h"
+#include "analyzer/support/json_input.h"
+#include "analyzer/support/look_at.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/trace/ending_name.h"
 
@@ -11,7 +13,6 @@
 #include <array>
 #include <cstdio>
 #include <fmt/format.h>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -27,10 +28,10 @@ constexpr std::size_t kMostReason = 1000;  // bytes; it begins with a path
 
 // How much of a summary is written; the limits of one device.
 struct Detail {
-    std::size_t bins = 512;
-    std::size_t lines = 16;
-    std::size_t failures = 4;
-    std::size_t replays = 32;
+    std::size_t bins = MemoryCurveBuilder::kMostBins;
+    std::size_t lines = kMostSummaryLines;
+    std::size_t failures = kMostSummaryFailures;
+    std::size_t replays = kMostSummaryReplays;
     std::size_t devices = kMaxDevices;
     std::size_t width = 400;  // of a text
 };
@@ -140,7 +141,7 @@ Json device_json(const ProcessDevice& device, const Detail& detail) {
             {"segments_allocated", or_null(run.segments_allocated, known)},
             {"segments_freed", or_null(run.segments_freed, known)},
             {"retries", or_null(run.retries, known)},
-            {"ooms", run.ooms},
+            {"ooms", or_null(run.ooms, run.ooms != kUnknown64)},
             {"first_oom_ns", device.first_oom_ns ? Json(*device.first_oom_ns) : Json()},
             {"final_oom_ns", device.final_oom_ns ? Json(*device.final_oom_ns) : Json()},
             {"blocks", device.blocks},
@@ -253,7 +254,7 @@ Status write_summaries(const std::string& path,
 }
 
 bool is_summaries_file(const std::string& path) {
-    const auto file = InputFile::open(path);
+    const auto file = look_at(path);
     std::array<char, kBegin.size()> first = {};
     return file && file->read_at(0, first.data(), first.size()) == first.size() &&
            std::string_view(first.data(), first.size()) == kBegin;
@@ -365,7 +366,7 @@ CompactCurve curve_of(const Parsed& device) {
 
 std::vector<ReplaySummary> replays_of(const Parsed& device, const char* key) {
     std::vector<ReplaySummary> replays;
-    for (const Parsed& row : list(device, key, Detail().replays)) {
+    for (const Parsed& row : list(device, key, kMostSummaryReplays)) {
         checked_object(row, "a replay");
         replays.push_back({.name = text(row, "name"),
                            .total_bytes = count_or(row, "total_bytes", 0),
@@ -384,7 +385,8 @@ void read_figures(const Parsed& json, RunFigures* run) {
     const Parsed& peak = checked_object(member(json, "peak"), "'peak'");
     run->peak_requested = count_or(peak, "requested", kUnknown64);
     run->peak_allocated = count(peak, "allocated");
-    run->ooms = count(json, "ooms");
+    // null is unknown; without the key, the summary lacks a figure.
+    run->ooms = json.contains("ooms") ? count_or(json, "ooms", kUnknown64) : count(json, "ooms");
     const Parsed& parts = member(json, "waste_at_peak");
     if (parts.is_null()) {
         forget_segments(run);
@@ -439,7 +441,7 @@ ProcessDevice device_of(const Parsed& json) {
     device.blocks = count(json, "blocks");
     device.blocks_are_pool_blocks = flag(json, "pool_blocks");
     device.state_only = flag(json, "state_only");
-    for (const Parsed& row : list(json, "holders_at_peak", Detail().lines)) {
+    for (const Parsed& row : list(json, "holders_at_peak", kMostSummaryLines)) {
         checked_object(row, "a line");
         device.holders.push_back({.line = text(row, "label"),
                                   .bytes = count(row, "bytes"),
@@ -447,7 +449,7 @@ ProcessDevice device_of(const Parsed& json) {
     }
     device.all_holders = flag(json, "all_holders");
     device.curve = curve_of(json);
-    for (const Parsed& row : list(json, "failures", Detail().failures)) {
+    for (const Parsed& row : list(json, "failures", kMostSummaryFailures)) {
         checked_object(row, "a failure");
         device.failures.push_back({.time_ns = count(row, "time_ns"),
                                    .requested_bytes = count(row, "requested_bytes"),
@@ -486,7 +488,6 @@ ProcessId process_id(const Parsed& json) {
 
 JobPlace place_of(const Parsed& json, std::uint32_t pid) {
     constexpr int kMostRanks = 1'000'000;
-    constexpr std::size_t kMostAncestors = 16;
     JobPlace place;
     place.rank = small_or(json, "rank", INT32_MAX);
     place.rank_source = text(json, "rank_source");
@@ -497,7 +498,7 @@ JobPlace place_of(const Parsed& json, std::uint32_t pid) {
     place.host = text(json, "host");
     place.job_id = text(json, "job_id");
     place.process = {pid, count(json, "start_ticks")};
-    for (const Parsed& ancestor : list(json, "ancestors", kMostAncestors)) {
+    for (const Parsed& ancestor : list(json, "ancestors", kMostSummaryAncestors)) {
         place.ancestors.push_back(process_id(ancestor));
     }
     const Parsed& session = list(json, "session", place.session.size());
@@ -557,73 +558,30 @@ ProcessSummary process_of(const Parsed& json) {
     return process;
 }
 
-// The bytes of a file, one after the other, as an input of the parser. Ends early if the parser
-// takes more than `most_bytes` between two calls of more().
-class Bytes {
+// Gives the parser one byte after the other. Ends early if it takes too many for one summary, which
+// is between two calls of next().
+class SummaryBytes {
   public:
-    explicit Bytes(const InputFile& file) : file_(file) {}
+    explicit SummaryBytes(const InputFile& file) : stream_(file) {}
 
-    [[nodiscard]] bool ended() {
-        if (next_ == end_) {
-            fill();
-        }
-        return next_ == end_ || taken_ > kMostBetween;
-    }
+    [[nodiscard]] bool at_end() { return too_long() || !stream_.require(1); }
 
-    [[nodiscard]] char current() const { return buffer_[next_]; }
+    [[nodiscard]] char now() const { return static_cast<char>(*stream_.data()); }
 
     void advance() {
-        ++next_;
+        stream_.skip(1);
         ++taken_;
     }
 
-    void more() { taken_ = 0; }
+    void next() { taken_ = 0; }
 
-    [[nodiscard]] bool too_long() const { return taken_ > kMostBetween; }
+    [[nodiscard]] bool too_long() const { return taken_ > kMostBytes; }
 
   private:
-    static constexpr std::uint64_t kMostBetween = 64 << 10;
+    static constexpr std::uint64_t kMostBytes = 64 << 10;
 
-    void fill() {
-        begin_ += end_;
-        next_ = 0;
-        end_ = file_.read_at(begin_, buffer_.data(), buffer_.size());
-    }
-
-    const InputFile& file_;
-    std::array<char, 64 << 10> buffer_ = {};
-    std::uint64_t begin_ = 0;
-    std::size_t next_ = 0;
-    std::size_t end_ = 0;
+    ByteStream stream_;
     std::uint64_t taken_ = 0;
-};
-
-class ByteIterator {
-  public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = char;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const char*;
-    using reference = char;
-
-    explicit ByteIterator(Bytes* bytes) : bytes_(bytes) {}
-
-    char operator*() const { return bytes_->current(); }
-
-    ByteIterator& operator++() {
-        bytes_->advance();
-        return *this;
-    }
-
-    // Only compared with the end.
-    bool operator==(const ByteIterator& other) const {
-        return bytes_ == other.bytes_ || (bytes_ == nullptr ? other : *this).bytes_->ended();
-    }
-
-    bool operator!=(const ByteIterator& other) const { return !(*this == other); }
-
-  private:
-    Bytes* bytes_;
 };
 
 Error bad_file(const std::string& path, std::string_view what) {
@@ -646,7 +604,7 @@ Status read_summaries(const std::string& path,
     if (!file) {
         return file.error();
     }
-    Bytes bytes(*file);
+    SummaryBytes bytes(*file);
     std::size_t summaries = 0;
     std::uint64_t schema = 0;
     enum class List : std::uint8_t { kNone, kSummaries, kUnreadable };
@@ -673,16 +631,17 @@ Status read_summaries(const std::string& path,
             take(process_of(value));
             ++summaries;
         } else {
-            UnreadableTrace trace = {file_name_of(value), text(value, "reason", kMostReason)};
+            // Checked also if the caller does not want it.
+            UnreadableTrace trace{file_name_of(value), text(value, "reason", kMostReason)};
             if (take_unreadable) {
                 take_unreadable(std::move(trace));
             }
         }
-        bytes.more();
+        bytes.next();
         return false;  // the value is not kept
     };
     try {
-        const Parsed rest = Parsed::parse(ByteIterator(&bytes), ByteIterator(nullptr), visit);
+        const Parsed rest = Parsed::parse(JsonInput(&bytes), JsonInput<SummaryBytes>(), visit);
         if (!rest.is_object() || schema != kSchema || !rest.contains("process_summaries") ||
             !rest.contains(kSchemaKey)) {
             return bad_file(path, "is no file of process summaries");

@@ -1,7 +1,7 @@
 // Which figures of a run are known. An import may not show the memory that the pool reserved
 // (analyzer/model/unknown_segments.h). Then only the peak of allocated memory, the number of OOMs
 // and, in some formats, the peaks of requested and reserved memory are known. The other figures are
-// kUnknown64, and nothing that follows from them may be shown.
+// kUnknown64, except that the number of retries is 0. Nothing that follows from them may be shown.
 #pragma once
 
 #include <fragtrace/format.h>

@@ -56,10 +56,15 @@ class LiveOrigins {
         }
     }
 
-    // Memory in use right now, by origin.
-    [[nodiscard]] Holdings holders(const RecordedState& state) const {
+    // Memory in use right now, by origin. `looked_at`, if not null, is increased by the number of
+    // blocks.
+    [[nodiscard]] Holdings holders(const RecordedState& state,
+                                   std::uint64_t* looked_at = nullptr) const {
         Holdings by_origin;
         const HeapSnapshot heap = state.snapshot(device_);
+        if (looked_at != nullptr) {
+            *looked_at += heap.blocks.size();
+        }
         const auto origin_of = [this](const HeapBlock& block) {
             const auto birth = births_.find(block.allocated_by);
             return birth != births_.end() ? birth->second : Origin{};

@@ -6,6 +6,7 @@
 #include "analyzer/trace/event_stream.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -92,16 +93,15 @@ class FinalFailure {
 class DeviceSummarizer : public LedgerWatcher {
   public:
     // `origin` always refers to the origin of the current event.
-    DeviceSummarizer(DeviceId device, bool holders, const Origin& origin)
+    // `only_peak`: what missed_peak() of an earlier pass over the events returned; 0 = it is the
+    // first pass.
+    DeviceSummarizer(DeviceId device, bool holders, const Origin& origin, std::uint64_t only_peak)
         : holders_(holders),
+          only_peak_(only_peak),
           origin_(origin),
           origins_(device),
           final_failure_(device),
-          measurement_(device, [this](const RecordedState& state) {
-              if (holders_) {
-                  at_peak_ = origins_.holders(state);
-              }
-          }) {
+          measurement_(device, [this](const RecordedState& state) { list_holders(state); }) {
         summary_.device = device;
     }
 
@@ -129,6 +129,14 @@ class DeviceSummarizer : public LedgerWatcher {
         curve_.add(event.time_ns, now.reserved, now.allocated);
     }
 
+    [[nodiscard]] DeviceId device() const { return summary_.device; }
+
+    // The number of the highest peak if its holders were not listed, because listing those of each
+    // peak would take too long: another pass must list them. 0 = they were listed.
+    [[nodiscard]] std::uint64_t missed_peak() const {
+        return holders_ && listed_peak_ != peaks_ ? peaks_ : 0;
+    }
+
     DeviceSummary finish(const RecordedState& state, Timeline* tables) {
         summary_.metrics = measurement_.finish(state);
         summary_.final_oom_ns = final_failure_.time_ns();
@@ -138,7 +146,22 @@ class DeviceSummarizer : public LedgerWatcher {
     }
 
   private:
+    // Without a pool, each allocation may be a new peak. To list the live blocks of each of them
+    // takes quadratic time.
+    void list_holders(const RecordedState& state) {
+        constexpr std::uint64_t kMostBlocks = 4'000'000;
+        ++peaks_;
+        if (holders_ && (only_peak_ == 0 ? listed_blocks_ < kMostBlocks : peaks_ == only_peak_)) {
+            at_peak_ = origins_.holders(state, &listed_blocks_);
+            listed_peak_ = peaks_;
+        }
+    }
+
     bool holders_;
+    std::uint64_t only_peak_;
+    std::uint64_t peaks_ = 0;        // so far, each higher than the one before
+    std::uint64_t listed_peak_ = 0;  // the peak of at_peak_
+    std::uint64_t listed_blocks_ = 0;
     const Origin& origin_;
     LiveOrigins origins_;
     LiveOrigins::Holdings at_peak_;
@@ -169,6 +192,7 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
         },
         kLook_events);
     Origin origin;
+    std::array<std::uint64_t, kMaxDevices> only_peaks = {};
     std::deque<DeviceSummarizer> summarizers;
     std::optional<Ledger> ledger;
     for (bool right = false; !right;) {
@@ -177,7 +201,8 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
         std::vector<LedgerWatcher*> watchers;
         for (DeviceId device = 0; device < kMaxDevices; ++device) {
             if (believed.used[device]) {
-                watchers.push_back(&summarizers.emplace_back(device, holders, origin));
+                watchers.push_back(
+                    &summarizers.emplace_back(device, holders, origin, only_peaks[device]));
             }
         }
         ledger.emplace(believed, watchers);
@@ -194,6 +219,14 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
         });
         right = found.used == believed.used && found.has_pool == believed.has_pool;
         believed = found;
+        for (const DeviceSummarizer& summarizer : summarizers) {
+            if (right && summarizer.missed_peak() != 0) {
+                only_peaks[summarizer.device()] = summarizer.missed_peak();
+            }
+        }
+        right = right && std::all_of(summarizers.begin(), summarizers.end(), [](const auto& one) {
+                    return one.missed_peak() == 0;
+                });
     }
     for (DeviceSummarizer& summarizer : summarizers) {
         summary->devices.push_back(summarizer.finish(ledger->state(), &summary->tables));

@@ -1,5 +1,6 @@
 #include "analyzer/analysis/whatif/other_pools.h"
 
+#include "analyzer/pools/device.h"
 #include "analyzer/pools/registry/pool_registry.h"
 
 #include <array>
@@ -9,23 +10,32 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Pool and settings. If a pool reserves a share of the card up front, it is also tried with
-// settings that let it grow. Only these show what it needs.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kPools = {{
-    {"none", ""},
-    {"cuda-async", ""},
+struct OtherPool {
+    std::string_view pool;
+    std::string_view config = {};
+    bool takes_share = false;  // reserves a share of the card up front
+};
+
+// If a pool takes a share, it is also tried with settings that let it grow. Only these show what it
+// needs.
+constexpr std::array<OtherPool, 7> kPools = {{
+    {"none"},
+    {"cuda-async"},
     {"rmm-pool", "initial_pool_size:256MiB"},
-    {"rmm-arena", ""},
-    {"bfc", ""},
+    {.pool = "rmm-arena", .takes_share = true},
+    {.pool = "bfc", .takes_share = true},
     {"bfc", "preallocate:0"},
-    {"best-fit", ""},
+    {"best-fit"},
 }};
 
 }  // namespace
 
 std::vector<Candidate> pool_candidates(const SweepContext& context, std::uint64_t total_bytes) {
     std::vector<Candidate> candidates;
-    for (const auto& [pool, config] : kPools) {
+    for (const auto& [pool, config, takes_share] : kPools) {
+        if (takes_share && context.recorded_capacity_bytes >= kUnlimitedBytes) {
+            continue;  // the share of an unknown card is unknown
+        }
         candidates.push_back(
             {.name = config.empty() ? std::string(pool) : fmt::format("{}:{}", pool, config),
              .pool = std::string(pool),

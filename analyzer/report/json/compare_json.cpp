@@ -29,7 +29,7 @@ Json device_json(const std::optional<DeviceProfile>& device) {
             {"segments_allocated", if_reserved(run, run.segments_allocated)},
             {"segments_freed", if_reserved(run, run.segments_freed)},
             {"retries", if_reserved(run, run.retries)},
-            {"ooms", run.ooms},
+            {"ooms", run.ooms == kUnknown64 ? Json() : Json(run.ooms)},
             {"state_only", device->state_only},
             {"driver_ns", run.driver_time_ns}};
 }

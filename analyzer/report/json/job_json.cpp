@@ -187,6 +187,10 @@ Json shared_json(const Job& job, const JobView& view) {
 
 Json process_json(const ProcessSummary& process) {
     const bool known = process.all_segments_known();
+    const auto figure = [&process](std::uint64_t RunFigures::*part) {
+        const std::uint64_t sum = process.sum(part);
+        return sum == kUnknown64 ? Json() : Json(sum);
+    };
     return {
         {"file", process.file},
         {"process", process.pid},
@@ -204,10 +208,10 @@ Json process_json(const ProcessSummary& process) {
         {"start_unix_ns", process.start_unix_ns},
         {"trace", !process.path.empty()},
         {"replayed", process.replayed},
-        {"peak_allocated_bytes", process.sum(&RunFigures::peak_allocated)},
-        {"peak_reserved_bytes", known ? Json(process.sum(&RunFigures::peak_reserved)) : Json()},
-        {"retries", known ? Json(process.sum(&RunFigures::retries)) : Json()},
-        {"ooms", process.sum(&RunFigures::ooms)},
+        {"peak_allocated_bytes", figure(&RunFigures::peak_allocated)},
+        {"peak_reserved_bytes", figure(&RunFigures::peak_reserved)},
+        {"retries", known ? figure(&RunFigures::retries) : Json()},
+        {"ooms", figure(&RunFigures::ooms)},
         {"ended", ending_name(process.end.ending)},
         {"ending", ending_json(process.end)}};
 }
@@ -235,6 +239,7 @@ std::string job_json(const std::string& folder, const Job& job, const JobView& v
                            {"start_unix_ns", view.start_unix_ns},
                            {"generations", generations_json(view)},
                            {"groups", groups_json(view)},
+                           {"not_compared", indices(view.not_compared)},
                            {"unequal_shares", shares_json(view.shares)},
                            {"card", card_json(view.card)},
                            {"setting", setting_json(view.setting)},

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/json/json_run.h"
 #include "analyzer/report/text/conclusion_text.h"
+#include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -132,9 +133,12 @@ bool is_near_miss(const DeviceAnalysis& device) {
            (device.capacity_known && left_bytes(device) < device.capacity_bytes / kLittlePart);
 }
 
-std::string peak_heading(const DeviceAnalysis& device) {
+std::string peak_heading(const Analysis& analysis, const DeviceAnalysis& device) {
     if (device.state_only) {
         return "State at one moment: whether a request failed is unknown";
+    }
+    if (device.recorded.ooms != 0) {
+        return without_diagnosis(analysis, device);
     }
     if (device.growth_forecast && device.growth_forecast->matters &&
         device.growth_forecast->at_iteration != 0) {

@@ -20,7 +20,7 @@ std::vector<PageBar> retry_bars(const Diagnosis& retry);
 // For runs without an out-of-memory. A run is a near miss if it needed a retry, or if less than 10
 // % of the pool's capacity was left at peak reserved memory.
 bool is_near_miss(const DeviceAnalysis& device);
-std::string peak_heading(const DeviceAnalysis& device);
+std::string peak_heading(const Analysis& analysis, const DeviceAnalysis& device);
 std::string peak_sentence(const DeviceAnalysis& device);
 // Bars for used, unusable free, cached and unreserved memory. Together they are the capacity.
 std::vector<PageBar> peak_bars(const DeviceAnalysis& device);

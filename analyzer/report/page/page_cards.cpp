@@ -134,13 +134,16 @@ class CardBuilder {
 
     void add_peak(const Diagnosis& peak) {
         PageCard card = card_of(peak);
+        // An out-of-memory that no replayed request explains has no card of its own.
+        const bool failed = device_.recorded.ooms != 0;
         card.kind = device_.state_only      ? PageCardKind::kState
+                    : failed                ? PageCardKind::kOom
                     : is_near_miss(device_) ? PageCardKind::kNearMiss
                                             : PageCardKind::kNoOom;
-        card.heading = peak_heading(device_);
+        card.heading = peak_heading(analysis_, device_);
         card.sentence = peak_sentence(device_);
         card.bars = peak_bars(device_);
-        card.verdict = device_.state_only ? "state" : "no_oom";
+        card.verdict = device_.state_only ? "state" : failed ? "not_judged" : "no_oom";
         const Conclusion conclusion = conclusion_of(analysis_, device_);
         card.who = culprit_text(conclusion.culprit);
         // If the culprit is about the cache, the table on this card is still about free memory in

@@ -149,7 +149,7 @@ json rank_json(const PageRank& row) {
             {"peak_allocated", row.run.peak_allocated},
             {"peak_reserved", known(row.run.peak_reserved)},
             {"retries", segments_known(row.run) ? json(row.run.retries) : json(nullptr)},
-            {"ooms", row.run.ooms},
+            {"ooms", known(row.run.ooms)},
             {"first_oom_ns", known(row.first_oom_ns)},
             {"start_after_ns", known(row.start_after_ns)},
             {"ended", row.ended},

@@ -38,8 +38,10 @@ PageRank row_of(const ProcessSummary& process, std::uint64_t job_start_ns) {
     row.program = printable(shorten(command_text(process.program), kProgramWidth));
     row.file = process.file;
     const std::string page = std::filesystem::path(process.file).stem().string() + ".html";
-    row.command =
-        fmt::format("fraganalyze {} --html {}", shell_quoted(process.path), shell_quoted(page));
+    // Of a process whose trace is elsewhere only the name of the trace is known.
+    row.command = fmt::format("fraganalyze {} --html {}",
+                              shell_quoted(process.path.empty() ? process.file : process.path),
+                              shell_quoted(page));
     return row;
 }
 
@@ -99,8 +101,7 @@ std::vector<std::uint8_t> heat_row(const ProcessSummary& process,
                              static_cast<double>(curve.unit_bytes) /
                              static_cast<double>(heat.full_bytes);
         const auto value = static_cast<std::uint8_t>(
-            1 +
-            std::min<std::uint64_t>(kSteps, static_cast<std::uint64_t>(std::ceil(share * kSteps))));
+            1 + static_cast<std::uint64_t>(std::ceil(std::min(share, 1.0) * kSteps)));
         const std::uint64_t last =
             std::min<std::uint64_t>((start_ns + end_ns) / heat.column_ns, heat.columns - 1);
         for (std::uint64_t at = (start_ns + begin_ns) / heat.column_ns; at <= last; ++at) {

@@ -18,7 +18,9 @@ constexpr std::size_t kSettingRows = 12;
 constexpr std::size_t kValueWidth = 40;
 
 std::string count_difference(std::uint64_t a, std::uint64_t b) {
-    return a == b ? "" : (b > a ? "+" : "-") + format_count(b > a ? b - a : a - b);
+    return a == b || a == kUnknown64 || b == kUnknown64
+               ? ""
+               : (b > a ? "+" : "-") + format_count(b > a ? b - a : a - b);
 }
 
 std::string share(std::uint64_t a, std::uint64_t b) {
@@ -69,8 +71,9 @@ std::string headline_without_reserved(const DeviceComparison& device, const Term
                         : segments_known(a) ? "B"
                                             : "both");
     if (a.ooms != b.ooms) {
-        text += fmt::format(
-            " Out of memory: A {}, B {} times.", format_count(a.ooms), format_count(b.ooms));
+        text += fmt::format(" Out of memory: A {}, B {} times.",
+                            count_or_unknown(a.ooms),
+                            count_or_unknown(b.ooms));
     }
     return terminal.styled(Style::kBold, text) + "\n";
 }
@@ -152,8 +155,8 @@ std::string figures(const DeviceComparison& device) {
     const auto counts = [&text](std::string_view what, std::uint64_t in_a, std::uint64_t in_b) {
         text += fmt::format("  {:<25} {:>12} {:>12}   {}\n",
                             what,
-                            format_count(in_a),
-                            format_count(in_b),
+                            count_or_unknown(in_a),
+                            count_or_unknown(in_b),
                             count_difference(in_a, in_b));
     };
     if (!both_known(device)) {

@@ -211,7 +211,8 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
             fmt::format("{} also ran out of memory", format_count(generation.also_out_of_memory)));
     }
     if (generation.did_not_fail != 0) {
-        parts.push_back(fmt::format("{} did not fail", format_count(generation.did_not_fail)));
+        parts.push_back(
+            fmt::format("{} without a known failure", format_count(generation.did_not_fail)));
     }
     std::string text;
     for (const std::string& part : parts) {
@@ -301,13 +302,20 @@ std::string group_lines(const Job& job, const JobView& view) {
         }
         text += row("differs", line);
     }
-    const std::size_t hidden =
-        view.differences.size() - std::min(view.differences.size(), kMostDifferences);
-    return text + (hidden == 0
-                       ? ""
-                       : row("",
-                             fmt::format("{} with other peaks or lines: --json has them",
-                                         format_counted(hidden, "more group", "more groups"))));
+    if (view.differences.size() > kMostDifferences) {
+        text += row("",
+                    fmt::format("{} with other peaks or lines: --json has them",
+                                format_counted(view.differences.size() - kMostDifferences,
+                                               "more group",
+                                               "more groups")));
+    }
+    if (!view.not_compared.empty()) {
+        text += row("",
+                    fmt::format("{} like none of these groups, not compared: --json has them",
+                                format_counted(
+                                    view.not_compared.size(), "more process", "more processes")));
+    }
+    return text;
 }
 
 std::string shares_text(const Job& job, const UnequalShares& shares) {
@@ -460,7 +468,7 @@ std::string table(const Job& job, const Terminal& terminal) {
             return other.place.host != job.processes.front().place.host;
         });
     const std::size_t width = generations ? std::string_view("gen.rank").size() : 5;
-    std::string text = fmt::format("{:>{}} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
+    std::string text = fmt::format("{:>{}} {:>8} {:>10} {:>10} {:>7} {:>7}  {:<20} {}\n",
                                    generations ? "gen.rank" : "rank",
                                    width,
                                    "pid",
@@ -473,21 +481,22 @@ std::string table(const Job& job, const Terminal& terminal) {
     const std::vector<std::size_t> rows = shown_rows(job);
     for (const std::size_t i : rows) {
         const ProcessSummary& process = job.processes[i];
-        const bool known = process.all_segments_known();
+        const std::uint64_t reserved = process.sum(&RunFigures::peak_reserved);
         const std::string line = fmt::format(
-            "{:>{}} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
+            "{:>{}} {:>8} {:>10} {:>10} {:>7} {:>7}  {:<20} {}\n",
             rank_text(process, generations),
             width,
             process.pid == 0 ? std::string("-") : std::to_string(process.pid),
             format_bytes(process.sum(&RunFigures::peak_allocated)),
-            known ? format_bytes(process.sum(&RunFigures::peak_reserved)) : "unknown",
-            known ? format_count(process.sum(&RunFigures::retries)) : "unknown",
-            format_count(process.sum(&RunFigures::ooms)),
+            reserved == kUnknown64 ? "unknown" : format_bytes(reserved),
+            process.all_segments_known() ? format_count(process.sum(&RunFigures::retries))
+                                         : "unknown",
+            count_or_unknown(process.sum(&RunFigures::ooms)),
             !process.import.empty() ? printable(process.import)
             : process.pid == 0      ? "snapshot"
                                     : ending_text(process.end),
             note_of(process, hosts) + printable(shorten(command_text(process.program), 60)));
-        text += process.sum(&RunFigures::ooms) != 0 ? terminal.styled(Style::kRed, line) : line;
+        text += process.first_oom() ? terminal.styled(Style::kRed, line) : line;
     }
     if (rows.size() < job.processes.size()) {
         text += fmt::format(

@@ -12,8 +12,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostFailures = 4;
-constexpr std::size_t kMostReplays = 32;
 constexpr std::size_t kTextWidth = 400;
 constexpr std::size_t kNameWidth = 160;
 
@@ -66,7 +64,7 @@ ReplaySummary replay_of(const WhatIfRow& row, bool card) {
 std::vector<ReplaySummary> replays_of(const std::vector<WhatIfRow>& rows, bool cards) {
     std::vector<ReplaySummary> made;
     for (const WhatIfRow& row : rows) {
-        if (made.size() < kMostReplays) {
+        if (made.size() < kMostSummaryReplays) {
             made.push_back(replay_of(row, cards));
         }
     }
@@ -91,7 +89,7 @@ void add_judgement(const Analysis& analysis, ProcessSummary* process) {
                 continue;
             }
             const std::uint64_t time_ns = analysis.timeline.events[diagnosis.trouble.event].time_ns;
-            if (device.failures.size() < kMostFailures) {
+            if (device.failures.size() < kMostSummaryFailures) {
                 device.failures.push_back(failure_of(analysis, *found, diagnosis));
             } else if (time_ns == device.final_oom_ns) {
                 device.failures.back() = failure_of(analysis, *found, diagnosis);

@@ -302,8 +302,8 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
                        limits.run ? kAllLines : limits.assumptions,
                        terminal);
     text += list_lines("Assumptions", analysis.assumptions, limits.assumptions, terminal);
-    text += list_lines("Warnings", warnings_with_stacks(analysis), limits.assumptions, terminal);
-    return text + next_lines(analysis, terminal);
+    return text +
+           list_lines("Warnings", warnings_with_stacks(analysis), limits.assumptions, terminal);
 }
 
 }  // namespace
@@ -362,8 +362,9 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
     return text + "\n";
 }
 
-std::string report_text(const Analysis& analysis, const Terminal& terminal) {
-    return assemble(analysis, Limits{}, terminal);
+std::string report_text(const Analysis& analysis, const Terminal& terminal, bool has_page) {
+    return assemble(analysis, Limits{}, terminal) +
+           (has_page ? std::string() : next_lines(analysis, terminal));
 }
 
 std::string first_lines(const Analysis& analysis, const Terminal& terminal) {
@@ -376,18 +377,21 @@ std::string first_lines(const Analysis& analysis, const Terminal& terminal) {
     return text;
 }
 
-std::string summary_text(const Analysis& analysis, const Terminal& terminal) {
+std::string summary_text(const Analysis& analysis, const Terminal& terminal, bool has_page) {
     constexpr std::size_t kMaxLines = 24;  // plus one line of the launcher
     const Limits limits{
         .culprits = 2, .settings = 2, .capacities = false, .assumptions = 1, .run = false};
-    std::string text = assemble(analysis, limits, terminal);
-    if (static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) <= kMaxLines) {
-        return text;
+    const std::string text = assemble(analysis, limits, terminal);
+    const std::string next = has_page ? std::string() : next_lines(analysis, terminal);
+    const auto lines = [](const std::string& of) {
+        return static_cast<std::size_t>(std::count(of.begin(), of.end(), '\n'));
+    };
+    if (lines(text) + lines(next) <= kMaxLines) {
+        return text + next;
     }
     // With many devices, say that lines are cut and keep the next command.
-    const std::string next = next_lines(analysis, terminal);
     std::size_t end = 0;
-    for (std::size_t line = 0; line + 3 < kMaxLines; ++line) {
+    for (std::size_t line = 0; line + lines(next) + 1 < kMaxLines; ++line) {
         end = text.find('\n', end) + 1;
     }
     return text.substr(0, end) + "...\n" + next;

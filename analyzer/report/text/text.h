@@ -8,12 +8,12 @@
 
 namespace fragtrace::analyzer {
 
-// The whole report.
-std::string report_text(const Analysis& analysis, const Terminal& terminal);
+// The whole report. `has_page`: the page was written, so the report does not name its command.
+std::string report_text(const Analysis& analysis, const Terminal& terminal, bool has_page = false);
 
 // At most 24 lines, so that they can be pasted together with one more line from the launcher:
 // verdict, peaks, main culprits, main remedies, next command.
-std::string summary_text(const Analysis& analysis, const Terminal& terminal);
+std::string summary_text(const Analysis& analysis, const Terminal& terminal, bool has_page = false);
 
 // One replay: outcome, peaks, and verdicts of failed requests and retries.
 std::string replay_text(const Analysis& analysis,

@@ -86,6 +86,10 @@ std::string failures_of_import(const Analysis& analysis, const RunFigures& run) 
 
 }  // namespace
 
+std::string count_or_unknown(std::uint64_t count) {
+    return count == kUnknown64 ? "unknown" : format_count(count);
+}
+
 std::string shorten(std::string_view text, std::size_t width) {
     if (text.size() <= width) {
         return std::string(text);
@@ -158,6 +162,23 @@ std::string fidelity_line(const DeviceAnalysis& device) {
     return text;
 }
 
+std::string without_diagnosis(const Analysis& analysis, const DeviceAnalysis& device) {
+    const std::uint64_t ooms = device.recorded.ooms;
+    if (ooms == 0) {
+        return "No out-of-memory";
+    }
+    const std::vector<RecordedTrouble>& troubles = device.recorded_troubles;
+    // A call other than an allocation may have failed. The report starts with that failure.
+    const bool only_calls =
+        std::all_of(troubles.begin(), troubles.end(), [&analysis](const RecordedTrouble& trouble) {
+            return trouble.retry ||
+                   analysis.timeline.events[trouble.event].kind == EventKind::kCallOutOfMemory;
+        });
+    return only_calls ? "No request ran out of memory"
+                      : fmt::format("{}: the cause is unknown",
+                                    format_counted(ooms, "out-of-memory", "out-of-memories"));
+}
+
 std::string headline(const Analysis& analysis,
                      const DeviceAnalysis& device,
                      const Terminal& terminal) {
@@ -191,8 +212,7 @@ std::string headline(const Analysis& analysis,
                                                  format_bytes(run.peak_reserved)))) +
                "\n";
     }
-    // A call other than an allocation may have failed. The report starts with that failure.
-    const std::string none = run.ooms == 0 ? "No out-of-memory." : "No request ran out of memory.";
+    const std::string none = without_diagnosis(analysis, device) + ".";
     if (!device.fidelity) {
         return terminal.styled(
                    Style::kBold,

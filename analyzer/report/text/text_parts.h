@@ -11,6 +11,9 @@
 
 namespace fragtrace::analyzer {
 
+// "1,234", or "unknown" for kUnknown64.
+std::string count_or_unknown(std::uint64_t count);
+
 // Shortens a text to at most `width` bytes and marks the cut.
 std::string shorten(std::string_view text, std::size_t width);
 
@@ -21,6 +24,10 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal);
 std::string headline(const Analysis& analysis,
                      const DeviceAnalysis& device,
                      const Terminal& terminal);
+
+// Without a diagnosed out-of-memory: "No out-of-memory", "No request ran out of memory" if another
+// call failed, "2 out-of-memories: the cause is unknown".
+std::string without_diagnosis(const Analysis& analysis, const DeviceAnalysis& device);
 
 // The verdict of the first out-of-memory, otherwise of the first retry. Empty if there is neither.
 std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal);

@@ -325,8 +325,8 @@ FT_EXPORT int ncclCommSplit(Communicator* from, int colour, int key, Communicato
     {
         const CommunicatorLock lock;
         if (!is_communicator(from)) return kInvalidArgument;
-        if (from->error != kSuccess) return from->error;
-        agreement = post_agreement(from, colour, key);
+        const int error = post_agreement(from, colour, key, &agreement);
+        if (error != kSuccess) return error;
     }
     return form({out, nullptr, from, agreement, colour, {}, nullptr});
 }

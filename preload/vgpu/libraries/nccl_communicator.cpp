@@ -558,16 +558,23 @@ int issue(Communicator* on, const Call& call) {
     return result;
 }
 
-uint64_t post_agreement(Communicator* communicator, int colour, int key) {
+int post_agreement(Communicator* communicator, int colour, int key, uint64_t* number) {
+    // A post must not take the place of one that a peer has still to read.
+    const Call call{Kind::kSplit, nullptr, nullptr, 0, 0, 0, 0, nullptr};
+    Room room{communicator, &call, 0, 0};
+    wait_unlocked(has_room, &room, 0);
+    if (!is_communicator(communicator)) return kInvalidArgument;
+    if (communicator->error != kSuccess) return communicator->error;
+    if (communicator->aborted) return kInvalidUsage;
     Member& me = member(communicator->segment, communicator->rank);
-    const uint64_t number = me.posted;
-    Post& post = post_of(communicator->segment, communicator->rank, number);
+    *number = me.posted;
+    Post& post = post_of(communicator->segment, communicator->rank, *number);
     post = {};
     post.kind = int32_t(Kind::kSplit);
     post.operation = colour;
     post.root = key;
-    store(me.posted, number + 1);
-    return number;
+    store(me.posted, *number + 1);
+    return kSuccess;
 }
 
 bool all_posted(Communicator* communicator, uint64_t number) {

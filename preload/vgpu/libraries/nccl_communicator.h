@@ -92,8 +92,9 @@ int fail(Communicator* communicator, int error, const char* problem);
 int issue(Communicator* on, const Call& call);
 
 // All ranks of a communicator exchange a colour and a key, to split it. The agreement is a
-// collective without work on a stream. Returns its number.
-uint64_t post_agreement(Communicator* communicator, int colour, int key);
+// collective without work on a stream. Waits while this rank is too far ahead of its peers, with
+// the lock released. Gives the agreement's number.
+int post_agreement(Communicator* communicator, int colour, int key, uint64_t* number);
 // False also if a rank is gone, which is then the communicator's error.
 bool all_posted(Communicator* communicator, uint64_t number);
 void consumed_agreement(Communicator* communicator, uint64_t number);

@@ -121,7 +121,7 @@ class JobTest(real_process.RealProcessTest):
         failure = text.splitlines()[0]
         at = r"control/client\.py:\d+ allocate"
         self.assertRegex(failure, rf"^rank 1 of 2 ran out of memory first, .* after the job began, at {at}$")
-        self.assertIn("  others     1 did not fail\n", text)
+        self.assertIn("  others     1 without a known failure\n", text)
         heading, first, second, footer = text.splitlines()[-4:]
         self.assertEqual(heading.split()[:6], ["rank", "pid", "allocated", "reserved", "retries", "OOMs"])
         self.assertRegex(first, r"^ +0 +\d+ +2 MiB +2 MiB +0 +0  ended normally +python")

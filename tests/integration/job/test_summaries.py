@@ -183,6 +183,46 @@ class SummariesTest(real_process.RealProcessTest):
         recorded[0].unlink()
         self.assertEqual(len(self.view(self.folder)["processes"]), 4)
 
+    def test_replays_with_options_are_neither_kept_nor_taken_from_a_kept_summary(self):
+        self.record_job()
+        options = ("--capacity", "64MiB", "--cache")
+        asked = self.view(self.folder, *options, "never")
+        usual = self.view(self.folder, "--cache", "never")
+        self.assertNotEqual(asked, usual)
+        self.assertEqual(self.view(self.folder, *options, "always"), asked)
+        self.assertEqual(self.view(self.folder, "--cache", "always"), usual)
+        self.assertEqual(self.view(self.folder, *options, "always"), asked)
+        self.assertEqual(self.view(self.folder, "--cache", "always"), usual)
+
+    def test_a_file_without_summaries_is_one_line(self):
+        empty = self.folder / "empty.json"
+        empty.write_text(BEGIN + "]}")
+        output = self.folder / "output.json"
+        for command in ([empty], ["merge", empty, "-o", output], ["summarize", empty, "-o", output]):
+            done = self.run_well([ANALYZER, *command], 2)
+            self.assertIn("empty.json: no process in it. Give summaries or traces.", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertFalse(output.exists())
+
+    def test_results_in_the_folder_of_a_job_can_be_written_again(self):
+        trace = self.record("alloc=4194304")
+        for name, command in (
+            ("job.json", [self.folder, "--json"]),
+            ("figures.json", ["summarize", self.folder, "--json"]),
+            ("all.json", ["merge", trace, "-o"]),
+        ):
+            for _ in range(2):
+                self.run_well([ANALYZER, *command, self.folder / name])
+        # An input is never replaced.
+        refused = self.run_well([ANALYZER, self.folder, "--json", self.folder / "all.json"], 2)
+        self.assertIn("is a file that this command reads", refused.stderr)
+
+    def test_figures_of_a_folder_skip_its_summaries(self):
+        trace = self.record("alloc=4194304")
+        self.summarize(trace, "--no-whatif").rename(self.folder / "all.json")
+        text = self.run_well([ANALYZER, "summarize", self.folder]).stdout
+        self.assertEqual(text, self.run_well([ANALYZER, "summarize", trace]).stdout)
+
     def test_a_changed_trace_gets_a_new_summary(self):
         trace = self.record("alloc=4194304")
         self.view(self.folder, "--cache", "always")

@@ -194,6 +194,19 @@ class Mcp(real_process.RealProcessTest):
         self.assertIn("12XB", self.tool("replay", True, trace=str(trace), capacity="12XB"))
         self.assertIn("not a folder", self.tool("holders", True, trace=str(trace.parent)))
 
+    def test_rules_that_fragtrace_brings_give_categories(self):
+        trace = str(self.record())
+        found = self.tool("report", trace=trace, what_if=False, categories="transformers")
+        self.assertEqual(found["category_rules"]["file"], "transformers")
+        self.assertIn("holders", self.tool("holders", trace=trace, categories="transformers")["devices"][0])
+        secret = self.folder / "secret"
+        secret.write_text("host: port password\n")
+        for name in (str(secret), "transformers,", ""):
+            (answer,) = self.ask(call(1, "report", trace=trace, categories=name))
+            self.assertEqual(
+                answer["error"], {"code": -32602, "message": "categories: give one of transformers"}
+            )
+
     def test_a_message_is_never_taken_for_a_file(self):
         log = self.folder / "log of memory"
         log.write_text(MESSAGE)

@@ -36,6 +36,9 @@ class Nccl(real_process.RealProcessTest):
     def test_a_split_agrees_on_ranks_and_sizes(self):
         self.trial("split", 5)
 
+    def test_a_split_overwrites_no_collective_that_a_slow_rank_has_still_to_read(self):
+        self.trial("split_ahead", 2)
+
     def test_a_killed_rank_is_an_error_and_the_others_go_on_without_it(self):
         self.trial("shrink", 4)
 

@@ -122,6 +122,16 @@ TEST_CASE("the profile's device and time are kept", "[imports]") {
     CHECK(timeline.fact("import.peak_reserved.0") == "20971520");
 }
 
+TEST_CASE("a profile without totals does not say how much memory is older", "[imports]") {
+    for (const char* const total : {"", R"("Total Allocated":18446744073709551000,)"}) {
+        const Timeline timeline = timeline_of(profile({fmt::format(
+            R"({{"ph":"i","name":"[memory]","pid":7,"tid":8,"ts":1.5,"args":{{"Addr":4096,)"
+            R"("Bytes":-512,{}"Device Type":1,"Device Id":0}}}})",
+            total)}));
+        CHECK(events_of(timeline) == std::vector<std::string>{"free 4096"});
+    }
+}
+
 TEST_CASE("memory events that cannot be read are counted", "[imports]") {
     const Timeline timeline = timeline_of(
         profile({memory("1", 4096, 512, 512),

@@ -234,6 +234,34 @@ TEST_CASE("of several processes the one with most memory events is shown", "[imp
           std::vector<std::string>{"1 memory event of other processes (pid 12) is left out"});
 }
 
+TEST_CASE("numbers that many events and calls share take no quadratic time", "[imports]") {
+    const Timeline timeline = timeline_of(database(
+        kEvents +
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, globalTid INTEGER, correlationId "
+        "INTEGER, nameId INTEGER, returnValue INTEGER, callchainId INTEGER);"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+        "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS (start, globalPid, deviceId, contextId, address, "
+        "pc, bytes, memKind, memoryOperationType, correlationId) SELECT i, " +
+        std::to_string(kProcess) +
+        ", 0, 1, i * 4096, 0, 512, 2, 0, 1 FROM n;"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT i, " +
+        std::to_string(kProcess + 9) + ", 1, 0, 0, 0 FROM n;"));
+    REQUIRE(timeline.events.size() == 100'000);
+    CHECK(timeline.origins[timeline.events[99'999].origin].thread == 9);
+}
+
+TEST_CASE("a GPU that the database lists many times is described once", "[imports]") {
+    const Timeline timeline = timeline_of(
+        database(kEvents + rows({{.time_ns = 1, .address = 4096, .bytes = 512}}) +
+                 "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT, totalMemory INTEGER);"
+                 "INSERT INTO TARGET_INFO_GPU VALUES (0, 'H100', 85899345920), (0, 'other', 5);"));
+    CHECK(timeline.fact("device.0.name") == "H100");
+    for (const auto& [key, value] : timeline.facts) {
+        CHECK(value.find("device 0 has 5 B") == std::string::npos);
+    }
+}
+
 TEST_CASE("rows that cannot be read are left out and counted", "[imports]") {
     const Timeline timeline = timeline_of(database(
         kEvents +

@@ -6,11 +6,13 @@
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
 #include "tests/unit/imports/import_file.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <random>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -55,6 +57,10 @@ TEST_CASE("an import without segments has exact allocated memory and nothing of 
         CHECK_FALSE(row.is_recorded);
         CHECK(row.class_reason.find("the input does not show the pool") != std::string::npos);
     }
+    // Nobody knows the share of a card that nobody knows.
+    for (const WhatIfRow& row : device.pools) {
+        CHECK(row.result.statistics.reserved.peak < kGiB);
+    }
     const auto rmm = std::find_if(device.pools.begin(), device.pools.end(), [](const auto& row) {
         return row.candidate.pool == "rmm-pool";
     });
@@ -80,6 +86,9 @@ TEST_CASE("the report of an import prints unknown figures as unknown", "[imports
         CHECK(text.find(line) != std::string::npos);
     }
     CHECK(text.find("as recorded") == std::string::npos);
+    CHECK(text.find("--html") != std::string::npos);
+    const std::string with_page = report_text(*analysis, Terminal(1, ColorChoice::kNever), true);
+    CHECK(with_page.find("--html") == std::string::npos);
 }
 
 TEST_CASE("the JSON of an import has null for unknown figures", "[imports]") {
@@ -144,6 +153,40 @@ TEST_CASE("a summary of an import knows what the report knows", "[imports]") {
     CHECK(run.peak_allocated == 3001000);
     CHECK(run.ooms == 1);
     CHECK_FALSE(segments_known(run));
+}
+
+TEST_CASE("random bytes are refused as what the file should be by its name", "[imports]") {
+    const std::pair<const char*, const char*> kNames[] = {
+        {"a.ftrace", "not a trace"},
+        {"a.pickle", "neither a trace nor a memory snapshot of PyTorch"},
+        {"a.pkl.gz", "neither a trace nor a memory snapshot of PyTorch"},
+        {"a.csv", "neither a trace nor a log of RMM"},
+        {"a.csv.gz", "neither a trace nor a log of RMM"},
+        {"a.log", "neither a trace nor a log of RMM"},
+        {"a.txt", "neither a trace nor a log of RMM"},
+        {"a.json", "neither a trace nor a profile of PyTorch"},
+        {"a.json.gz", "neither a trace nor a profile of PyTorch"},
+        {"a.sqlite", "neither a trace nor an export of Nsight Systems"},
+        {"a.xplane.pb", "neither a trace nor a profile of TensorFlow or JAX"},
+        {"a.xplane.pb.gz", "neither a trace nor a profile of TensorFlow or JAX"},
+        {"a", "not a trace"}};
+    std::mt19937_64 random(5);
+    for (const auto& [name, is] : kNames) {
+        for (int round = 0; round < 50; ++round) {
+            std::string content(round == 0 ? 0 : random() % 3000, ' ');
+            for (char& byte : content) {
+                byte = static_cast<char>(random());
+            }
+            const auto timeline = read_text(content, name);
+            REQUIRE_FALSE(timeline.ok());
+            const std::string& message = timeline.error().message;
+            INFO(message);
+            CHECK(message.find('\n') == std::string::npos);
+            CHECK(message.size() < 400);
+            const bool empty = message.find("is empty") != std::string::npos;
+            CHECK((empty || message.find(std::string("is ") + is) != std::string::npos));
+        }
+    }
 }
 
 TEST_CASE("an import cannot be exported as a snapshot of segments", "[imports]") {

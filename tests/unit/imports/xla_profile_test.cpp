@@ -1,5 +1,9 @@
 // Memory events of a profile of TensorFlow or JAX become a timeline. The messages are those that
 // TensorFlow 2.21 writes (tests/interoperability/test_imports.py reads such a file).
+#include "analyzer/analysis/compare/profile_json.h"
+#include "analyzer/analysis/job/process_summary.h"
+#include "analyzer/report/compare_report.h"
+#include "analyzer/report/json/json.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/protobuf.h"
 #include "analyzer/support/terminal.h"
@@ -222,6 +226,73 @@ TEST_CASE("memory events without their numbers are left out and counted", "[impo
     CHECK(timeline.events.size() == 1);
     CHECK(timeline.damage.notes ==
           std::vector<std::string>{"3 memory events that cannot be read are left out"});
+}
+
+TEST_CASE("a limit of the allocator is shown only if its parts are known", "[imports]") {
+    const auto limits = [](const std::vector<std::pair<std::string, std::string>>& totals) {
+        std::vector<std::pair<std::string, std::string>> stats = {
+            {"allocator_name", "&GPU_0_bfc"}, {"allocation_bytes", "512"}, {"addr", "4096"}};
+        stats.insert(stats.end(), totals.begin(), totals.end());
+        Plane plane;
+        plane.line(7, 1000, {plane.event("MemoryAllocation", 10, 0, stats)});
+        const Timeline timeline = timeline_of(plane.file());
+        for (const auto& [key, value] : timeline.facts) {
+            if (const std::size_t at = value.find("GPU_0_bfc may take "); at != std::string::npos) {
+                return value.substr(at, value.find(". ", at) - at);
+            }
+        }
+        return std::string();
+    };
+    CHECK(limits({{"bytes_allocated", "512"}, {"bytes_available", "1536"}}) ==
+          "GPU_0_bfc may take 2 KiB");
+    CHECK(limits({{"bytes_available", "1536"}}).empty());
+    CHECK(limits({{"bytes_allocated", "18446744073709551615"}, {"bytes_available", "5"}}).empty());
+    CHECK(limits({{"bytes_allocated", "512"}}).empty());
+}
+
+TEST_CASE("names beyond the limit of an XLA profile are left out and counted", "[imports]") {
+    const std::string name(1000, 'x');
+    ProtoMessage plane;
+    plane.number(1, 1).text(2, "/host:CPU");
+    Plane memory;
+    memory.line(7, 1000, {memory.memory(10, 4096, 512, 512)});
+    for (std::uint64_t id = 10; id < 70'000; ++id) {
+        const ProtoMessage value = ProtoMessage().number(1, id).text(2, name);
+        plane.message(4, ProtoMessage().number(1, id).message(2, value));
+    }
+    const std::string file = ProtoMessage().message(1, plane).message(1, memory.message()).bytes();
+    CHECK(timeline_of(file).damage.notes.empty());
+    const std::string joined =
+        ProtoMessage().text(1, memory.message().bytes() + plane.bytes()).bytes();
+    const Timeline timeline = timeline_of(joined);
+    REQUIRE(timeline.damage.notes.size() == 1);
+    CHECK(timeline.damage.notes[0].find("names beyond the limits") != std::string::npos);
+}
+
+TEST_CASE("a summary of a profile that does not show failures has no count of them", "[imports]") {
+    const ProcessSummary process =
+        summarize_process(summarize_timeline(timeline_of(simple_file())), "input");
+    REQUIRE(process.devices.size() == 1);
+    CHECK(process.devices[0].run.ooms == kUnknown64);
+}
+
+TEST_CASE("the JSON of an XLA profile is a side of a comparison, with unknown failures",
+          "[imports]") {
+    const testing::TemporaryFolder folder;
+    testing::write_file(folder.file("report.json"), report_json(*analysis_of(simple_file())));
+    auto profile = read_profile_json(folder.file("report.json"));
+    REQUIRE(profile.ok());
+    REQUIRE(profile->devices.size() == 1);
+    CHECK(profile->devices[0].run.ooms == kUnknown64);
+    const Timeline timeline = timeline_of(simple_file());
+    Symbolizer symbols(timeline);
+    RunProfile other = profile_of(timeline, &symbols);
+    CHECK(other.devices[0].run.ooms == kUnknown64);
+    const Comparison comparison = compare(std::move(profile).value(), std::move(other));
+    const std::string text = compare_text(comparison, Terminal(1, ColorChoice::kNever));
+    INFO(text);
+    CHECK(text.find("out of memory                  unknown      unknown") != std::string::npos);
+    CHECK(compare_json(comparison).find("\"ooms\": null") != std::string::npos);
 }
 
 TEST_CASE("names of an XLA profile are safe to print", "[imports]") {

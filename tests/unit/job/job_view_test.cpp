@@ -2,6 +2,7 @@
 // setting for all, shared cards, and their text.
 #include "analyzer/analysis/job/job_view.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/json/job_json.h"
 #include "analyzer/report/text/job_text.h"
 #include "tests/unit/job/made_up_job.h"
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 
 using namespace fragtrace;
@@ -123,7 +125,7 @@ TEST_CASE("the others of a failed job are counted by how they ended") {
     CHECK(lines[0] == "rank 3 of 8 ran out of memory first, 5 s after the job began");
     CHECK(contains(lines[1],
                    "6 of the others failed without an out-of-memory, most likely because of it: 5 "
-                   "SIGTERM, 1 SIGABRT; 1 did not fail"));
+                   "SIGTERM, 1 SIGABRT; 1 without a known failure"));
 }
 
 TEST_CASE("an out-of-memory of another host in the same second may have been the first") {
@@ -383,14 +385,89 @@ TEST_CASE("groups of thousands of different processes are found quickly and are 
     for (int rank = 0; rank < 5000; ++rank) {
         made.push_back(rank_of(rank, kGiB + below(random, 60 * kGiB)));
     }
-    const JobView view = view_of(job_of(made));
+    const Job job = job_of(made);
+    const JobView view = view_of(job);
     CHECK(view.groups.size() <= 64);
-    std::size_t members = 0;
+    std::size_t members = view.not_compared.size();
     for (const ProcessGroup& group : view.groups) {
         members += group.members.size();
+        // No group has processes that are not alike.
+        const std::uint64_t peak = peak_of(job.processes[group.front()]);
+        CHECK(group.most_reserved - peak <= group.most_reserved / 20);
+        CHECK(peak - group.least_reserved <= peak / 20);
     }
     CHECK(members == 5000);
-    CHECK(lines_of(job_of(made)).size() < 100);
+    CHECK(lines_of(job).size() < 100);
+}
+
+TEST_CASE("processes that are like none of 64 groups are in no group, and stand for nothing") {
+    std::vector<ProcessSummary> made;
+    for (int rank = 0; rank < 70; ++rank) {
+        // Each peak is 7 % above the one before.
+        const double reserved = static_cast<double>(2 * kGiB) * std::pow(1.07, rank);
+        made.push_back(rank_of(rank, static_cast<std::uint64_t>(reserved)));
+        made.back().devices[0].holders = {{"line " + std::to_string(rank), kGiB, 1}};
+        made.back().replayed = true;
+        made.back().devices[0].settings = {replay("other", 0, kMiB)};
+        made.back().devices[0].settings.push_back(replay("now", 0, 9 * kGiB));
+        made.back().devices[0].settings[1].recorded = true;
+        made.back().devices[0].cards = {replay("card", 0, kMiB)};
+        made.back().devices[0].cards[0].total_bytes = 1024 * kGiB;
+    }
+    const Job job = job_of(made);
+    const JobView view = view_of(job);
+    CHECK(view.groups.size() == 64);
+    CHECK(view.not_compared.size() == 6);
+    REQUIRE(view.card);
+    CHECK(view.card->replayed_bytes == 0);  // not all groups were replayed
+    const std::vector<std::string> lines = lines_of(job);
+    CHECK(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+        return contains(line, "6 more processes like none of these groups, not compared");
+    }));
+}
+
+TEST_CASE("thousands of generations and processes of one card are viewed quickly") {
+    std::vector<ProcessSummary> made;
+    for (int rank = 0; rank < 20'000; ++rank) {
+        ProcessSummary process = rank_of(rank);
+        process.place.generation = rank;
+        process.devices[0].uuid = "GPU-" + std::to_string(rank / 256);
+        if (rank < 10'000) {
+            fail(&process, 5'000'000'000);
+        }
+        made.push_back(process);
+    }
+    const Job job = job_of(made);
+    const JobView view = view_of(job);
+    CHECK(lines_of(job).size() > 10'000);  // one for each failure
+    REQUIRE(view.generations.size() == 20'000);
+    CHECK(std::all_of(view.generations.begin(), view.generations.end(), [](const auto& one) {
+        return one.processes == 1 && (!one.first || one.first->of == 1);
+    }));
+    CHECK(view.shared.size() == 79);
+}
+
+TEST_CASE("a process whose failures are unknown has no count of them, and no highest peak") {
+    std::vector<ProcessSummary> made = ranks(3);
+    RunFigures& run = made[1].devices[0].run;
+    forget_segments(&run);
+    run.ooms = kUnknown64;
+    made[1].import = "RMM log";
+    made[2] = rank_of(2, 4 * kGiB);
+    const Job job = job_of(made);
+    CHECK(by_interest(job).front() == 2);  // the highest peak
+    const std::vector<std::string> lines = lines_of(job);
+    const auto row = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+        return contains(line, "RMM log");
+    });
+    REQUIRE(row != lines.end());
+    INFO(*row);
+    CHECK(contains(*row, "1.9 GiB    unknown unknown unknown  RMM log"));
+    const auto json = nlohmann::json::parse(job_json("", job, view_of(job)));
+    CHECK(json["processes"][1]["ooms"].is_null());
+    CHECK(json["processes"][1]["peak_reserved_bytes"].is_null());
+    CHECK(json["processes"][0]["ooms"] == 0);
+    CHECK(json["card"].is_null());  // it may have failed, so no card is known to be enough
 }
 
 TEST_CASE("the JSON of a job names processes by their index") {

@@ -1,6 +1,7 @@
 // Summaries of processes: the laws of merging, files, and files that are no such files.
 #include "analyzer/analysis/job/process_summary_json.h"
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/support/in_program.h"
 #include "tests/unit/job/made_up_job.h"
 
 #include <catch2/catch.hpp>
@@ -48,7 +49,10 @@ std::vector<ProcessSummary> some(Random& random) {
 
 class File {
   public:
-    explicit File(const std::string& content = {}) { std::ofstream(path_) << content; }
+    explicit File(const std::string& content = {}) {
+        forget_files_read();  // it may get the inode of a file of an earlier test
+        std::ofstream(path_) << content;
+    }
 
     ~File() { std::filesystem::remove(path_); }
 
@@ -116,6 +120,35 @@ TEST_CASE("a trace and its summary count once, and the trace stays at hand") {
     ProcessSummary elsewhere = rank_of(1);
     elsewhere.place.host = "node2";
     CHECK(merged({trace, elsewhere}).size() == 2);
+}
+
+TEST_CASE("thousands of summaries of one process are merged quickly, with the best one's figures") {
+    std::vector<ProcessSummary> made;
+    for (std::uint64_t i = 0; i < 2'000; ++i) {
+        made.push_back(rank_of(1));
+        made.back().devices[0].run.retries = i * 7919 % 2'000;
+        made.back().path.clear();
+    }
+    made[777].path = "there";
+    const std::vector<ProcessSummary> one = merged(made);
+    REQUIRE(one.size() == 1);
+    CHECK(one[0].path == "there");
+    std::reverse(made.begin(), made.end());
+    CHECK(text_of(merged(made)) == text_of(one));
+}
+
+TEST_CASE("a count of failures that is unknown stays unknown in a file and in a sum") {
+    ProcessSummary process = rank_of(3);
+    process.devices[0].run.ooms = kUnknown64;
+    process.devices.push_back(rank_of(4).devices[0]);
+    process.devices[1].device = 1;
+    process.devices[1].run.ooms = 2;
+    CHECK(process.sum(&RunFigures::ooms) == kUnknown64);
+    const File file;
+    REQUIRE(write_summaries(file.path(), {process}));
+    const ProcessSummary read = read_back(file.path()).front();
+    CHECK(read.devices[0].run.ooms == kUnknown64);
+    CHECK(read.devices[1].run.ooms == 2);
 }
 
 TEST_CASE("a summary from a file equals the one that was written") {

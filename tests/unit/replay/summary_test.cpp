@@ -147,6 +147,31 @@ TEST_CASE("a summary has the figures of the full analysis and accounts for all m
     }
 }
 
+TEST_CASE("without a pool the memory at the highest of thousands of peaks is listed") {
+    TraceWriter trace;
+    const auto code = trace.code("step", "/home/user/net.py", 7);
+    const std::uint32_t lines[] = {trace.python_node(0, code, 8), trace.python_node(0, code, 9)};
+    constexpr std::uint64_t kLive = 4000;
+    for (std::uint64_t i = 0; i < kLive; ++i) {
+        trace.set_python_stack(lines[i % 2]);
+        trace.device_alloc(0x7000000000 + i * 4 * kMiB, 2 * kMiB, false);
+        // The end of a peak: the next allocation makes a higher one.
+        trace.device_alloc(0x6000000000, kMiB, false);
+        trace.device_free(0x6000000000, false);
+    }
+    const TemporaryFolder folder;
+    trace.save(folder.file("t.ftrace"));
+    const auto summary = summarize_trace(folder.file("t.ftrace"));
+    REQUIRE(summary.ok());
+    CHECK(summary->events == 3 * kLive);
+    REQUIRE(summary->devices.size() == 1);
+    const DeviceSummary& device = summary->devices[0];
+    CHECK(device.metrics.summary.peak_reserved == (2 * kLive + 1) * kMiB);
+    REQUIRE(device.holders.size() == 2);
+    CHECK(device.holders[0].bytes == (kLive + 1) * kMiB);
+    CHECK(device.holders[1].bytes == kLive * kMiB);
+}
+
 TEST_CASE("a summary leaves out late events and reports it") {
     TraceWriter trace;
     trace.device_alloc(0x7000000000, 20 * kMiB, true);

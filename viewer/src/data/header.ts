@@ -161,7 +161,7 @@ export interface Rank {
     peak_allocated: number;
     peak_reserved: number | null; // null = unknown
     retries: number | null; // null = unknown
-    ooms: number;
+    ooms: number | null; // null = unknown
     first_oom_ns: number | null; // on the process's own clock
     start_after_ns: number | null; // after the start of the job's first process
     ended: string;

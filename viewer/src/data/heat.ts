@@ -2,13 +2,19 @@
 import type { Header, Rank } from "./header";
 import { shownPeak } from "./ranks";
 
-export const heatMeasures = ["reserved", "free on the card", "reserved but not allocated"] as const;
+export const heatMeasures = [
+    "reserved",
+    "allocated",
+    "free on the card",
+    "reserved but not allocated",
+] as const;
 export type HeatMeasure = (typeof heatMeasures)[number];
 
 export interface HeatRow {
     rank: Rank;
-    reserved: Uint8Array; // 0 = the process did not run, else 1 + its share in 1/254
+    // 0 = the process did not run, else 1 + its share in 1/254, rounded up
     allocated: Uint8Array;
+    reserved: Uint8Array | null; // null = unknown
 }
 
 const steps = 254;
@@ -22,29 +28,25 @@ export function heatRows(header: Header, byRank: boolean): HeatRow[] {
     const rows = header.ranks
         .filter(({ allocated_heat }) => allocated_heat !== null)
         .map((rank) => {
-            const allocated = decodeBytes(rank.allocated_heat!);
+            const reserved = rank.reserved_heat;
             return {
                 rank,
-                reserved: rank.reserved_heat === null ? allocated : decodeBytes(rank.reserved_heat),
-                allocated,
+                allocated: decodeBytes(rank.allocated_heat!),
+                reserved: reserved === null ? null : decodeBytes(reserved),
             };
         });
     if (byRank) return rows;
     const peaks = rows.map(({ rank }) => shownPeak(rank)).sort((a, b) => a - b);
     const usual = peaks[Math.floor(peaks.length / 2)] ?? 0;
     const differs = ({ rank }: HeatRow): number => Math.abs(shownPeak(rank) - usual);
-    return rows.sort(
-        (a, b) =>
-            Number(b.rank.ooms > 0) - Number(a.rank.ooms > 0) ||
-            (a.rank.first_oom_ns ?? 0) +
-                (a.rank.start_after_ns ?? 0) -
-                (b.rank.first_oom_ns ?? 0) -
-                (b.rank.start_after_ns ?? 0) ||
-            differs(b) - differs(a),
+    const failed = ({ rank }: HeatRow): number =>
+        rank.first_oom_ns === null ? Infinity : rank.first_oom_ns + (rank.start_after_ns ?? 0);
+    return rows.sort((a, b) =>
+        failed(a) === failed(b) ? differs(b) - differs(a) : failed(a) - failed(b),
     );
 }
 
-/** Bytes of a column; null = the process did not run, or its capacity is unknown. */
+/** Bytes of a column; null = the process did not run, or they are unknown. */
 export function heatBytes(
     { heat }: Header,
     row: HeatRow,
@@ -53,11 +55,19 @@ export function heatBytes(
 ): number | null {
     const bytes = (values: Uint8Array): number => ((values[column] - 1) / steps) * heat.full_bytes;
     if (!row.allocated[column]) return null;
+    if (measure === "allocated") return bytes(row.allocated);
+    if (row.reserved === null) return null;
     if (measure === "reserved") return bytes(row.reserved);
     if (measure === "reserved but not allocated") {
         return Math.max(0, bytes(row.reserved) - bytes(row.allocated));
     }
     return row.rank.capacity === null ? null : Math.max(0, row.rank.capacity - bytes(row.reserved));
+}
+
+/** How exact the bytes of a column are: reserved and allocated memory are rounded up. */
+export function heatCertainty(measure: HeatMeasure): "at most" | "at least" | "about" {
+    if (measure === "reserved" || measure === "allocated") return "at most";
+    return measure === "free on the card" ? "at least" : "about";
 }
 
 /** The share of the scale that a value has, 0 to 1. Little free memory is the dark end. */

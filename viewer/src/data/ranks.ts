@@ -4,7 +4,7 @@ import type { DeviceHeader, Header, Rank } from "./header";
 import type { Cell, TableData } from "./rows";
 
 export function rankState({ ooms, retries }: Rank): "OOM" | "retries" | "" {
-    return ooms > 0 ? "OOM" : (retries ?? 0) > 0 ? "retries" : "";
+    return (ooms ?? 0) > 0 ? "OOM" : (retries ?? 0) > 0 ? "retries" : "";
 }
 
 /** "rank 3 · pid 4711 · GPU 0 · OOM" */
@@ -34,12 +34,15 @@ export function ranksText({ ranks, processes, unreadable }: Header): string {
     const counted = (rows: Rank[]): number => new Set(rows.map(({ command }) => command)).size;
     const all = counted(ranks);
     const lines = all - processes.length;
-    const oom = counted(ranks.filter(({ ooms }) => ooms > 0));
+    const oom = counted(ranks.filter((row) => rankState(row) === "OOM"));
+    const none = ranks.some(({ ooms }) => ooms === null)
+        ? "no out-of-memory is known"
+        : "none ran out of memory";
     return [
         lines > 0
             ? `${formatCount(processes.length)} of ${formatCount(all)} complete in this file (underlined), ${formatCount(lines)} as one line each`
             : `all ${all} complete in this file`,
-        oom > 0 ? `${formatCount(oom)} ran out of memory` : "none ran out of memory",
+        oom > 0 ? `${formatCount(oom)} ran out of memory` : none,
         unreadable.length > 0 ? `${formatCount(unreadable.length)} unreadable` : "",
     ]
         .filter((part) => part)
@@ -68,7 +71,7 @@ export function shownPeak({ peak_reserved, peak_allocated }: Rank): number {
  */
 export function worstOf(ranks: Rank[], from: number, to: number): number {
     const severity = (row: Rank): [number, number] => [
-        row.ooms > 0 ? 2 : (row.retries ?? 0) > 0 ? 1 : 0,
+        ["", "retries", "OOM"].indexOf(rankState(row)),
         shownPeak(row),
     ];
     let worst = from;

@@ -2,6 +2,7 @@
 // rows are tall enough for their names.
 import { heatBytes, type HeatMeasure, type HeatRow, heatShare } from "../data/heat";
 import type { Header } from "../data/header";
+import { rankState } from "../data/ranks";
 import type { Colours } from "./colours";
 import { fitText, font } from "./surface";
 
@@ -88,11 +89,12 @@ export function drawHeat(
         }
         if (high >= tall) {
             context.font = font(10.5);
-            context.fillStyle = row.rank.ooms > 0 ? colours.oom : colours.ink;
-            const { rank, pid, gpu, ooms } = row.rank;
+            const failed = rankState(row.rank) === "OOM";
+            context.fillStyle = failed ? colours.oom : colours.ink;
+            const { rank, pid, gpu } = row.rank;
             const name = rank === null ? `pid ${pid}` : `rank ${rank}`;
             context.fillText(
-                fitText(context, `${name} · GPU ${gpu}${ooms > 0 ? " · OOM" : ""}`, namesWidth - 6),
+                fitText(context, `${name} · GPU ${gpu}${failed ? " · OOM" : ""}`, namesWidth - 6),
                 2,
                 top + tall - 4,
             );

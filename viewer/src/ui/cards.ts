@@ -22,18 +22,21 @@ const kinds = {
 
 /** The verdict of a device without cards. */
 function verdictWithoutCards(head: DeviceHeader): [heading: string, sentence: string] {
-    if (segmentsKnown(head)) {
-        return ["No failed request", "The trace has no out-of-memory error and no retry."];
-    }
+    const known = segmentsKnown(head);
     const failed = failedRequests(head);
-    const rest = "Reserved memory is unknown, and with it waste and retries.";
+    const rest = known ? "" : " Reserved memory is unknown, and with it waste and retries.";
     if (failed === null) {
-        return ["Failed requests are unknown", `The file does not show all of them. ${rest}`];
+        return ["Failed requests are unknown", `The file does not show all of them.${rest}`];
     }
-    if (failed === 0) return ["No failed request", `The file shows no out-of-memory. ${rest}`];
+    if (failed === 0) {
+        return [
+            "No failed request",
+            `The file shows no out-of-memory${known ? " and no retry" : ""}.${rest}`,
+        ];
+    }
     return [
         failed === 1 ? "1 failed request" : `${formatCount(failed)} failed requests`,
-        `The file does not show why. ${rest}`,
+        `The file does not show why.${rest}`,
     ];
 }
 

@@ -1,6 +1,13 @@
 // The dialog with memory of all processes of a job over time.
 import { formatBytes, formatTime } from "../data/format";
-import { heatBytes, type HeatMeasure, heatMeasures, type HeatRow, heatRows } from "../data/heat";
+import {
+    heatBytes,
+    heatCertainty,
+    type HeatMeasure,
+    heatMeasures,
+    type HeatRow,
+    heatRows,
+} from "../data/heat";
 import type { Rank } from "../data/header";
 import { rankLabel } from "../data/ranks";
 import { drawHeat, heatLayout, heatRowAt, namesWidth } from "../draw/heat";
@@ -35,7 +42,8 @@ export function showHeat(page: PageView, open: (rank: Rank) => void): void {
         el("p", {}, measure, " ", order, " ", scale),
         box,
     );
-    let rows: HeatRow[] = [];
+    let rows = heatRows(header, false);
+    measure.value = rows.some(({ reserved }) => reserved) ? "reserved" : "allocated";
     const chosen = (): HeatMeasure => measure.value as HeatMeasure;
     const draw = (): void => {
         rows = heatRows(header, order.value === "rank");
@@ -78,7 +86,7 @@ export function showHeat(page: PageView, open: (rank: Rank) => void): void {
                 ? rankLabel(row.rank) +
                       (bytes === null
                           ? ""
-                          : `: ${formatBytes(Math.round(bytes))} ${chosen()} at ${formatTime(column * column_ns)}`)
+                          : `: ${heatCertainty(chosen())} ${formatBytes(Math.round(bytes))} ${chosen()} at ${formatTime(column * column_ns)}`)
                 : "",
             event.clientX,
             event.clientY,

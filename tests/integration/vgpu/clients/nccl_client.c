@@ -365,6 +365,26 @@ static void split(void) {
     ncclCommDestroy(communicator);
 }
 
+/* Rank 0 has posted as many collectives as it may before another rank has begun one. */
+static void split_ahead(void) {
+    Communicator communicator = join();
+    int64_t one = 1;
+    int64_t* value = on_device(&one, sizeof one);
+    if (rank != 0) pause_ms(500);
+    for (int i = 0; i < 256; ++i) {
+        check(ncclAllReduce(value, value, 1, kInt64, kMax, communicator, NULL) == kSuccess,
+              "ncclAllReduce");
+    }
+    Communicator same = NULL;
+    check(ncclCommSplit(communicator, 0, 0, &same, NULL) == kSuccess, "split");
+    cudaDeviceSynchronize();
+    int error = -1;
+    check(ncclCommGetAsyncError(communicator, &error) == kSuccess && error == kSuccess,
+          "no error of the collectives before the split");
+    if (same != NULL) ncclCommDestroy(same);
+    ncclCommDestroy(communicator);
+}
+
 static void shrink(void) {
     Communicator communicator = join();
     int excluded[] = {1};
@@ -560,6 +580,7 @@ static const struct {
     {"messages", messages, -1},
     {"waits", waits, -1},
     {"split", split, -1},
+    {"split_ahead", split_ahead, -1},
     {"shrink", shrink, 1},
     {"aborted", aborted, -1},
     {"disagree", disagree, -1},
