@@ -121,18 +121,20 @@ bool name_program(uint32_t pid, char* text, size_t room) {
     return true;
 }
 
-// Records the programs of other processes, one line each: "PID PROGRAM".
-void record_programs(int device, unsigned burst, const NvmlProcess* processes, int count) {
-    constexpr int kMostNamed = 16;
-    constexpr size_t kNameBytes = 96;  // two words of at most 40 bytes, and " -m "
-    char text[kMostNamed * (kNameBytes + 12)];
+constexpr int kMostPrograms = 16;
+constexpr size_t kNameBytes = 96;  // two words of at most 40 bytes, and " -m "
+constexpr size_t kProgramsBytes = kMostPrograms * (kNameBytes + 12);
+
+// Records the programs of other processes, one line each: "PID PROGRAM". `text` has kProgramsBytes.
+void record_programs(
+    int device, unsigned burst, const NvmlProcess* processes, int count, char* text) {
     size_t length = 0;
     const auto self = static_cast<uint32_t>(getpid());
-    for (int i = 0; i < count && i < kMostNamed; ++i) {
+    for (int i = 0; i < count && i < kMostPrograms; ++i) {
         char name[kNameBytes];
         if (processes[i].pid != self && name_program(processes[i].pid, name, sizeof name)) {
             length += static_cast<size_t>(snprintf(text + length,
-                                                   sizeof text - length,
+                                                   kProgramsBytes - length,
                                                    "%s%u %s",
                                                    length == 0 ? "" : "\n",
                                                    processes[i].pid,
@@ -257,7 +259,8 @@ void record_other_processes(uint16_t device, uint64_t sequence, const void* call
     // Without this process in the list, its ids are those of the host or of another container.
     for (int i = 0; i < count; ++i) {
         if (processes[i].pid == static_cast<uint32_t>(getpid())) {
-            record_programs(device, burst, processes, count);
+            static_assert(sizeof text >= kProgramsBytes);
+            record_programs(device, burst, processes, count, text);
             return;
         }
     }

@@ -18,19 +18,18 @@ void name_of_book(char out[kBookNameBytes]) {
              virtual_host());
 }
 
-int read_card_users(int card, CardUser* out, int room) {
+void visit_card_users(int card, void (*visit)(const CardUser& user, void* data), void* data) {
     char name[kBookNameBytes];
     char path[128];
     name_of_book(name);
     snprintf(path, sizeof path, "%s/%s", kSharedFolder, name);
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (descriptor < 0) return 0;
+    if (descriptor < 0) return;
     struct stat file = {};
     const bool whole = fstat(descriptor, &file) == 0 && S_ISREG(file.st_mode) &&
                        file.st_uid == geteuid() && file.st_size >= off_t(sizeof(CardBook));
     void* mapped =
         whole ? mmap(nullptr, sizeof(CardBook), PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
-    int found = 0;
     if (mapped != MAP_FAILED) {
         const auto* book = static_cast<const CardBook*>(mapped);
         for (int i = 0; i < kMostCardUsers; ++i) {
@@ -38,13 +37,11 @@ int read_card_users(int card, CardUser* out, int room) {
             const int process = __atomic_load_n(&page.process, __ATOMIC_ACQUIRE);
             const uint64_t bytes = __atomic_load_n(&page.taken[card], __ATOMIC_RELAXED);
             if (process == 0 || bytes == 0 || !is_locked(descriptor, byte_of_page(i))) continue;
-            if (found < room) out[found] = {process, bytes};
-            ++found;
+            visit({process, bytes}, data);
         }
         munmap(mapped, sizeof(CardBook));
     }
     close(descriptor);
-    return found;
 }
 
 }  // namespace fragtrace::vgpu

@@ -43,8 +43,8 @@ struct CardUser {
     uint64_t bytes;
 };
 
-// The processes that have taken memory of a card, as the book of config().cards says. Fills at most
-// `room` of them and returns their number. 0 also if there is no book.
-int read_card_users(int card, CardUser* out, int room);
+// Shows each process that has taken memory of a card, as the book of config().cards says. Shows
+// none if there is no book. Needs little stack, since a call of the recorder may end here.
+void visit_card_users(int card, void (*visit)(const CardUser& user, void* data), void* data);
 
 }  // namespace fragtrace::vgpu

@@ -88,42 +88,51 @@ struct Process {
 };
 
 constexpr int kMostSimulated = 16;
-constexpr int kMostProcesses = fragtrace::vgpu::kMostCardUsers + kMostSimulated;
 
 bool cards_are_shared() {
     return config().cards[0] != '\0';
 }
 
-// Returns the processes of shared cards, and the simulated ones, which are on the first device.
-int processes_on(int index, Process* processes) {
-    int count = 0;
+// Where to put processes: at most `room` of them. All count.
+struct ProcessList {
+    Process* out;
+    unsigned room;
+    unsigned count;
+    unsigned long long used;
+};
+
+void add_process(const Process& process, ProcessList* list) {
+    if (list->count < list->room) list->out[list->count] = process;
+    ++list->count;
+    list->used += process.used;
+}
+
+// Finds the processes of shared cards, and the simulated ones, which are on the first device.
+void find_processes(int index, ProcessList* list) {
     if (cards_are_shared()) {
-        fragtrace::vgpu::CardUser users[fragtrace::vgpu::kMostCardUsers];
-        const int found =
-            fragtrace::vgpu::read_card_users(index, users, fragtrace::vgpu::kMostCardUsers);
-        for (; count < found; ++count) {
-            processes[count] = {unsigned(users[count].process), users[count].bytes, ~0u, ~0u};
-        }
+        fragtrace::vgpu::visit_card_users(
+            index,
+            [](const fragtrace::vgpu::CardUser& user, void* data) {
+                add_process({unsigned(user.process), user.bytes, ~0u, ~0u},
+                            static_cast<ProcessList*>(data));
+            },
+            list);
     }
     const char* text = getenv("FRAGTRACE_VIRTUAL_GPU_PROCESSES");
     for (int i = 0; index == 0 && text != nullptr && i < kMostSimulated; ++i) {
         Process process{0, 0, ~0u, ~0u};
         if (sscanf(text, "%u:%llu", &process.pid, &process.used) != 2) break;
-        processes[count++] = process;
+        add_process(process, list);
         text = strchr(text, ',');
         if (text != nullptr) ++text;
     }
-    return count;
 }
 
 unsigned long long used_bytes(int index) {
-    Process processes[kMostProcesses];
-    unsigned long long used =
-        !cards_are_shared() && has_context(index) ? config().card.context_bytes : 0;
-    const int count = processes_on(index, processes);
-    for (int i = 0; i < count; ++i)
-        used += processes[i].used;
-    return used;
+    ProcessList list{nullptr, 0, 0, 0};
+    find_processes(index, &list);
+    return list.used +
+           (!cards_are_shared() && has_context(index) ? config().card.context_bytes : 0);
 }
 
 struct Memory {
@@ -260,14 +269,12 @@ FT_EXPORT int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* 
 // PyTorch reports that itself.
 FT_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void* list) {
     if (index_of(device) < 0 || count == nullptr) return kInvalidArgument;
-    Process processes[kMostProcesses];
-    const unsigned found = unsigned(processes_on(index_of(device), processes));
+    ProcessList found{static_cast<Process*>(list), list != nullptr ? *count : 0, 0, 0};
+    find_processes(index_of(device), &found);
     const unsigned room = *count;
-    *count = found;
-    if (found > room) return kInsufficientSize;
-    if (found > 0 && list == nullptr) return kInvalidArgument;
-    if (found > 0) memcpy(list, static_cast<const void*>(processes), found * sizeof(Process));
-    return kSuccess;
+    *count = found.count;
+    if (found.count > room) return kInsufficientSize;
+    return found.count > 0 && list == nullptr ? kInvalidArgument : kSuccess;
 }
 
 FT_EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void* device, unsigned* count, void*) {

@@ -129,7 +129,13 @@ class Documents(real_process.RealProcessTest):
             "cards": [row | {"name": "a card of 4 GiB", "total_bytes": 4 << 30}],
         }
         first |= {"replayed": True, "generation": 1, "ancestors": [[1, 2]]}
-        well = device | {"ooms": 0, "first_oom_ns": None, "failures": [], "uuid": "GPU-other"}
+        well = device | {
+            "ooms": 0,
+            "first_oom_ns": None,
+            "final_oom_ns": None,
+            "failures": [],
+            "uuid": "GPU-other",
+        }
         well["peak"] = dict.fromkeys(device["peak"], 40 << 20)
         well["holders_at_peak"] = [device["holders_at_peak"][0] | {"bytes": 40 << 20}]
         other = first | {"rank": 1, "process": 1, "file": "b.ftrace", "session": [1, 1]}
@@ -147,6 +153,25 @@ class Documents(real_process.RealProcessTest):
             '{"schema":1,"process_summaries":[' + ",\n".join(json.dumps(one) for one in made) + "]}"
         )
         self.check(file)
+
+    def check_shared_card(self):
+        """A job of two processes on one card: one waits and holds memory, the other one fails."""
+        folder = self.folder / "shared"
+        folder.mkdir()
+        env = environment(f"1GiB,shared=schema{os.getpid()}", folder)
+        holder = subprocess.Popen(
+            [sys.executable, CONTROL_CLIENT, "alloc=4194304", "write", "sleep=60"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
+        try:
+            self.assertEqual(holder.stdout.readline(), "write 0\n")
+            self.run_well([sys.executable, CONTROL_CLIENT, "alloc=4194304", "refused"], env=env)
+        finally:
+            holder.kill()
+            holder.communicate()
+        self.check(folder)
 
     def check_others(self):
         state = self.folder / "state.pickle"
@@ -189,6 +214,7 @@ class Documents(real_process.RealProcessTest):
         self.check_recorded()
         self.check_pool()
         self.check_summaries()
+        self.check_shared_card()
         self.check_others()
         self.check_machine()
         self.check_files()

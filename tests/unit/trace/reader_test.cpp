@@ -241,7 +241,7 @@ TEST_CASE("missing files and folders are refused", "[reader]") {
     CHECK(missing.error().message.find("no such file") != std::string::npos);
     const auto directory = read_trace(folder.file(""));
     REQUIRE(!directory.ok());
-    CHECK(directory.error().message.find("directory") != std::string::npos);
+    CHECK(directory.error().message.find("is a folder") != std::string::npos);
     const auto special = read_trace("/dev/zero");
     REQUIRE(!special.ok());
     CHECK(special.error().message.find("regular") != std::string::npos);
