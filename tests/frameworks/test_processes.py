@@ -275,7 +275,9 @@ class Processes(real_process.RealProcessTest):
         first = job["first_failure"]
         self.assertEqual((first["rank"], first["of"], first["out_of_memory"]), (2, 3, True))
         text = self.run_well([real_process.ANALYZER, output]).stdout.splitlines()
-        self.assertRegex(text[0], r"^rank 2 of 3 ran out of memory first, .* after the job began$")
+        self.assertRegex(
+            text[0], r"^rank 2 of 3 ran out of memory first, .* after the job began, at \S+program\.py:\d+ "
+        )
         rows = [line for line in text if re.match(r" +[012] ", line)]
         self.assertEqual([line.split()[0] for line in rows], ["0", "1", "2"])
         self.assertIn("SIGTERM", rows[0])
