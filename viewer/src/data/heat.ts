@@ -39,8 +39,11 @@ export function heatRows(header: Header, byRank: boolean): HeatRow[] {
     const peaks = rows.map(({ rank }) => shownPeak(rank)).sort((a, b) => a - b);
     const usual = peaks[Math.floor(peaks.length / 2)] ?? 0;
     const differs = ({ rank }: HeatRow): number => Math.abs(shownPeak(rank) - usual);
-    const failed = ({ rank }: HeatRow): number =>
-        rank.first_oom_ns === null ? Infinity : rank.first_oom_ns + (rank.start_after_ns ?? 0);
+    // A failure whose time is not known may be the first one, so it comes before the others.
+    const failed = ({ rank }: HeatRow): number => {
+        if (rank.first_oom_ns !== null) return rank.first_oom_ns + (rank.start_after_ns ?? 0);
+        return (rank.ooms ?? 0) > 0 ? -1 : Infinity;
+    };
     return rows.sort((a, b) =>
         failed(a) === failed(b) ? differs(b) - differs(a) : failed(a) - failed(b),
     );
