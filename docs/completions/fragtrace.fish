@@ -22,7 +22,7 @@ complete -c fragtrace -n '__fish_seen_subcommand_from job' -l scheduler -x -d 'u
 complete -c fragtrace -n '__fish_seen_subcommand_from job' -l slurm -x -d 'submit jobs to Slurm that become the workers'
 complete -c fragtrace -n '__fish_seen_subcommand_from job' -l workers -x -d 'number of these jobs'
 complete -c fragtrace -n '__fish_seen_subcommand_from job' -l sbatch -x -d 'an option of sbatch for these jobs, such as --sbatch=--partition=short'
-complete -c fragtrace -n '__fish_seen_subcommand_from job' -l wait -x -d 'give up when there was no worker for so long (default: 60, with ...'
+complete -c fragtrace -n '__fish_seen_subcommand_from job' -l wait -x -d 'give up after this time without a worker (default: 60, with --slurm ...'
 complete -c fragtrace -n '__fish_seen_subcommand_from job' -l no-whatif -d 'skip the what-if replays, which take most of the time'
 complete -c fragtrace -n '__fish_seen_subcommand_from job' -l python -r -F -d 'an interpreter with Dask (default: the one of the environment that ...'
 complete -c fragtrace -n __fish_use_subcommand -a run -d 'run a program and record it'

@@ -81,7 +81,7 @@ int job(int argc, char** argv) {
         ->needs(on_slurm);
     app.add_option("--wait",
                    wait,
-                   "give up when there was no worker for so long (default: 60, with --slurm 3600)")
+                   "give up after this time without a worker (default: 60, with --slurm 3600)")
         ->type_name("SECONDS")
         ->check(CLI::Range(1, kMostSeconds));
     app.add_flag("--no-whatif", no_whatif, "skip the what-if replays, which take most of the time");

@@ -1,6 +1,6 @@
 // The part of NVML that frameworks call: number and names of devices, memory, other processes, and
-// "no NVLink". Of shared cards it tells what the book of the cards says. If this process shares its
-// cards with nobody, NVML counts only its context. More processes can be simulated:
+// "no NVLink". For shared cards it reads the book of the cards (common/card_book.h). A process that
+// shares its cards with nobody sees only its context. More processes can be simulated:
 // FRAGTRACE_VIRTUAL_GPU_PROCESSES=PID:BYTES[,PID:BYTES...]
 #include "common/card_book.h"
 #include "common/config.h"
