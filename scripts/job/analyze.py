@@ -23,6 +23,7 @@ import time
 ENDINGS = (".ftrace", ".pickle", ".pkl", ".pickle.gz", ".pkl.gz")  # as fraganalyze FOLDER
 CONNECT_SECONDS = 10
 RETRIES = 2  # of a task whose fraganalyze was killed
+NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # Dask's port is often in use
 KEPT_FREE = 1 << 30  # bytes that a download leaves on the disk
 PIECE = 8 << 20  # bytes of a download at a time
 
@@ -183,7 +184,8 @@ def local_cluster(workers, scratch):
     return LocalCluster(
         n_workers=workers or len(os.sched_getaffinity(0)),
         threads_per_worker=1,
-        dashboard_address=None,
+        dashboard_address=NO_DASHBOARD["dashboard_address"],
+        scheduler_kwargs=NO_DASHBOARD,
         local_directory=scratch,
         silence_logs=logging.CRITICAL,
     )
@@ -193,6 +195,7 @@ def slurm_cluster(workers, sbatch, logs):
     if shutil.which("sbatch") is None:
         refuse("--slurm: sbatch is not on the path. Run this where jobs are submitted")
     try:
+        import dask
         from dask_jobqueue import SLURMCluster
     except ImportError:
         refuse(f"{sys.executable} has no dask-jobqueue. Run pip install dask-jobqueue")
@@ -203,6 +206,7 @@ def slurm_cluster(workers, sbatch, logs):
         log_directory=logs,
         job_extra_directives=sbatch,
         silence_logs=logging.CRITICAL,
+        scheduler_options={**dask.config.get("jobqueue.slurm.scheduler-options", {}), **NO_DASHBOARD},
     )
     asked = subprocess.run(
         ["sbatch", "--test-only"], input=cluster.job_script(), capture_output=True, text=True, check=False

@@ -35,7 +35,7 @@ class Categories(real_process.RealProcessTest):
         if run([TORCH_PYTHON, "-c", "import transformers"], env=environment(PYTHONPATH=path)).returncode != 0:
             self.skipTest("no transformers beside PyTorch (scripts/setup --tests installs it)")
         env = environment("4GiB", self.folder, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE=1, HF_HUB_OFFLINE=1)
-        done = self.run_well([TORCH_PYTHON, PROGRAMS / "categories.py", what], env=env)
+        done = self.run_training([PROGRAMS / "categories.py", what], env=env)
         return json.loads(done.stdout)
 
     def rows_at_peak(self, trace, *options):

@@ -41,9 +41,8 @@ class Profile(ImportTest):
     def setUp(self):
         super().setUp()
         self.profile = self.folder / "profile.json"
-        told = self.run_well(
-            [TORCH_PYTHON, PROGRAM, self.profile], env=environment("16GiB", record_to=self.folder)
-        ).stdout
+        env = environment("16GiB", record_to=self.folder)
+        told = self.run_training([PROGRAM, self.profile], env=env).stdout
         self.allocated, self.reserved = map(int, told.split())
 
     def test_a_profile_shows_the_peaks_of_pytorch_and_the_holders_of_a_trace(self):

@@ -1,8 +1,10 @@
 """A made-up job on disk, and what `fragtrace job analyze` and analyze-job must make of it."""
 
+import contextlib
 import json
 import os
 import pathlib
+import socket
 
 import real_process
 import test_tools
@@ -20,6 +22,8 @@ class MadeUpJobTest(real_process.RealProcessTest):
 
     def setUp(self):
         super().setUp()
+        with contextlib.suppress(OSError):  # somebody else's Dask has its usual port
+            self.addCleanup(socket.create_server(("", 8787)).close)
         self.job = self.folder / "traces"
         self.run_well([MAKE_JOB, "traces", self.job, RANKS, 150_000])
         self.bad = self.job / "train.9.ftrace"
@@ -34,7 +38,10 @@ class MadeUpJobTest(real_process.RealProcessTest):
 
     def analyze(self, *options, folder=None, **others):
         command = [LAUNCHER, "job", "analyze", folder or self.job, "--python", DASK_PYTHON, *options]
-        return real_process.run(command, **others)
+        done = real_process.run(command, **others)
+        for line in done.stderr.splitlines():
+            self.assertRegex(line, r"^(fragtrace|fraganalyze): ", done.stderr)
+        return done
 
     def result(self, output=None):
         """The merged file. Each trace must be in it exactly once."""
