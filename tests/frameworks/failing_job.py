@@ -4,13 +4,13 @@ test_failed_jobs.py runs two of them, scripts/job-trials any number.
 """
 
 import json
-import pathlib
 import random
 import re
 
 from real_process import ANALYZER, TORCH_PYTHON, environment, run, traces
+from torch_jobs import PROGRAMS, torchrun
 
-PROGRAM = pathlib.Path(__file__).with_name("programs") / "failing_ranks.py"
+PROGRAM = PROGRAMS / "failing_ranks.py"
 SOURCE = PROGRAM.read_text(encoding="utf-8").splitlines()
 RANKS = 8
 CONTEXT_MIB = 64
@@ -84,10 +84,10 @@ def run_job(plan, folder):
         OMP_NUM_THREADS=1,
         TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC=100,
     )
-    command = [TORCH_PYTHON]
+    command = [PROGRAM, json.dumps(plan)]
     if plan["launcher"] == "torchrun":
-        command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", RANKS]
-    return run([*command, PROGRAM, json.dumps(plan)], env=env, timeout=300)
+        return run(torchrun(RANKS, *command), env=env, timeout=300)
+    return run([TORCH_PYTHON, *command], env=env, timeout=300)
 
 
 def wrong_lines(plan, folder):

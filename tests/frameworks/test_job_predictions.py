@@ -12,12 +12,12 @@ import real_process
 
 class Pipeline(real_process.RealProcessTest):
     def test_the_view_of_a_failed_unequal_pipeline_leads_to_the_fix(self):
-        predictions = job_predictions.Predictions("pipeline", self.folder)
-        predictions.check_all(settings=("",))
+        predictions = job_predictions.Predictions("pipeline_1f1b", self.folder)
+        predictions.check_all(others=False)
         self.assertEqual(predictions.wrong, [], predictions.done.stderr)
         self.assertIn("which the view recommends", predictions.confirmed[-1])
         text, _ = job_predictions.view(self.folder / "fails-0")
-        at = r"programs/memory_ranks\.py:\d+ "
+        at = r"programs/\w+\.py:\d+ "
         first = text.splitlines()[0]
         self.assertRegex(first, rf"^rank 2 of 4 ran out of memory first, .* after the job began, at {at}")
         self.assertIn("\n  others     3 of the others failed without an out-of-memory, most likely", text)

@@ -340,7 +340,9 @@ std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed) 
                 }
             }
         });
-    for (const auto& [total_bytes, name] : candidates) {
+    for (const auto& candidate : candidates) {
+        const std::uint64_t total_bytes = candidate.first;
+        const std::string& name = candidate.second;
         bool fits = known && total_bytes != 0 && card.replayed_bytes == 0;
         for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
             fits = fits && fits_on(device, total_bytes, name);
@@ -361,6 +363,14 @@ std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed) 
         });
     }
     return card.enough_bytes != 0 || card.replayed_bytes != 0 ? std::optional(card) : std::nullopt;
+}
+
+// One forecast of two. A step that fails on one device fails.
+std::optional<bool> both_fit(std::optional<bool> one, std::optional<bool> other) {
+    if (one == false || other == false) {
+        return false;
+    }
+    return one && other ? std::optional(true) : std::nullopt;
 }
 
 // The sum of a setting over all replayed devices; nullopt if one device has no usable such row.
@@ -389,7 +399,12 @@ std::optional<CommonSetting> setting_of(const Job& job,
             setting.recorded_peak_reserved =
                 std::max(setting.recorded_peak_reserved, recorded->peak_reserved);
             setting.class_words = less_certain(setting.class_words, row->class_words);
-            setting.only_past_failure |= row->gets_past;
+            if (row->gets_past) {
+                setting.rest_fits = setting.only_past_failure
+                                        ? both_fit(setting.rest_fits, row->rest_fits)
+                                        : row->rest_fits;
+                setting.only_past_failure = true;
+            }
             // A device that did not fail must not fail under a setting for all.
             all = all && (row->ooms == 0 || row->ooms < recorded->ooms);
         });
@@ -421,7 +436,8 @@ std::optional<CommonSetting> common_setting(const Job& job, const Replayed& repl
         }
         const auto setting = setting_of(job, replayed, row.name);
         const auto cost = [](const CommonSetting& made) {
-            return std::tuple(made.ooms, made.retries, made.peak_reserved);
+            return std::tuple(
+                made.ooms, !made.rest_fits.value_or(true), made.retries, made.peak_reserved);
         };
         if (setting && helps(*setting) && (!best || cost(*setting) < cost(*best))) {
             best = setting;

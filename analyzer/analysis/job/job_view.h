@@ -84,6 +84,9 @@ struct CommonSetting {
     std::uint64_t recorded_peak_reserved = 0;
     std::string class_words = {};
     bool only_past_failure = false;
+    // Whether the rest of the failed step is forecast to fit on all replayed processes that ran out
+    // of memory. nullopt = not forecast for all of them.
+    std::optional<bool> rest_fits = {};
     std::vector<std::size_t> replayed = {};
     std::size_t stand_for = 0;
 };

@@ -68,8 +68,11 @@ struct ReplaySummary {
     std::uint64_t retries = 0;
     std::uint64_t peak_reserved = 0;
     bool usable = true;
-    bool recorded = false;         // the settings and the card of the recorded run
-    bool gets_past = false;        // past the recorded out-of-memory; later requests are not known
+    bool recorded = false;   // the settings and the card of the recorded run
+    bool gets_past = false;  // past the recorded out-of-memory; later requests are not known
+    // Whether the rest of the step that failed is forecast to fit (forecast.h). nullopt = not
+    // forecast.
+    std::optional<bool> rest_fits = {};
     std::string class_words = {};  // "exact", "at least", ... (row_class.h)
 
     bool operator==(const ReplaySummary&) const = default;

@@ -84,6 +84,7 @@ Json replays_json(const std::vector<ReplaySummary>& replays, const Detail& detai
                         {"usable", replay.usable},
                         {"recorded", replay.recorded},
                         {"gets_past", replay.gets_past},
+                        {"rest_fits", replay.rest_fits ? Json(*replay.rest_fits) : Json(nullptr)},
                         {"class", cut(replay.class_words, detail)}});
     }
     return rows;
@@ -307,6 +308,11 @@ bool flag(const Parsed& object, const char* key) {
     return value.get<bool>();
 }
 
+std::optional<bool> flag_if_known(const Parsed& object, const char* key) {
+    return object.contains(key) && !object[key].is_null() ? std::optional(flag(object, key))
+                                                          : std::nullopt;
+}
+
 std::string text(const Parsed& object, const char* key, std::size_t most = 400) {
     const Parsed& value = member(object, key);
     if (value.is_null()) {
@@ -376,6 +382,7 @@ std::vector<ReplaySummary> replays_of(const Parsed& device, const char* key) {
                            .usable = flag(row, "usable"),
                            .recorded = flag(row, "recorded"),
                            .gets_past = flag(row, "gets_past"),
+                           .rest_fits = flag_if_known(row, "rest_fits"),
                            .class_words = text(row, "class")});
     }
     return replays;

@@ -137,6 +137,7 @@ Json setting_json(const std::optional<CommonSetting>& setting) {
             {"recorded_peak_reserved_bytes", setting->recorded_peak_reserved},
             {"class", setting->class_words},
             {"only_past_failure", setting->only_past_failure},
+            {"rest_fits", setting->rest_fits ? Json(*setting->rest_fits) : Json(nullptr)},
             {"replayed", indices(setting->replayed)},
             {"stand_for", setting->stand_for}};
 }

@@ -282,11 +282,14 @@ std::string class_in_sentence(const WhatIfRow& row) {
                                                                 : row.class_text();
 }
 
+std::string rest_text(std::optional<bool> rest_fits) {
+    return !rest_fits   ? "later requests are not in the trace"
+           : *rest_fits ? "the rest of the step is forecast to fit (estimate)"
+                        : "the rest of the step is forecast to fail (estimate)";
+}
+
 std::string what_follows(const WhatIfRow& row) {
-    return !row.gets_past() ? ""
-           : !row.rest_fits ? "later requests are not in the trace"
-           : *row.rest_fits ? "the rest of the step is forecast to fit (estimate)"
-                            : "the rest of the step is forecast to fail (estimate)";
+    return row.gets_past() ? rest_text(row.rest_fits) : "";
 }
 
 std::string forecast_needs(const DeviceAnalysis& device) {

@@ -4,6 +4,7 @@
 
 #include "analyzer/analysis/conclusion.h"
 
+#include <optional>
 #include <string>
 
 namespace fragtrace::analyzer {
@@ -17,7 +18,9 @@ std::string remedy_text(const DeviceAnalysis& device, const Recommendation& reme
 // The row's class word for a sentence about its effect. For a row that gets past the failed
 // request: the class of the replay up to that request.
 std::string class_in_sentence(const WhatIfRow& row);
-// The known facts about later requests, for a row that gets past the failed one. Else empty.
+// What is known about the requests after the failed one (WhatIfRow::rest_fits).
+std::string rest_text(std::optional<bool> rest_fits);
+// The same for a row that gets past the failed request. Else empty.
 std::string what_follows(const WhatIfRow& row);
 
 // Memory that the failed step would need until its end, and what would provide it. Empty without a

@@ -1,6 +1,7 @@
 #include "analyzer/report/text/job_text.h"
 
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/support/units.h"
@@ -386,13 +387,12 @@ std::string setting_text(const Job& job, const JobView& view) {
                               format_counted(setting.retries, "retry", "retries"),
                               format_count(setting.recorded_retries));
     }
-    return fmt::format(
-        "{}: {} ({}; {}){}",
-        printable(setting.name),
-        effect,
-        printable(setting.class_words),
-        replayed_text(job, setting.replayed, setting.stand_for),
-        setting.only_past_failure ? "; requests after the out-of-memory are unknown" : "");
+    return fmt::format("{}: {} ({}; {}){}",
+                       printable(setting.name),
+                       effect,
+                       printable(setting.class_words),
+                       replayed_text(job, setting.replayed, setting.stand_for),
+                       setting.only_past_failure ? "; " + rest_text(setting.rest_fits) : "");
 }
 
 std::string card_lines(const Job& job, const JobView& view) {

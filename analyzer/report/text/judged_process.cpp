@@ -58,6 +58,7 @@ ReplaySummary replay_of(const WhatIfRow& row, bool card) {
             .usable = row.usable,
             .recorded = row.is_recorded,
             .gets_past = row.gets_past(),
+            .rest_fits = row.rest_fits,
             .class_words = summary_word(row.class_text(), kNameWidth)};
 }
 

@@ -1,14 +1,16 @@
-"""Started by torchrun: a small training with accelerate, and its collectives of Python objects."""
+"""Started by torchrun: a training with accelerate, and its collectives of Python objects."""
 
 import accelerate
 import torch
 from accelerate.utils import gather_object
+from blocks import ROWS, STEPS, WIDTH, blocks
 
 
 def main():
     accelerator = accelerate.Accelerator()
-    model = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)])
-    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(64, 256)), 8)
+    model = blocks(6, "cpu")
+    rows = torch.randn(accelerator.num_processes * STEPS * ROWS, WIDTH)
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(rows), ROWS)
     optimizer = torch.optim.AdamW(model.parameters())
     model, optimizer, data = accelerator.prepare(model, optimizer, data)
     for (batch,) in data:

@@ -1,15 +1,18 @@
-"""Started by torchrun: a small training with Lightning. The argument is the strategy: ddp or fsdp."""
+"""Started by torchrun: a training with Lightning. The argument is the strategy: ddp or fsdp."""
 
 import sys
 
 import lightning
 import torch
+from blocks import ROWS, STEPS, WIDTH, blocks
+
+RANKS = 2
 
 
 class Model(lightning.LightningModule):
     def __init__(self):
         super().__init__()
-        self.layers = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)])
+        self.layers = blocks(6, "cpu")
 
     def training_step(self, batch, number):
         loss = self.layers(batch).square().mean()
@@ -23,7 +26,7 @@ class Model(lightning.LightningModule):
 def main():
     trainer = lightning.Trainer(
         accelerator="gpu",
-        devices=2,
+        devices=RANKS,
         strategy=sys.argv[1],
         max_epochs=1,
         logger=False,
@@ -31,7 +34,8 @@ def main():
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    trainer.fit(Model(), torch.utils.data.DataLoader(torch.randn(64, 256), 8))
+    trainer.fit(Model(), torch.utils.data.DataLoader(torch.randn(RANKS * STEPS * ROWS, WIDTH), ROWS))
+    torch.cuda.synchronize()
     print(f"{trainer.global_rank} {trainer.global_step} steps\n", end="", flush=True)
 
 

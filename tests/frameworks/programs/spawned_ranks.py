@@ -5,15 +5,15 @@ import socket
 
 import torch
 import torch.distributed as dist
+from blocks import blocks, train
 
 
 def work(rank, ranks, port):
     os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", rank=rank, world_size=ranks)
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(512, 512).cuda(), device_ids=[rank])
-    model(torch.randn(8, 512, device="cuda")).sum().backward()
-    dist.barrier()
+    train(torch.nn.parallel.DistributedDataParallel(blocks(6), device_ids=[rank]))
+    torch.cuda.synchronize()
     print(f"{rank} done\n", end="", flush=True)
     dist.destroy_process_group()
 

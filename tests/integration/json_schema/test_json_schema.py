@@ -120,7 +120,7 @@ class Documents(real_process.RealProcessTest):
         (device,) = first["devices"]
         self.assertTrue(device["failures"] and device["holders_at_peak"] and device["curve"])
         row = {"ooms": 0, "retries": 0, "peak_reserved_bytes": 8 << 20, "usable": True, "recorded": False}
-        row |= {"gets_past": False, "class": "exact"}
+        row |= {"gets_past": False, "rest_fits": None, "class": "exact"}
         device |= {
             "settings": [
                 row | {"name": "recorded", "recorded": True, "ooms": 1, "total_bytes": None},

@@ -314,6 +314,40 @@ TEST_CASE("a card and a setting for all were replayed on one process of each gro
         has("A: no out-of-memory (estimate; replayed on ranks 1, 3, which stand for 8 processes)"));
 }
 
+TEST_CASE("a setting with which the failed step is forecast to fail comes after the others") {
+    std::vector<ProcessSummary> made = ranks(2);
+    for (ProcessSummary& process : made) {
+        fail(&process, 5'000'000'000);
+        process.replayed = true;
+        process.devices[0].settings = {replay("A", 0, 4 * kGiB),
+                                       replay("B", 0, 5 * kGiB),
+                                       replay("default settings", 1, 6 * kGiB)};
+        process.devices[0].settings[0].gets_past = process.devices[0].settings[1].gets_past = true;
+        process.devices[0].settings[2].recorded = true;
+    }
+    const auto setting = [&made](std::optional<bool> a, std::optional<bool> b) {
+        for (ProcessSummary& process : made) {
+            process.devices[0].settings[0].rest_fits = a;
+            process.devices[0].settings[1].rest_fits = b;
+        }
+        const Job job = job_of(made);
+        const JobView view = view_of(job);
+        REQUIRE(view.setting);
+        CHECK(view.setting->only_past_failure);
+        for (const std::string& line : lines_of(job)) {
+            if (contains(line, " no out-of-memory (")) {
+                return view.setting->name + line.substr(line.rfind("; "));
+            }
+        }
+        return view.setting->name;
+    };
+    CHECK(setting(std::nullopt, std::nullopt) == "A; later requests are not in the trace");
+    CHECK(setting(true, true) == "A; the rest of the step is forecast to fit (estimate)");
+    CHECK(setting(false, true) == "B; the rest of the step is forecast to fit (estimate)");
+    CHECK(setting(false, std::nullopt) == "B; later requests are not in the trace");
+    CHECK(setting(false, false) == "A; the rest of the step is forecast to fail (estimate)");
+}
+
 TEST_CASE("processes of one card are added up on one clock, at the first out-of-memory") {
     std::vector<ProcessSummary> made = ranks(2);
     ProcessSummary server = rank_of(7, 3 * kGiB);

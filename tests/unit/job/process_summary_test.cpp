@@ -164,7 +164,9 @@ TEST_CASE("a summary from a file equals the one that was written") {
                                     .culprit = "c",
                                     .remedy = "r"}};
     process.devices[0].settings = {
-        {.name = "expandable_segments:True", .peak_reserved = kGiB, .class_words = "exact"}};
+        {.name = "expandable_segments:True", .peak_reserved = kGiB, .class_words = "exact"},
+        {.name = "A", .gets_past = true, .rest_fits = true},
+        {.name = "B", .gets_past = true, .rest_fits = false}};
     process.devices[0].cards = {
         {.name = "a card of 16 GiB", .total_bytes = 16 * kGiB, .gets_past = true}};
     fail(&process, 77);
