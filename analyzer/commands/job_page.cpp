@@ -30,15 +30,19 @@ class JobPage {
 
     Result<std::string> make() {
         data_.title = job_title(request_);
-        for (const std::size_t at : choose_whole(*job_, kMostWholeProcesses, data_.block_budget)) {
+        const std::uint64_t blocks =
+            job_->processes.size() > kLargeJob ? kBlocksOfLargeJob : data_.block_budget;
+        for (const std::size_t at : choose_whole(*job_, kMostWholeProcesses, blocks)) {
             const Status added = add(at);
             if (!added) {
                 return added.error();
             }
         }
         if (writer_.devices() == 0) {
-            return Error{ErrorCode::kInput,
-                         "no page: none of these processes used a device, or none can be read"};
+            return Error{
+                ErrorCode::kInput,
+                "no page: it needs a trace that can be read, of a process that used a device; "
+                "summaries are not enough"};
         }
         add_ranks(*job_, places_, &data_);
         return writer_.finish(data_);

@@ -14,6 +14,11 @@ namespace fragtrace::analyzer {
 // completely.
 inline constexpr std::size_t kMostWholeProcesses = 8;
 
+// With more processes than this, the processes shown completely have at most kBlocksOfLargeJob
+// blocks together, so that the page stays below 10 MB. The first one chosen may have more.
+inline constexpr std::size_t kLargeJob = 64;
+inline constexpr std::uint64_t kBlocksOfLargeJob = 900'000;
+
 // Analyses the processes one by one and writes the page to `request.html`. If the analysis of a
 // process fails, the process gets only a row and is added to the job's unreadable traces. Fails and
 // writes nothing if no process used a device.

@@ -24,13 +24,12 @@ _fragtrace() {
             esac
             ;;
         job)
-            options="--help --local --no-whatif --output --python --sbatch --scheduler --slurm --wait --workers"
+            options="--help --local --lsf --no-whatif --output --pbs --python --scheduler --slurm --submit-option --wait --workers"
             case "$before" in
                 --local) return ;;
                 --python) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
-                --sbatch) return ;;
                 --scheduler) return ;;
-                --slurm) return ;;
+                --submit-option) return ;;
                 --wait) return ;;
                 --workers) return ;;
                 -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;

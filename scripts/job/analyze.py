@@ -13,6 +13,8 @@ import logging
 import os
 import pathlib
 import queue
+import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -23,6 +25,13 @@ import time
 ENDINGS = (".ftrace", ".pickle", ".pkl", ".pickle.gz", ".pkl.gz")  # as fraganalyze FOLDER
 CONNECT_SECONDS = 10
 RETRIES = 2  # of a task whose fraganalyze was killed
+# Batch systems by the name of their option: the class of dask-jobqueue, and a command that refuses wrong
+# options and starts nothing. sbatch only checks. qsub and bsub submit a job on hold, to be cancelled at once.
+BATCH_SYSTEMS = {
+    "slurm": ("SLURMCluster", "sbatch --test-only {}"),
+    "pbs": ("PBSCluster", "qsub -h {}"),
+    "lsf": ("LSFCluster", "bsub -H < {}"),
+}
 NO_DASHBOARD = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # Dask's port is often in use
 KEPT_FREE = 1 << 30  # bytes that a download leaves on the disk
 PIECE = 8 << 20  # bytes of a download at a time
@@ -191,29 +200,47 @@ def local_cluster(workers, scratch):
     )
 
 
-def slurm_cluster(workers, sbatch, logs):
-    if shutil.which("sbatch") is None:
-        refuse("--slurm: sbatch is not on the path. Run this where jobs are submitted")
+def try_to_submit(cluster, trial):
+    """Returns why the batch system refuses the jobs of the cluster; empty = it takes them."""
+    with tempfile.NamedTemporaryFile("w", prefix="fragtrace-job-", suffix=".sh") as script:
+        script.write(cluster.job_script())
+        script.flush()
+        asked = subprocess.run(
+            trial.format(shlex.quote(script.name)), shell=True, capture_output=True, text=True, check=False
+        )
+    if asked.returncode:
+        return asked.stderr.strip() or asked.stdout.strip() or f"exit code {asked.returncode}"
+    if submitted := re.search(cluster.job_cls.job_id_regexp, asked.stdout):
+        subprocess.run(
+            [*shlex.split(cluster.job_cls.cancel_command), submitted["job_id"]],
+            capture_output=True,
+            check=False,
+        )
+    return ""
+
+
+def batch_cluster(batch, workers, options, logs):
+    class_name, trial = BATCH_SYSTEMS[batch]
+    program = trial.split()[0]
+    if shutil.which(program) is None:
+        refuse(f"--{batch}: {program} is not on the path. Run this where jobs are submitted")
     try:
         import dask
-        from dask_jobqueue import SLURMCluster
+        import dask_jobqueue
     except ImportError:
         refuse(f"{sys.executable} has no dask-jobqueue. Run pip install dask-jobqueue")
-    cluster = SLURMCluster(
+    cluster = getattr(dask_jobqueue, class_name)(
         cores=1,
         memory="4GiB",
         job_name="fragtrace",
         log_directory=logs,
-        job_extra_directives=sbatch,
+        job_extra_directives=options,
         silence_logs=logging.CRITICAL,
-        scheduler_options={**dask.config.get("jobqueue.slurm.scheduler-options", {}), **NO_DASHBOARD},
+        scheduler_options={**dask.config.get(f"jobqueue.{batch}.scheduler-options", {}), **NO_DASHBOARD},
     )
-    asked = subprocess.run(
-        ["sbatch", "--test-only"], input=cluster.job_script(), capture_output=True, text=True, check=False
-    )
-    if asked.returncode:
+    if reason := try_to_submit(cluster, trial):
         cluster.close()
-        refuse(f"--slurm: {asked.stderr}")
+        refuse(f"--{batch}: {reason}")
     cluster.adapt(minimum_jobs=workers, maximum_jobs=workers)  # replaces workers whose job ended
     return cluster
 
@@ -328,13 +355,13 @@ def main(words):
     except OSError as failure:
         refuse(f"{summaries}: cannot be made: {failure.strerror}")
     with contextlib.ExitStack() as stack:
-        slurm = int(options["slurm"])
         if options["scheduler"]:
             client = connect(options["scheduler"])
         else:
-            if slurm:
-                sbatch = [value for name, value in pairs if name == "sbatch"]
-                cluster = slurm_cluster(slurm, sbatch, str(output / "logs"))
+            if options["batch"]:
+                submit_options = [value for name, value in pairs if name == "submit_option"]
+                logs = str(output / "logs")
+                cluster = batch_cluster(options["batch"], int(options["workers"]), submit_options, logs)
                 options["wait"] = options["wait"] if options["wait"] != "0" else "3600"
             else:
                 scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="fragtrace-job-"))

@@ -3,7 +3,9 @@
 //     make_job traces FOLDER RANKS EVENTS       one trace per rank
 //     make_job summaries FOLDER PROCESSES       one summary per process
 //
-// Most ranks are equal within 2 %. One in 64 holds more, and one runs out of memory.
+// One rank in 64 reserves twice as much as the others, and one runs out of memory. The traces of
+// the others are 16 different runs, with at most 10 % more or fewer events than EVENTS. Summaries
+// of equal ranks differ by at most 2 %.
 #include <fragtrace/sizes.h>
 
 #include "analyzer/analysis/job/job.h"
@@ -26,11 +28,18 @@ constexpr std::uint64_t kBase = 0x200000000000;
 constexpr std::uint64_t kSegmentBytes = 20 * kMiB;
 constexpr std::size_t kSegments = 40;
 constexpr std::size_t kHosts = 8;  // ranks per host
-constexpr int kOtherEvery = 64;    // one rank in so many holds more
+constexpr int kOtherEvery = 64;    // one rank in so many reserves more
+constexpr int kOtherRank = 13;     // the first of these
+constexpr int kRuns = 16;          // different traces of usual ranks
+constexpr int kLargerRun = kRuns;
+constexpr int kFailingRun = kRuns + 1;
 
 // Steps of a training: blocks of 2 MiB that are allocated and freed in random order, from 40 lines.
-testing::TraceWriter made_up_run(std::uint64_t events, bool larger, bool fails) {
-    std::mt19937_64 random(larger ? 2 : 1);
+testing::TraceWriter made_up_run(std::uint64_t seed,
+                                 std::uint64_t events,
+                                 bool larger,
+                                 bool fails) {
+    std::mt19937_64 random(seed);
     testing::TraceWriter trace;
     trace.fact("command_line", "python3 train.py");
     trace.fact("torch_version", "2.9.0");
@@ -83,16 +92,26 @@ void save(testing::TraceWriter* trace, const std::string& folder, int rank) {
     trace->save(folder + "/train." + std::to_string(10'000 + rank) + ".ftrace");
 }
 
+// Which of the made-up runs a rank has: one of kRuns usual ones, the larger one, or the one that
+// fails.
+int run_of(int rank, int ranks) {
+    if (rank == ranks / 2) {
+        return kFailingRun;
+    }
+    return rank % kOtherEvery == kOtherRank ? kLargerRun : rank % kRuns;
+}
+
 void make_traces(const std::string& folder, int ranks, std::uint64_t events) {
-    testing::TraceWriter usual = made_up_run(events, false, false);
-    testing::TraceWriter larger = made_up_run(events, true, false);
-    testing::TraceWriter fails = made_up_run(events, false, true);
-    for (int rank = 0; rank < ranks; ++rank) {
-        save(rank == ranks / 2          ? &fails
-             : rank % kOtherEvery == 13 ? &larger
-                                        : &usual,
-             folder,
-             rank);
+    std::mt19937_64 random(1);
+    for (int kind = 0; kind <= kFailingRun; ++kind) {
+        const std::uint64_t uneven = events - events / 10 + random() % (events / 5 + 1);
+        testing::TraceWriter run =
+            made_up_run(random(), uneven, kind == kLargerRun, kind == kFailingRun);
+        for (int rank = 0; rank < ranks; ++rank) {
+            if (run_of(rank, ranks) == kind) {
+                save(&run, folder, rank);
+            }
+        }
     }
 }
 
@@ -101,7 +120,7 @@ void make_summaries(const std::string& folder, int processes) {
     std::mt19937_64 random(3);
     std::vector<ProcessSummary> kinds;
     for (const bool larger : {false, true}) {
-        testing::TraceWriter run = made_up_run(100'000, larger, false);
+        testing::TraceWriter run = made_up_run(larger ? 2 : 1, 100'000, larger, false);
         save(&run, folder, 0);
         Result<ProcessSummary> process = read_process(trace);
         if (!process) {
@@ -112,7 +131,7 @@ void make_summaries(const std::string& folder, int processes) {
     }
     std::filesystem::remove(trace);
     for (int rank = 0; rank < processes; ++rank) {
-        ProcessSummary process = kinds[rank % kOtherEvery == 13 ? 1 : 0];
+        ProcessSummary process = kinds[rank % kOtherEvery == kOtherRank ? 1 : 0];
         process.place.rank = rank;
         process.place.world_size = processes;
         process.place.host = "node" + std::to_string(static_cast<std::size_t>(rank) / kHosts);

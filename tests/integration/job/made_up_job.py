@@ -36,8 +36,8 @@ class MadeUpJobTest(real_process.RealProcessTest):
         self.run_well([ANALYZER, "summarize", self.job, "-o", whole], 2)
         return whole.read_bytes()
 
-    def analyze(self, *options, folder=None, **others):
-        command = [LAUNCHER, "job", "analyze", folder or self.job, "--python", DASK_PYTHON, *options]
+    def analyze(self, *options, folder=None, python=DASK_PYTHON, **others):
+        command = [LAUNCHER, "job", "analyze", folder or self.job, "--python", python, *options]
         done = real_process.run(command, **others)
         for line in done.stderr.splitlines():
             self.assertRegex(line, r"^(fragtrace|fraganalyze): ", done.stderr)

@@ -67,8 +67,10 @@ class Refused(real_process.RealProcessTest):
         self.assertIn("job: unknown command look: fragtrace job analyze", self.refused("look"))
         self.assertIn("FOLDER is required", self.refused("analyze"))
         self.assertIn("did you mean '--slurm'?", self.refused("analyze", ".", "--slrm"))
-        self.assertIn("--workers requires --slurm", self.refused("analyze", ".", "--workers", "3"))
+        for options in (["--workers", "3"], ["--submit-option=-q short"], ["--sbatch=--partition=short"]):
+            self.assertIn("requires --slurm, --pbs or --lsf", self.refused("analyze", ".", *options))
         self.assertIn("--local excludes --slurm", self.refused("analyze", ".", "--slurm", "--local", "2"))
+        self.assertIn("--slurm excludes --lsf", self.refused("analyze", ".", "--lsf", "--slurm"))
         self.refused("analyze", ".", "--local", "0")
 
     def test_the_interpreter_must_exist(self):

@@ -62,9 +62,8 @@ class SlurmTest(made_up_job.MadeUpJobTest):
         self.assertIn(f"unreadable  {self.bad}: is not a trace", view)
         self.assertNotIn("no summary yet", view)
 
-    @real_process.unittest.skipIf(DASK_PYTHON is None, "distributed is not installed (scripts/setup --tests)")
-    def test_a_cancelled_worker_of_dask_loses_no_trace(self):
-        command = [LAUNCHER, "job", "analyze", self.job, "--slurm", "--workers", "2", "--python", DASK_PYTHON]
+    def check_that_a_cancelled_worker_of_dask_loses_no_trace(self, option):
+        command = [LAUNCHER, "job", "analyze", self.job, option, "--workers", "2", "--python", DASK_PYTHON]
         with subprocess.Popen(
             [str(word) for word in command],
             stdout=subprocess.PIPE,
@@ -84,6 +83,21 @@ class SlurmTest(made_up_job.MadeUpJobTest):
         self.assertEqual(engine.returncode, 2, said)
         self.assertEqual(self.result(), self.serial())
         self.wait_for_all_jobs()
+
+    @real_process.unittest.skipIf(DASK_PYTHON is None, "distributed is not installed (scripts/setup --tests)")
+    def test_a_cancelled_worker_of_dask_loses_no_trace(self):
+        self.check_that_a_cancelled_worker_of_dask_loses_no_trace("--slurm")
+
+    @real_process.unittest.skipIf(DASK_PYTHON is None, "distributed is not installed (scripts/setup --tests)")
+    @real_process.unittest.skipIf(
+        slurm.path_of("qsub") is None, "qsub is not installed (scripts/setup --tests)"
+    )
+    def test_a_cancelled_worker_that_qsub_of_torque_submitted_loses_no_trace(self):
+        self.check_that_a_cancelled_worker_of_dask_loses_no_trace("--pbs")
+        done = self.analyze("--pbs", "--submit-option=-q nowhere", env=self.slurm.environment)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+        self.assertIn("invalid partition specified: nowhere", done.stderr)
+        self.assertEqual(self.slurm.ask("squeue", "--noheader"), "")
 
     def test_wrong_calls_and_options_of_sbatch_are_refused_in_one_line(self):
         for options in (["--tasks", "none"], ["--tasks"], ["other"]):
