@@ -294,7 +294,8 @@ Status run_summarize(int argc, char** argv) {
     app.add_flag("--no-whatif", no_whatif, "with -o: skip the what-if replays");
     app.add_flag("--if-changed",
                  if_changed,
-                 "with -o: do nothing if FILE is the summary of this trace as it is now");
+                 "with -o: do nothing if FILE is the summary of this trace as it is now, by this "
+                 "version of fraganalyze");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();

@@ -1,5 +1,7 @@
 #include "launcher/job.h"
 
+#include <fragtrace/suggestion.h>
+
 #include "launcher/command_line.h"
 #include "launcher/libraries.h"
 #include "launcher/python_program.h"
@@ -131,9 +133,10 @@ int job(int argc, char** argv) {
     const std::string_view what = argc > 1 ? argv[1] : "";
     const bool help = what == "-h" || what == "--help";
     if (!help && what != "analyze") {
+        const std::string meant = did_you_mean(what, {"analyze"});
         refuse_usage((what.empty() ? "what to do with the job is missing"
                                    : "job: unknown command " + one_line(what)) +
-                     ": fragtrace job analyze FOLDER");
+                     (meant.empty() ? ": fragtrace job analyze FOLDER" : meant));
     }
     CLI::App app(kText, "fragtrace job analyze");
     Options options;

@@ -8,6 +8,7 @@ the functions of this file by value: they need Dask, fraganalyze at the same pat
 """
 
 import contextlib
+import importlib
 import json
 import logging
 import os
@@ -101,7 +102,12 @@ def modified_ns(files, path):
         return 0
 
 
-def is_summary_of(output, name, size, modified, whatif):
+def version_of(analyzer):
+    done = subprocess.run([analyzer, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.split()[-1] if done.stdout.strip() else None
+
+
+def is_summary_of(output, name, size, modified, whatif, analyzer):
     """Whether `fraganalyze summarize --if-changed` would keep the summary: without a download."""
     try:
         (process,) = json.loads(pathlib.Path(output).read_bytes())["process_summaries"]
@@ -112,7 +118,8 @@ def is_summary_of(output, name, size, modified, whatif):
         )
         has_pool = any(device["pool_blocks"] for device in process["devices"])
         complete = process["replayed"] or not whatif or not process["analysed"] or not has_pool
-        return same and complete and modified != 0 and process["ended"] != "running"
+        settled = modified != 0 and process["ended"] != "running"
+        return same and complete and settled and process["analyzer_version"] == version_of(analyzer)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -137,7 +144,7 @@ def summarize_object(url, output, analyzer, whatif):
         try:
             size = files.info(path)["size"]
             modified = modified_ns(files, path)
-            if is_summary_of(output, name, size, modified, whatif):
+            if is_summary_of(output, name, size, modified, whatif, analyzer):
                 return "kept"
             free = shutil.disk_usage(folder).free
             if size + KEPT_FREE > free:
@@ -169,12 +176,22 @@ def summarize(trace, output, analyzer, whatif):
 # ---- Here --------------------------------------------------------------------------------------------------
 
 
+def need(module):
+    """A part of Dask, which may be missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        refuse(
+            f"{sys.executable} has no Dask. Run pip install 'fragtrace[job]', or give an interpreter that "
+            "has it: --python PATH"
+        )
+
+
 def traces_in(folder):
     """The names of the traces and snapshots in a folder or at a URL, sorted."""
+    fsspec = need("fsspec") if "://" in folder else None
     try:
-        if "://" in folder:
-            import fsspec
-
+        if fsspec:
             files, path = fsspec.core.url_to_fs(folder)
             names = [found.rstrip("/").rsplit("/", 1)[-1] for found in files.ls(path, detail=False)]
         else:
@@ -333,14 +350,6 @@ def show(analyzer, summaries, job):
 def main(words):
     pairs = [word.split("=", 1) for word in words]
     options = dict(pairs)
-    try:
-        import distributed
-    except ImportError:
-        refuse(
-            f"{sys.executable} has no Dask. Run pip install 'fragtrace[job]', or give an interpreter that "
-            "has it: --python PATH"
-        )
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     folder = options["folder"].rstrip("/") or "/"
     if "://" in folder:
         if not options["output"]:
@@ -348,6 +357,8 @@ def main(words):
     else:
         folder = os.path.abspath(folder)
     names = traces_in(folder)
+    distributed = need("distributed")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     output = pathlib.Path(options["output"] or f"{folder}/job").absolute()
     summaries = output / "summaries"
     try:

@@ -220,7 +220,7 @@ std::optional<ProcessSummary> current_summary(const std::string& path, const std
         ++summaries;
     });
     if (!read || summaries != 1 || now.modified_ns == 0 || summary->trace != now ||
-        summary->file != file_name(path)) {
+        summary->file != file_name(path) || summary->analyzer_version != FRAGTRACE_VERSION) {
         return std::nullopt;
     }
     summary->path = path;

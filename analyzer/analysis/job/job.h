@@ -46,7 +46,8 @@ Job read_job(const std::vector<std::string>& paths,
 // Number of traces of the job, with those that cannot be read. Before arrange().
 std::size_t traces_of(const Job& job);
 
-// The summary in `file`, if it is that of the trace at `path` as it is now, and alone there.
+// The summary in `file`, if it is that of the trace at `path` as it is now, alone there, and
+// computed by this version of fraganalyze.
 std::optional<ProcessSummary> current_summary(const std::string& path, const std::string& file);
 
 // Summarizes one trace, snapshot or import. First moves the ring of an ended process into its

@@ -96,6 +96,7 @@ bool knows_more(const ProcessSummary& a, const ProcessSummary& b) {
     const auto known = [](const ProcessSummary& process) {
         return std::tuple(process.end.ending != Ending::kRunning,
                           process.events,
+                          process.analyzer_version == FRAGTRACE_VERSION,
                           process.replayed,
                           process.analysed,
                           process.end.failed());
@@ -233,6 +234,7 @@ ProcessSummary summarize_process(const TraceSummary& summary, const std::string&
     const Timeline& tables = summary.tables;
     ProcessSummary process;
     process.path = path;
+    process.analyzer_version = FRAGTRACE_VERSION;
     process.file = summary_word(std::filesystem::path(path).filename().string(), kFileWidth);
     process.place.rank = tables.rank;
     process.pid = tables.pid;

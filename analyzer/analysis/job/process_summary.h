@@ -132,9 +132,10 @@ struct ProcessSummary {
     std::uint64_t events_lost = 0;
     std::uint64_t last_event_ns = 0;  // since the start of the trace
     ProcessEnd end;
-    std::string import;     // the format of an imported recording; empty = none
-    bool analysed = false;  // failures are explained
-    bool replayed = false;  // settings and cards were replayed
+    std::string import;            // the format of an imported recording; empty = none
+    std::string analyzer_version;  // of the fraganalyze that computed this; empty = not known
+    bool analysed = false;         // failures are explained
+    bool replayed = false;         // settings and cards were replayed
     std::vector<ProcessDevice> devices;
 
     // The sum over all devices; kUnknown64 if the figure of one is unknown. A peak is thus the sum

@@ -24,6 +24,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kBegin = "{\"schema\":1,\"process_summaries\":[";
 constexpr std::string_view kSchemaKey = "schema";
 constexpr std::uint64_t kSchema = 1;
+constexpr std::size_t kMostVersion = 40;   // bytes
 constexpr std::size_t kMostReason = 1000;  // bytes; it begins with a path
 
 // How much of a summary is written; the limits of one device.
@@ -169,39 +170,41 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
         ancestors.push_back({ancestor.pid, ancestor.start_ticks});
     }
     const auto place = [](int number) { return or_null(number, number >= 0); };
-    const Json json = {{"file", process.file},
-                       {"trace_bytes", process.trace.size_bytes},
-                       {"trace_modified_ns", process.trace.modified_ns},
-                       {"host", or_null(where.host, !where.host.empty())},
-                       {"process", process.pid},
-                       {"start_unix_ns", process.start_unix_ns},
-                       {"job", or_null(process.job, !process.job.empty())},
-                       {"card_set", or_null(process.card_set, !process.card_set.empty())},
-                       {"rank", place(where.rank)},
-                       {"rank_source", or_null(where.rank_source, !where.rank_source.empty())},
-                       {"helper_of_rank", place(where.inherited_rank)},
-                       {"local_rank", place(where.local_rank)},
-                       {"world_size", place(where.world_size)},
-                       {"generation", place(where.generation)},
-                       {"job_id", or_null(where.job_id, !where.job_id.empty())},
-                       {"start_ticks", where.process.start_ticks},
-                       {"ancestors", ancestors},
-                       {"session", where.session},
-                       {"part", where.part},
-                       {"copy_reason", or_null(where.copy_reason, !where.copy_reason.empty())},
-                       {"command_line", cut(process.program, detail)},
-                       {"events", process.events},
-                       {"events_lost", process.events_lost},
-                       {"last_event_ns", process.last_event_ns},
-                       {"ended", ending_name(process.end.ending)},
-                       {"exit_code", process.end.code ? Json(*process.end.code) : Json()},
-                       {"signal", process.end.signal ? Json(*process.end.signal) : Json()},
-                       {"import", or_null(process.import, !process.import.empty())},
-                       {"analysed", process.analysed},
-                       {"replayed", process.replayed},
-                       {"fingerprint", fingerprint(process)},
-                       {"devices_left_out", process.devices.size() - devices.size()},
-                       {"devices", devices}};
+    const Json json = {
+        {"file", process.file},
+        {"trace_bytes", process.trace.size_bytes},
+        {"trace_modified_ns", process.trace.modified_ns},
+        {"host", or_null(where.host, !where.host.empty())},
+        {"process", process.pid},
+        {"start_unix_ns", process.start_unix_ns},
+        {"job", or_null(process.job, !process.job.empty())},
+        {"card_set", or_null(process.card_set, !process.card_set.empty())},
+        {"rank", place(where.rank)},
+        {"rank_source", or_null(where.rank_source, !where.rank_source.empty())},
+        {"helper_of_rank", place(where.inherited_rank)},
+        {"local_rank", place(where.local_rank)},
+        {"world_size", place(where.world_size)},
+        {"generation", place(where.generation)},
+        {"job_id", or_null(where.job_id, !where.job_id.empty())},
+        {"start_ticks", where.process.start_ticks},
+        {"ancestors", ancestors},
+        {"session", where.session},
+        {"part", where.part},
+        {"copy_reason", or_null(where.copy_reason, !where.copy_reason.empty())},
+        {"command_line", cut(process.program, detail)},
+        {"events", process.events},
+        {"events_lost", process.events_lost},
+        {"last_event_ns", process.last_event_ns},
+        {"ended", ending_name(process.end.ending)},
+        {"exit_code", process.end.code ? Json(*process.end.code) : Json()},
+        {"signal", process.end.signal ? Json(*process.end.signal) : Json()},
+        {"import", or_null(process.import, !process.import.empty())},
+        {"analyzer_version", or_null(process.analyzer_version, !process.analyzer_version.empty())},
+        {"analysed", process.analysed},
+        {"replayed", process.replayed},
+        {"fingerprint", fingerprint(process)},
+        {"devices_left_out", process.devices.size() - devices.size()},
+        {"devices", devices}};
     // Texts from a trace may be invalid UTF-8.
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -557,6 +560,7 @@ ProcessSummary process_of(const Parsed& json) {
         process.end.signal = signal;
     }
     process.import = text(json, "import");
+    process.analyzer_version = text(json, "analyzer_version", kMostVersion);
     process.analysed = flag(json, "analysed");
     process.replayed = flag(json, "replayed");
     for (const Parsed& device : list(json, "devices", kMaxDevices)) {

@@ -108,6 +108,11 @@ int current_device() {
     return device;
 }
 
+uint64_t begin_work_on_device(int device, void* stream, uint64_t address, size_t bytes) {
+    const OnDevice on(device);
+    return driver_interface()->begin_work(stream, address, bytes);
+}
+
 void* allocate_on_device(int device, size_t bytes) {
     pthread_once(&g_once, load);
     const OnDevice on(device);

@@ -5,6 +5,7 @@
 #include "common/driver_interface.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace fragtrace::vgpu {
 
@@ -15,6 +16,9 @@ void launch_empty_kernel(void* stream, void** parameters = nullptr);
 
 const DriverInterface* driver_interface();  // null without the virtual driver
 int current_device();                       // -1: none
+
+// DriverInterface::begin_work. The default stream is the one of this device.
+uint64_t begin_work_on_device(int device, void* stream, uint64_t address, size_t bytes);
 
 // Memory of the device, or null. The recorder sees these calls as it sees those of real libraries.
 void* allocate_on_device(int device, size_t bytes);

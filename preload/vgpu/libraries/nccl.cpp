@@ -56,6 +56,9 @@ struct Forming {
 struct Group {
     int depth;
     Forming* forming;
+    Work* first;  // calls of the group
+    Work* last;
+    int error;  // the first one of a call
 };
 
 __thread Group t_group;
@@ -194,11 +197,12 @@ int create(Communicator** out, int ranks, const UniqueId& id, int rank) {
     return made != nullptr ? form({out, made, nullptr, 0, 0, id.maker, nullptr}) : error;
 }
 
-int end_communicator(Communicator* communicator) {
+int end_communicator(Communicator* communicator, bool abort) {
     Buffer* buffers = nullptr;
     int device = 0;
     {
         const CommunicatorLock lock;
+        if (!abort) wait_until_posted(communicator);
         if (!is_communicator(communicator)) return kInvalidArgument;
         buffers = communicator->buffers;
         device = communicator->device;
@@ -208,7 +212,7 @@ int end_communicator(Communicator* communicator) {
     return kSuccess;
 }
 
-int run(Communicator* on, const Call& call) {
+int checked(Communicator* on, const Call& call) {
     if (on == nullptr || bytes_of(call.type) == 0) return kInvalidArgument;
     {
         const CommunicatorLock lock;
@@ -216,7 +220,17 @@ int run(Communicator* on, const Call& call) {
             return kInvalidArgument;
         }
     }
-    return allocate_connections(on, call) ? issue(on, call) : kUnhandledCudaError;
+    return allocate_connections(on, call) ? kSuccess : kUnhandledCudaError;
+}
+
+int run(Communicator* on, const Call& call) {
+    int error = checked(on, call);
+    Work* work = error == kSuccess ? new_work(on, call) : nullptr;
+    if (error == kSuccess && work == nullptr) error = kSystemError;
+    if (t_group.depth == 0) return work != nullptr ? issue(work) : error;
+    if (work != nullptr) append(&t_group.first, &t_group.last, work);
+    if (t_group.error == kSuccess) t_group.error = error;
+    return error;
 }
 
 // Operations of ncclRedOpCreatePreMulSum. A number is not used again.
@@ -370,16 +384,18 @@ FT_EXPORT int ncclCommShrink(
     return made != nullptr ? form({out, made, nullptr, 0, 0, {}, nullptr}) : error;
 }
 
-FT_EXPORT int ncclCommFinalize(Communicator*) {
+FT_EXPORT int ncclCommFinalize(Communicator* communicator) {
+    const CommunicatorLock lock;
+    wait_until_posted(communicator);
     return kSuccess;
 }
 
 FT_EXPORT int ncclCommDestroy(Communicator* communicator) {
-    return communicator != nullptr ? end_communicator(communicator) : kSuccess;
+    return communicator != nullptr ? end_communicator(communicator, false) : kSuccess;
 }
 
 FT_EXPORT int ncclCommAbort(Communicator* communicator) {
-    return ncclCommDestroy(communicator);
+    return communicator != nullptr ? end_communicator(communicator, true) : kSuccess;
 }
 
 // Ends all works of this rank. The communicator can then only be shrunk or destroyed.
@@ -500,10 +516,14 @@ FT_EXPORT int ncclGroupStart(void) {
 
 FT_EXPORT int ncclGroupEnd(void) {
     if (t_group.depth == 0) return kInvalidUsage;
-    if (--t_group.depth > 0 || t_group.forming == nullptr) return kSuccess;
-    Forming* forming = t_group.forming;
-    t_group.forming = nullptr;
-    return form_all(forming);
+    if (--t_group.depth > 0) return kSuccess;
+    const Group group = t_group;
+    t_group = {};
+    int error = group.forming != nullptr ? form_all(group.forming) : kSuccess;
+    if (error == kSuccess) error = group.error;
+    if (error == kSuccess) return issue(group.first);
+    free_works(group.first);
+    return error;
 }
 
 FT_EXPORT int ncclAllReduce(const void* from,

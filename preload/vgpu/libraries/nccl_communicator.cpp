@@ -2,6 +2,7 @@
 
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
+#include "libraries/nccl_contents.h"
 #include "libraries/nccl_values.h"
 
 #include <pthread.h>
@@ -16,38 +17,26 @@ extern "C" FT_EXPORT uint64_t fragtrace_vgpu_nccl_zeros[3];
 
 namespace fragtrace::vgpu {
 
-// A call that waits for its peers.
+// A call: of a group that has not ended, and then until its peers have come.
 struct Work {
+    Communicator* on;
+    Call call;
+    int device;               // whose default stream is meant
+    unsigned char* contents;  // what the call sends, until it has posted; null: unknown
+    uint64_t contents_bytes;  // until read_contents: of what it sends
+    bool complete;            // all contents are known
+    bool posted;
     uint64_t id;      // the driver's
     uint64_t number;  // of the collective, or of the message between the two ranks
-    Call call;
     Work* next;
-};
-
-// Contents in this rank's data that a peer has still to read.
-struct Sent {
-    uint64_t offset;
-    uint64_t bytes;
-    uint64_t number;
-    int peer;  // -1: all ranks
-    Sent* next;
 };
 
 namespace {
 
-constexpr size_t kMostContents = size_t{1} << 20;
 constexpr uint64_t kCheckEveryNs = 50000000;
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 Communicator* g_communicators;
-
-uint64_t load(const uint64_t& counter) {
-    return __atomic_load_n(&counter, __ATOMIC_ACQUIRE);
-}
-
-void store(uint64_t& counter, uint64_t value) {
-    __atomic_store_n(&counter, value, __ATOMIC_RELEASE);
-}
 
 uint64_t now_ns() {
     timespec now{};
@@ -57,10 +46,6 @@ uint64_t now_ns() {
 
 bool is_collective(Kind kind) {
     return kind != Kind::kSend && kind != Kind::kReceive;
-}
-
-bool reduces(Kind kind) {
-    return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
 }
 
 const char* name_of(int kind) {
@@ -78,50 +63,6 @@ const char* name_of(int kind) {
     return kind >= 0 && kind <= int(Kind::kSplit) ? kNames[kind] : "an unknown call";
 }
 
-size_t part_bytes(const Call& call) {
-    return call.count * bytes_of(call.type);
-}
-
-size_t bytes_sent(const Communicator& on, const Call& call) {
-    const size_t part = part_bytes(call);
-    const bool root = call.root == on.rank;
-    switch (call.kind) {
-        case Kind::kReduceScatter:
-        case Kind::kAlltoAll:
-            return part * size_t(on.ranks);
-        case Kind::kBroadcast:
-            return root ? part : 0;
-        case Kind::kScatter:
-            return root ? part * size_t(on.ranks) : 0;
-        case Kind::kReceive:
-            return 0;
-        default:
-            return part;
-    }
-}
-
-size_t bytes_received(const Communicator& on, const Call& call) {
-    const size_t part = part_bytes(call);
-    const bool root = call.root == on.rank;
-    switch (call.kind) {
-        case Kind::kAllGather:
-        case Kind::kAlltoAll:
-            return part * size_t(on.ranks);
-        case Kind::kReduce:
-            return root ? part : 0;
-        case Kind::kGather:
-            return root ? part * size_t(on.ranks) : 0;
-        case Kind::kSend:
-            return 0;
-        default:
-            return part;
-    }
-}
-
-bool is_here(const Communicator& on, int rank) {
-    return __atomic_load_n(&member(on.segment, rank).presence, __ATOMIC_ACQUIRE) != kGone;
-}
-
 void look_for_gone(Communicator* on) {
     const uint64_t now = now_ns();
     if (now - on->checked_ns < kCheckEveryNs) return;
@@ -131,145 +72,30 @@ void look_for_gone(Communicator* on) {
     }
 }
 
-// Frees the data that all its readers have read.
-void release_sent(Communicator* on) {
-    while (on->sent != nullptr) {
-        Sent* sent = on->sent;
-        const int first = sent->peer < 0 ? 0 : sent->peer;
-        const int last = sent->peer < 0 ? on->ranks - 1 : sent->peer;
-        for (int rank = first; rank <= last; ++rank) {
-            const uint64_t read = sent->peer < 0
-                                      ? load(member(on->segment, rank).consumed)
-                                      : load(pair_of(on->segment, on->rank, rank).received);
-            if (read <= sent->number && is_here(*on, rank)) return;
-        }
-        on->sent = sent->next;
-        free(sent);
-    }
-    on->data_end = 0;
-}
-
-// Finds a place for contents in this rank's data. Returns false while peers have not read enough.
-bool find_place(const Communicator& on, uint64_t bytes, uint64_t* offset) {
-    *offset = on.data_end;
-    if (on.sent == nullptr) return true;
-    const uint64_t oldest = on.sent->offset;
-    if (on.data_end < oldest) return on.data_end + bytes < oldest;
-    if (on.data_end + bytes <= kDataBytes) return true;
-    *offset = 0;
-    return bytes < oldest;
-}
-
-struct Room {
-    Communicator* on;
-    const Call* call;
-    uint64_t data_bytes;
-    uint64_t offset;
-};
-
-// True when a call can post, or must fail. All ranks have completed the collective whose place the
-// new post takes, and there is room for the contents.
-bool has_room(void* data) {
-    auto* room = static_cast<Room*>(data);
-    Communicator* on = room->on;
-    if (!is_communicator(on) || on->aborted || on->error != kSuccess) return true;
-    look_for_gone(on);
-    release_sent(on);
-    if (room->call->kind == Kind::kReceive) return true;
-    if (room->call->kind == Kind::kSend) {
-        const Pair& pair = pair_of(on->segment, on->rank, room->call->root);
-        if (!is_here(*on, room->call->root)) return true;
-        if (load(pair.received) + kMessages <= pair.sent) return false;
-    } else {
-        const uint64_t number = member(on->segment, on->rank).posted;
-        for (int rank = 0; rank < on->ranks; ++rank) {
-            if (load(member(on->segment, rank).consumed) + kPosts <= number && is_here(*on, rank)) {
-                return false;
-            }
+// True if all ranks have completed the collective whose place the next post takes.
+bool collective_has_room(const Communicator& on) {
+    const uint64_t number = member(on.segment, on.rank).posted;
+    for (int rank = 0; rank < on.ranks; ++rank) {
+        if (load(member(on.segment, rank).consumed) + kPosts <= number && is_here(on, rank)) {
+            return false;
         }
     }
-    return room->data_bytes == 0 || find_place(*on, room->data_bytes, &room->offset);
-}
-
-// Puts contents into this rank's data. Without room in the file system the peers see zeros.
-void put_contents(Communicator* on,
-                  const Room& room,
-                  const void* contents,
-                  uint64_t number,
-                  int peer,
-                  Post* post) {
-    if (contents == nullptr || room.data_bytes == 0 ||
-        !back_data(&on->segment, on->rank, room.offset + room.data_bytes)) {
-        post->complete = 0;
-        return;
-    }
-    auto* sent = static_cast<Sent*>(calloc(1, sizeof(Sent)));
-    if (sent == nullptr) return;
-    *sent = {room.offset, room.data_bytes, number, peer, nullptr};
-    Sent** last = &on->sent;
-    while (*last != nullptr) {
-        last = &(*last)->next;
-    }
-    *last = sent;
-    on->data_end = room.offset + room.data_bytes;
-    memcpy(data_of(on->segment, on->rank) + room.offset, contents, room.data_bytes);
-    post->data = room.offset;
-    post->data_bytes = uint32_t(room.data_bytes);
-}
-
-const unsigned char* contents_of(const Communicator& on, int rank, const Post& post) {
-    if (post.data_bytes == 0 || post.data + post.data_bytes > kDataBytes) return nullptr;
-    return data_of(on.segment, rank) + post.data;
-}
-
-// Copies the part of the contents that starts at `from` and has the result's size. Returns false if
-// nothing is known of it.
-bool copy_part(
-    const Communicator& on, int rank, const Post& post, size_t from, size_t bytes, void* to) {
-    const unsigned char* contents = contents_of(on, rank, post);
-    if (contents == nullptr || from + bytes > post.data_bytes) return false;
-    memcpy(to, contents + from, bytes);
     return true;
 }
 
-bool reduce_all(const Communicator& on, const Work& work, unsigned char* result, size_t bytes) {
+// True if there is room for the post and the contents, whose place is then `offset`.
+bool has_room(const Work& work, uint64_t* offset) {
+    Communicator* on = work.on;
     const Call& call = work.call;
-    if (!can_reduce(call.type)) return false;
-    const size_t from = call.kind == Kind::kReduceScatter ? size_t(on.rank) * bytes : 0;
-    auto* other = static_cast<unsigned char*>(malloc(bytes));
-    bool known = other != nullptr;
-    for (int rank = 0; rank < on.ranks && known; ++rank) {
-        const Post& post = post_of(on.segment, rank, work.number);
-        known = post.complete != 0 &&
-                copy_part(on, rank, post, from, bytes, rank == 0 ? result : other);
-        if (known && rank > 0) reduce(result, other, call.count, call.type, call.operation);
+    if (call.kind == Kind::kReceive) return true;
+    if (call.kind == Kind::kSend) {
+        const Pair& pair = pair_of(on->segment, on->rank, call.root);
+        if (is_here(*on, call.root) && load(pair.received) + kMessages <= pair.sent) return false;
+    } else if (!collective_has_room(*on)) {
+        return false;
     }
-    free(other);
-    if (known && call.operation == kAvg) divide(result, call.count, call.type, on.ranks);
-    return known;
-}
-
-// Fills the zeroed result. Returns false if all of it is unknown.
-bool compute(const Communicator& on, const Work& work, unsigned char* result, size_t bytes) {
-    const Call& call = work.call;
-    const size_t part = part_bytes(call);
-    if (call.kind == Kind::kReceive) {
-        const Pair& pair = pair_of(on.segment, call.root, on.rank);
-        return copy_part(on, call.root, pair.messages[work.number % kMessages], 0, part, result);
-    }
-    if (reduces(call.kind)) return reduce_all(on, work, result, bytes);
-    if (call.kind == Kind::kBroadcast || call.kind == Kind::kScatter) {
-        const size_t from = call.kind == Kind::kScatter ? size_t(on.rank) * part : 0;
-        return copy_part(
-            on, call.root, post_of(on.segment, call.root, work.number), from, part, result);
-    }
-    bool known = false;
-    for (int rank = 0; rank < on.ranks; ++rank) {
-        const size_t from = call.kind == Kind::kAlltoAll ? size_t(on.rank) * part : 0;
-        const Post& post = post_of(on.segment, rank, work.number);
-        if (copy_part(on, rank, post, from, part, result + size_t(rank) * part)) known = true;
-    }
-    return known;
+    const int ring = ring_of(*on, call);
+    return work.contents_bytes == 0 || find_place(on, ring, work.contents_bytes, offset);
 }
 
 // All ranks must make the same call with the same number of bytes. A real NCCL would hang, or mix
@@ -358,96 +184,208 @@ void end(Communicator* on, const Work& work, bool with_result) {
     unsigned char* result = nullptr;
     if (with_result && bytes > 0 && bytes <= kMostContents) {
         result = static_cast<unsigned char*>(calloc(1, bytes));
-        if (result != nullptr && !compute(*on, work, result, bytes)) {
+        if (result != nullptr && !compute(*on, call, work.number, result, bytes)) {
             free(result);
             result = nullptr;
         }
     }
     driver_interface()->end_work(work.id, result);
     free(result);
-    if (call.kind == Kind::kReceive) {
+    if (!work.posted) {
+        --on->unposted;
+    } else if (call.kind == Kind::kReceive) {
         store(pair_of(on->segment, call.root, on->rank).received, work.number + 1);
     } else if (call.kind != Kind::kSend) {
         store(member(on->segment, on->rank).consumed, work.number + 1);
     }
 }
 
+void free_work(Work* work) {
+    free(work->contents);
+    free(work);
+}
+
+void post(Work* work, uint64_t offset) {
+    Communicator* on = work->on;
+    const Call& call = work->call;
+    Post entry{part_bytes(call),
+               0,
+               0,
+               work->complete ? 1 : 0,
+               int32_t(call.kind),
+               call.root,
+               call.operation,
+               call.type};
+    const auto put = [&] {
+        put_contents(on,
+                     ring_of(*on, call),
+                     offset,
+                     work->contents,
+                     work->contents_bytes,
+                     work->number,
+                     &entry);
+    };
+    if (call.kind == Kind::kReceive) {
+        Pair& pair = pair_of(on->segment, call.root, on->rank);
+        work->number = pair.expected;
+        store(pair.expected, work->number + 1);
+    } else if (call.kind == Kind::kSend) {
+        Pair& pair = pair_of(on->segment, on->rank, call.root);
+        work->number = pair.sent;
+        put();
+        pair.messages[work->number % kMessages] = entry;
+        store(pair.sent, work->number + 1);
+    } else {
+        Member& me = member(on->segment, on->rank);
+        work->number = me.posted;
+        put();
+        post_of(on->segment, on->rank, work->number) = entry;
+        store(me.posted, work->number + 1);
+    }
+    free(work->contents);
+    work->contents = nullptr;
+    work->posted = true;
+    --on->unposted;
+}
+
+bool failed(const Communicator& on) {
+    return on.aborted || on.error != kSuccess;
+}
+
+// What earlier works of a look found, by ring.
+struct Look {
+    bool full[kMostRanks + 1];   // no room to post
+    bool waits[kMostRanks + 1];  // a receive from this peer, or a collective, has not ended
+};
+
+// Posts the work, unless it or an earlier one has no room in the ring. Returns whether it did.
+bool try_to_post(Work* work, Look* look) {
+    uint64_t offset = 0;
+    if (work->posted || failed(*work->on)) return false;
+    if (work->call.kind != Kind::kReceive) {
+        bool& full = look->full[ring_of(*work->on, work->call)];
+        if (!full) full = !has_room(*work, &offset);
+        if (full) return false;
+    }
+    post(work, offset);
+    return true;
+}
+
+// Receives from one peer end in order, and so do collectives, because a counter stands for all of
+// them: the peer may post two between the looks at the first and the second one.
+State state_in_order(const Work& work, Look* look) {
+    Communicator* on = work.on;
+    bool& earlier_waits = look->waits[ring_of(*on, work.call)];
+    const bool in_order = work.call.kind != Kind::kSend;
+    State state = State::kWaits;
+    if (work.posted && !(in_order && earlier_waits)) state = state_of(on, work);
+    if (state == State::kWaits && failed(*on)) return State::kFails;
+    if (state == State::kWaits && in_order) earlier_waits = true;
+    return state;
+}
+
+// Posts the works that have room, and ends those whose peers have come. Returns whether anything
+// changed.
+bool look_at_works(Communicator* on) {
+    Look look{};
+    bool changed = false;
+    Work* before = nullptr;
+    for (Work* work = on->first; work != nullptr;) {
+        if (try_to_post(work, &look)) changed = true;
+        const State state = state_in_order(*work, &look);
+        Work* next = work->next;
+        if (state == State::kWaits) {
+            before = work;
+        } else {
+            end(on, *work, state == State::kReady);
+            (before != nullptr ? before->next : on->first) = next;
+            if (on->last == work) on->last = before;
+            free_work(work);
+            changed = true;
+        }
+        work = next;
+    }
+    return changed;
+}
+
 void progress(Communicator* on) {
     if (on->first == nullptr) return;
     look_for_gone(on);
-    for (Work** at = &on->first; *at != nullptr;) {
-        Work* work = *at;
-        State state = state_of(on, *work);
-        if (state == State::kWaits && (on->aborted || on->error != kSuccess)) state = State::kFails;
-        if (state == State::kWaits) {
-            at = &work->next;
-            continue;
+    // Messages of a rank to itself make room for the next ones.
+    while (look_at_works(on) && on->unposted != 0) {
+    }
+}
+
+void progress_each() {
+    for (Communicator* at = g_communicators; at != nullptr; at = at->next) {
+        progress(at);
+    }
+}
+
+bool all_posted_or_failed(Communicator* on) {
+    if (!is_communicator(on) || failed(*on)) return true;
+    look_for_gone(on);
+    return on->unposted == 0;
+}
+
+bool works_may_begin(void* first) {
+    for (const Work* work = static_cast<Work*>(first); work != nullptr; work = work->next) {
+        // A receive keeps no contents and always has room.
+        if (work->call.kind != Kind::kReceive && !all_posted_or_failed(work->on)) return false;
+    }
+    return true;
+}
+
+// Reads what a call sends. Waits if that is the result of a collective that has not ended.
+bool read_contents(Work* work) {
+    Call& call = work->call;
+    const size_t bytes = work->contents_bytes;
+    Known known = Known::kNothing;
+    if (bytes > 0 && bytes <= kMostContents) {
+        work->contents = static_cast<unsigned char*>(malloc(bytes));
+        if (work->contents == nullptr) return false;
+        known =
+            driver_interface()->read(reinterpret_cast<uint64_t>(call.from), work->contents, bytes);
+    }
+    if (reduces(call.kind) && call.operation >= kReductions) {
+        const unsigned char* factor = factor_of(call.operation);
+        if (factor == nullptr || !can_reduce(call.type)) known = Known::kNothing;
+        if (known == Known::kAll) {
+            multiply(work->contents, bytes / bytes_of(call.type), call.type, factor);
         }
-        end(on, *work, state == State::kReady);
-        *at = work->next;
-        free(work);
+        call.operation = kSum;
     }
-    release_sent(on);
+    work->complete = known == Known::kAll;
+    if (known != Known::kPart && known != Known::kAll) {
+        free(work->contents);
+        work->contents = nullptr;
+        work->contents_bytes = 0;
+    }
+    return true;
 }
 
-void post_call(Communicator* on,
-               const Call& call,
-               const Room& room,
-               const void* contents,
-               bool complete,
-               uint64_t* number) {
-    Post post{part_bytes(call),
-              0,
-              0,
-              complete ? 1 : 0,
-              int32_t(call.kind),
-              call.root,
-              call.operation,
-              call.type};
-    if (call.kind == Kind::kReceive) {
-        Pair& pair = pair_of(on->segment, call.root, on->rank);
-        *number = pair.expected;
-        store(pair.expected, *number + 1);
-    } else if (call.kind == Kind::kSend) {
-        Pair& pair = pair_of(on->segment, on->rank, call.root);
-        *number = pair.sent;
-        put_contents(on, room, contents, *number, call.root, &post);
-        pair.messages[*number % kMessages] = post;
-        store(pair.sent, *number + 1);
+// Adds a work to its stream and to those of its communicator.
+int begin(Work* work) {
+    Communicator* on = work->on;
+    int error = kSuccess;
+    if (!is_communicator(on)) {
+        error = kInvalidArgument;
+    } else if (on->error != kSuccess) {
+        error = on->error;
+    } else if (on->aborted) {
+        error = kInvalidUsage;
     } else {
-        Member& me = member(on->segment, on->rank);
-        *number = me.posted;
-        put_contents(on, room, contents, *number, -1, &post);
-        post_of(on->segment, on->rank, *number) = post;
-        store(me.posted, *number + 1);
+        work->id = begin_work_on_device(work->device,
+                                        work->call.stream,
+                                        reinterpret_cast<uint64_t>(work->call.to),
+                                        bytes_received(*on, work->call));
     }
-}
-
-int issue_with(
-    Communicator* on, const Call& call, const void* contents, size_t bytes, bool complete) {
-    const CommunicatorLock lock;
-    if (!is_communicator(on)) return kInvalidArgument;
-    Room room{on, &call, bytes, 0};
-    wait_unlocked(has_room, &room, 0);
-    if (!is_communicator(on)) return kInvalidArgument;
-    if (on->error != kSuccess) return on->error;
-    if (on->aborted) return kInvalidUsage;
-    auto* work = static_cast<Work*>(calloc(1, sizeof(Work)));
-    if (work == nullptr) return kSystemError;
-    work->call = call;
-    work->id = driver_interface()->begin_work(
-        call.stream, reinterpret_cast<uint64_t>(call.to), bytes_received(*on, call));
-    if (work->id == 0) {  // captured
-        free(work);
-        return kSuccess;
+    if (work->id == 0) {  // an error, or captured
+        free_work(work);
+        return error;
     }
-    post_call(on, call, room, contents, complete, &work->number);
-    Work** last = &on->first;
-    while (*last != nullptr) {
-        last = &(*last)->next;
-    }
-    *last = work;
-    progress(on);
+    append(&on->first, &on->last, work);
+    ++on->unposted;
     return kSuccess;
 }
 
@@ -471,9 +409,7 @@ bool wait_unlocked(bool (*ready)(void*), void* data, unsigned limit_s) {
         nanosleep(&moment, nullptr);
         if (sleep_ns < kLongestNs) sleep_ns *= 2;
         pthread_mutex_lock(&g_mutex);
-        for (Communicator* at = g_communicators; at != nullptr; at = at->next) {
-            progress(at);
-        }
+        progress_each();
     }
     return true;
 }
@@ -510,11 +446,7 @@ void delete_communicator(Communicator* communicator) {
         *at = communicator->next;
         break;
     }
-    while (communicator->sent != nullptr) {
-        Sent* sent = communicator->sent;
-        communicator->sent = sent->next;
-        free(sent);
-    }
+    forget_contents(communicator);
     leave(&communicator->segment, communicator->rank);
     free(communicator);
 }
@@ -534,35 +466,70 @@ int fail(Communicator* communicator, int error, const char* problem) {
     return error;
 }
 
-int issue(Communicator* on, const Call& call) {
-    const size_t bytes = bytes_sent(*on, call);
-    unsigned char* contents = nullptr;
-    Known known = Known::kNothing;
-    if (bytes > 0 && bytes <= kMostContents) {
-        contents = static_cast<unsigned char*>(malloc(bytes));
-        if (contents == nullptr) return kSystemError;
-        known = driver_interface()->read(reinterpret_cast<uint64_t>(call.from), contents, bytes);
+bool is_here(const Communicator& on, int rank) {
+    return __atomic_load_n(&member(on.segment, rank).presence, __ATOMIC_ACQUIRE) != kGone;
+}
+
+Work* new_work(Communicator* on, const Call& call) {
+    auto* work = static_cast<Work*>(calloc(1, sizeof(Work)));
+    if (work == nullptr) return nullptr;
+    work->on = on;
+    work->call = call;
+    work->device = current_device();
+    work->contents_bytes = bytes_sent(*on, call);  // another thread may destroy the communicator
+    return work;
+}
+
+void append(Work** first, Work** last, Work* work) {
+    work->next = nullptr;
+    (*first == nullptr ? *first : (*last)->next) = work;
+    *last = work;
+}
+
+void free_works(Work* first) {
+    while (first != nullptr) {
+        Work* work = first;
+        first = work->next;
+        free_work(work);
     }
-    Call posted = call;
-    if (reduces(call.kind) && call.operation >= kReductions) {
-        const unsigned char* factor = factor_of(call.operation);
-        if (factor == nullptr || !can_reduce(call.type)) known = Known::kNothing;
-        if (known == Known::kAll) {
-            multiply(contents, bytes / bytes_of(call.type), call.type, factor);
-        }
-        posted.operation = kSum;
+}
+
+// All contents are read before the first result can come, as one kernel of NCCL would.
+int issue(Work* first) {
+    for (Work* work = first; work != nullptr; work = work->next) {
+        if (read_contents(work)) continue;
+        free_works(first);
+        return kSystemError;
     }
-    const bool any = known == Known::kPart || known == Known::kAll;
-    const int result = issue_with(on, posted, contents, any ? bytes : 0, known == Known::kAll);
-    free(contents);
-    return result;
+    const CommunicatorLock lock;
+    wait_unlocked(works_may_begin, first, 0);
+    int first_error = kSuccess;
+    while (first != nullptr) {
+        Work* work = first;
+        first = work->next;
+        const int error = begin(work);
+        if (first_error == kSuccess) first_error = error;
+    }
+    progress_each();
+    return first_error;
+}
+
+void wait_until_posted(Communicator* communicator) {
+    const auto ready = [](void* data) {
+        return all_posted_or_failed(static_cast<Communicator*>(data));
+    };
+    wait_unlocked(ready, communicator, 0);
 }
 
 int post_agreement(Communicator* communicator, int colour, int key, uint64_t* number) {
-    // A post must not take the place of one that a peer has still to read.
-    const Call call{Kind::kSplit, nullptr, nullptr, 0, 0, 0, 0, nullptr};
-    Room room{communicator, &call, 0, 0};
-    wait_unlocked(has_room, &room, 0);
+    // The post must come after those of earlier calls. It must not take the place of one that a
+    // peer has still to read.
+    const auto ready = [](void* data) {
+        auto* on = static_cast<Communicator*>(data);
+        if (!is_communicator(on) || failed(*on)) return true;
+        return all_posted_or_failed(on) && collective_has_room(*on);
+    };
+    wait_unlocked(ready, communicator, 0);
     if (!is_communicator(communicator)) return kInvalidArgument;
     if (communicator->error != kSuccess) return communicator->error;
     if (communicator->aborted) return kInvalidUsage;
@@ -603,9 +570,7 @@ bool a_member_is_gone(Communicator* communicator) {
 
 void progress_all() {
     const CommunicatorLock lock;
-    for (Communicator* at = g_communicators; at != nullptr; at = at->next) {
-        progress(at);
-    }
+    progress_each();
 }
 
 }  // namespace fragtrace::vgpu

@@ -2,8 +2,10 @@
 //
 // A collective or send posts what this rank contributes and returns. The stream's work ends when
 // all peers have posted theirs; the driver asks for that whenever the program queries or waits for
-// a stream or an event. So no call waits for a peer, except to form a communicator, or if the rank
-// is far ahead of its peers. One lock guards everything here.
+// a stream or an event. A rank that is far ahead of a peer has no room for the post. The work then
+// posts later, and other works overtake it if they go to other peers. So a group ends, whatever it
+// consists of. No call waits for a peer, except to form a communicator, or if a work of an earlier
+// call or group has not posted yet. One lock guards everything here.
 #pragma once
 
 #include "libraries/nccl_segment.h"
@@ -50,6 +52,13 @@ struct Work;
 struct Sent;
 struct Buffer;
 
+// Contents for one peer, or of collectives, in this rank's data.
+struct Ring {
+    Sent* oldest;  // not read yet
+    uint64_t end;  // where the next contents go
+    uint64_t backed;
+};
+
 struct Communicator {
     int ranks;
     int rank;
@@ -61,8 +70,9 @@ struct Communicator {
     Segment segment;
     unsigned shrinks;                     // communicators made by ncclCommShrink
     Work* first;                          // pending, in the order of their calls
-    Sent* sent;                           // contents that peers have not read yet, oldest first
-    uint64_t data_end;                    // where the next contents go
+    Work* last;                           //
+    unsigned unposted;                    // works among them that had no room to post yet
+    Ring rings[kMostRanks + 1];           // for each peer, then for collectives
     uint64_t checked_ns;                  // when the peers' processes were last looked at
     Buffer* buffers;                      // device memory that NCCL would take (nccl_buffers.h)
     unsigned char connected[kMostRanks];  // connections to each rank that have buffers
@@ -88,8 +98,19 @@ void delete_communicator(Communicator* communicator);
 bool is_communicator(const Communicator* communicator);
 int fail(Communicator* communicator, int error, const char* problem);
 
-// Issues a call without the lock held.
-int issue(Communicator* on, const Call& call);
+bool is_here(const Communicator& on, int rank);  // false: it has ended or left
+
+// The next three are called without the lock held.
+Work* new_work(Communicator* on, const Call& call);  // null: no memory
+// Issues the calls of a group, which all make progress together. Frees the works in the end.
+int issue(Work* first);
+void free_works(Work* first);
+
+// Appends to the calls of a group.
+void append(Work** first, Work** last, Work* work);
+
+// Waits until all works have posted, the communicator has an error or is gone.
+void wait_until_posted(Communicator* communicator);
 
 // All ranks of a communicator exchange a colour and a key, to split it. The agreement is a
 // collective without work on a stream. Waits while this rank is too far ahead of its peers, with

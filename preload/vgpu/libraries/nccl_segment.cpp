@@ -44,6 +44,10 @@ size_t data_at(int ranks) {
     return round_up(pairs_at(ranks) + sizeof(Pair) * size_t(ranks) * size_t(ranks), 4096);
 }
 
+size_t data_bytes(int ranks) {  // of one rank
+    return kRingBytes * size_t(ranks + 1);
+}
+
 char* at(const Segment& segment, size_t offset) {
     return reinterpret_cast<char*>(segment.header) + offset;
 }
@@ -125,7 +129,7 @@ bool join(Segment* segment, const char* key, int ranks, int rank, char* problem,
     snprintf(name, sizeof name, "%s%s", kNcclFiles, key);
     snprintf(path, sizeof path, "%s/%s", kSharedFolder, name);
     const size_t header_bytes = data_at(ranks);
-    const size_t bytes = header_bytes + kDataBytes * size_t(ranks);
+    const size_t bytes = header_bytes + data_bytes(ranks) * size_t(ranks);
     const int descriptor = open_shared_file(name, problem, room);
     if (descriptor < 0) return false;
     // Every rank does the same, so nobody waits for the one that creates the file. posix_fallocate
@@ -149,7 +153,8 @@ bool join(Segment* segment, const char* key, int ranks, int rank, char* problem,
         close(descriptor);
         return false;
     }
-    *segment = {static_cast<SegmentHeader*>(mapped), bytes, descriptor, 0};
+    madvise(mapped, bytes, MADV_DONTDUMP);  // a core file would have all of the rings
+    *segment = {static_cast<SegmentHeader*>(mapped), bytes, descriptor};
     SegmentHeader* header = segment->header;
     int32_t nobody = 0;
     const bool same =
@@ -187,7 +192,7 @@ void leave(Segment* segment, int rank) {
     __atomic_store_n(&member(*segment, rank).presence, kGone, __ATOMIC_RELEASE);
     munmap(static_cast<void*>(segment->header), segment->bytes);
     close(segment->descriptor);
-    *segment = {nullptr, 0, -1, 0};
+    *segment = {nullptr, 0, -1};
 }
 
 Member& member(const Segment& segment, int rank) {
@@ -207,17 +212,19 @@ Pair& pair_of(const Segment& segment, int from, int to) {
 }
 
 unsigned char* data_of(const Segment& segment, int rank) {
-    const size_t offset = data_at(segment.header->ranks) + kDataBytes * size_t(rank);
-    return reinterpret_cast<unsigned char*>(at(segment, offset));
+    const int ranks = segment.header->ranks;
+    return reinterpret_cast<unsigned char*>(
+        at(segment, data_at(ranks) + data_bytes(ranks) * size_t(rank)));
 }
 
-bool back_data(Segment* segment, int rank, uint64_t bytes) {
+bool back_data(const Segment& segment, int rank, uint64_t start, uint64_t bytes, uint64_t* backed) {
     constexpr uint64_t kStep = 64 * kKiB;
-    if (bytes <= segment->data_backed) return true;
+    if (bytes <= *backed) return true;
     const uint64_t wanted = round_up(bytes, kStep);
-    const size_t offset = data_at(segment->header->ranks) + kDataBytes * size_t(rank);
-    if (posix_fallocate(segment->descriptor, off_t(offset), off_t(wanted)) != 0) return false;
-    segment->data_backed = wanted;
+    const int ranks = segment.header->ranks;
+    const size_t offset = data_at(ranks) + data_bytes(ranks) * size_t(rank) + start;
+    if (posix_fallocate(segment.descriptor, off_t(offset), off_t(wanted)) != 0) return false;
+    *backed = wanted;
     return true;
 }
 

@@ -1,6 +1,7 @@
 // The shared memory of one communicator. All its ranks map it, in one process or in several on this
 // machine. Each part has one writer: a rank writes its member, its posts, its half of a pair and
-// its data. Readers see a post when they see the counter that was raised after it.
+// its data. Readers see a post when they see the counter that was raised after it. The file has
+// room for the contents of all pairs of ranks, but takes memory only for what was sent.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +12,13 @@ namespace fragtrace::vgpu {
 constexpr int kMostRanks = 128;
 constexpr uint64_t kPosts = 256;    // collectives that a rank can be ahead of its slowest peer
 constexpr uint64_t kMessages = 32;  // messages to one peer that it has not asked for yet
-constexpr size_t kDataBytes = size_t{4} << 20;  // of all contents that one rank sends
+// Of contents that one rank sends to one peer, or in collectives, and that are not read yet.
+constexpr size_t kRingBytes = size_t{4} << 20;
 
 // What a rank contributes to a collective, or sends in a message.
 struct Post {
     uint64_t bytes;       // of one rank's part
-    uint64_t data;        // offset of the contents in the rank's data
+    uint64_t data;        // offset of the contents in the sender's data
     uint32_t data_bytes;  // 0: unknown contents, which count as zeros
     int32_t complete;     // all contents are known
     int32_t kind;
@@ -53,7 +55,6 @@ struct Segment {
     SegmentHeader* header;
     size_t bytes;
     int descriptor;
-    uint64_t data_backed;  // bytes of the rank's data for which the file system has room
 };
 
 // The name of a segment: 32 hexadecimal digits and a zero.
@@ -76,12 +77,22 @@ bool join(Segment* segment, const char* key, int ranks, int rank, char* problem,
 bool everyone_joined(const Segment& segment);
 void leave(Segment* segment, int rank);
 
+inline uint64_t load(const uint64_t& counter) {
+    return __atomic_load_n(&counter, __ATOMIC_ACQUIRE);
+}
+
+inline void store(uint64_t& counter, uint64_t value) {
+    __atomic_store_n(&counter, value, __ATOMIC_RELEASE);
+}
+
 Member& member(const Segment& segment, int rank);
 Post& post_of(const Segment& segment, int rank, uint64_t number);
 Pair& pair_of(const Segment& segment, int from, int to);
+// A rank's data: a ring of kRingBytes for each peer, and one for collectives.
 unsigned char* data_of(const Segment& segment, int rank);
-// Returns false if the file system has no room for the first `bytes` of the rank's data.
-bool back_data(Segment* segment, int rank, uint64_t bytes);
+// Reserves memory for `bytes` of the rank's data from `start` on. `backed` is what earlier calls
+// reserved there. Returns false if the file system has no room.
+bool back_data(const Segment& segment, int rank, uint64_t start, uint64_t bytes, uint64_t* backed);
 
 // True for a rank that left, and for one whose process ended.
 bool is_gone(const Segment& segment, int rank);

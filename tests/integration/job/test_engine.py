@@ -56,15 +56,35 @@ class Refused(real_process.RealProcessTest):
         python = self.folder / "python"
         python.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
         python.chmod(0o755)
+        traces = self.folder / "traces"
+        traces.mkdir()
+        (traces / "a.ftrace").write_bytes(b"")
+        for folder in (traces, "memory://traces"):
+            self.assertEqual(
+                self.refused("analyze", folder, "-o", "job", "--python", python),
+                f"fragtrace: job: {sys.executable} has no Dask. Run pip install 'fragtrace[job]', or give an "
+                "interpreter that has it: --python PATH\n",
+            )
+
+    def test_a_wrong_folder_is_named_before_a_missing_dask(self):
+        python = self.folder / "python"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+        python.chmod(0o755)
+        options = ("--python", python)
         self.assertEqual(
-            self.refused("analyze", self.folder, "--python", python),
-            f"fragtrace: job: {sys.executable} has no Dask. Run pip install 'fragtrace[job]', or give an "
-            "interpreter that has it: --python PATH\n",
+            self.refused("analyze", "/nowhere", *options),
+            "fragtrace: job: /nowhere: cannot be listed: No such file or directory\n",
         )
+        self.assertIn(
+            f"{python}: cannot be listed: Not a directory", self.refused("analyze", python, *options)
+        )
+        self.assertIn("no traces or snapshots in it", self.refused("analyze", self.folder, *options))
+        self.assertIn("give a folder for the results, -o DIR", self.refused("analyze", "s3://a", *options))
 
     def test_wrong_words_and_options_are_refused(self):
         self.assertIn("what to do with the job is missing: fragtrace job analyze FOLDER", self.refused())
         self.assertIn("job: unknown command look: fragtrace job analyze", self.refused("look"))
+        self.assertIn("job: unknown command analyse; did you mean 'analyze'? (", self.refused("analyse", "."))
         self.assertIn("FOLDER is required", self.refused("analyze"))
         self.assertIn("did you mean '--slurm'?", self.refused("analyze", ".", "--slrm"))
         for options in (["--workers", "3"], ["--submit-option=-q short"], ["--sbatch=--partition=short"]):

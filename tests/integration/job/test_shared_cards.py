@@ -124,6 +124,27 @@ class Pytorch(SharedCardTest):
             code, errors = process.end()
             self.assertEqual(code, 0, errors)
 
+    def test_free_memory_is_that_of_the_failure_also_if_another_process_frees_or_allocates_later(self):
+        serve, train = self.torch(), self.torch()
+        self.assertEqual(train.ask("take weights 300 build"), "ok")
+        self.assertEqual(serve.ask("take model 640 load"), "ok")
+        self.assertEqual(train.ask("take activations 200 forward"), "out of memory")
+        serve.ask("drop model")
+        serve.ask("empty")
+        self.assertEqual(train.ask("take activations 200 forward"), "ok")
+        self.assertEqual(serve.ask("take model 400 load"), "ok")
+        self.assertEqual(train.ask("take activations 200 forward"), "out of memory")
+        self.end(serve, train)
+        single, folder, _ = self.texts(train)
+        report = json.loads(self.run_well([ANALYZER, self.trace_of(train), "--json", "-"]).stdout)
+        verdicts = report["ooms"]
+        # 1 GiB less two contexts of 16 MiB, and less what both processes had.
+        free = [(1024 - 32 - 300 - 640) * MIB, (1024 - 32 - 500 - 400) * MIB]
+        self.assertEqual([verdict["device_free_bytes"] for verdict in verdicts], free)
+        self.assertIn("200 MiB requested, 0 B free in the pool and 52 MiB on the device", single)
+        # The view of the job names the failure after which nothing was served.
+        self.assertIn("200 MiB requested, 0 B free in the pool and 92 MiB on the device", folder)
+
     def test_a_growing_inference_process_is_named_when_training_fails(self):
         serve, train = self.torch(), self.torch()
         self.assertEqual(train.ask("take weights 300 build"), "ok")

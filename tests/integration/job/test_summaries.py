@@ -14,6 +14,7 @@ from real_process import ANALYZER, environment, traces
 CLIENT = real_process.SOURCE / "tests" / "integration" / "control" / "client.py"
 CARD = "1GiB,context=0"
 MOST_BYTES = 20_000
+VERSION = real_process.run([ANALYZER, "--version"]).stdout.split()[-1]
 BEGIN = '{"schema":1,"process_summaries":['
 
 
@@ -149,6 +150,13 @@ class SummariesTest(real_process.RealProcessTest):
         output.write_bytes(whole[: len(whole) // 2])
         self.assertTrue(summarize())
         self.assertEqual(output.read_bytes(), whole)
+        # After an update of fraganalyze; the last one is of a version that did not write the key.
+        version = '"analyzer_version":"' + VERSION + '",'
+        for other in ('"analyzer_version":"0.0.1",', '"analyzer_version":null,', ""):
+            output.write_text(whole.decode().replace(version, other))
+            self.assertNotEqual(output.read_bytes(), whole)
+            self.assertTrue(summarize(), other)
+            self.assertEqual(output.read_bytes(), whole)
         # Other files are never replaced.
         output.write_text("precious")
         command = [ANALYZER, "summarize", trace, "-o", output, "--if-changed"]
@@ -182,6 +190,26 @@ class SummariesTest(real_process.RealProcessTest):
         # Without its trace it counts as a file of its own.
         recorded[0].unlink()
         self.assertEqual(len(self.view(self.folder)["processes"]), 4)
+
+    def test_a_summary_by_another_version_counts_only_without_its_trace(self):
+        trace = self.record("alloc=4194304")
+        first = self.view(self.folder, "--cache", "always")
+        kept = self.folder / (trace.name + ".summary.json")
+        summary = kept.read_text()
+        (process,) = json.loads(summary)["process_summaries"]
+        self.assertEqual(process.pop("analyzer_version"), VERSION)
+        process["command_line"] = "as it was"
+        other = BEGIN + "\n" + json.dumps(process, separators=(",", ":")) + "\n]}\n"
+        kept.write_text(other)
+        self.assertEqual(self.view(self.folder, "--cache", "always"), first)
+        self.assertEqual(kept.read_text(), summary)
+        # Beside its trace, it gives way as an input of its own, too.
+        elsewhere = self.folder / "elsewhere.json"
+        elsewhere.write_text(other)
+        for inputs in (trace, elsewhere), (elsewhere, trace):
+            self.assertEqual(self.view(*inputs)["processes"], first["processes"])
+        (alone,) = self.view(elsewhere)["processes"]
+        self.assertEqual(alone["command_line"], "as it was")
 
     def test_replays_with_options_are_neither_kept_nor_taken_from_a_kept_summary(self):
         self.record_job()

@@ -1,13 +1,23 @@
 """NCCL's stand-in with ranks in several processes, and in one."""
 
+import contextlib
+import fcntl
 import os
 import pathlib
 import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
 
 import real_process
 from real_process import BUILD, LAUNCHER, environment, run, traces
 
-CLIENT = BUILD / "tests" / "integration" / "vgpu" / "vgpu_nccl_client"
+CLIENTS = BUILD / "tests" / "integration" / "vgpu"
+CLIENT = CLIENTS / "vgpu_nccl_client"
+GROUPS_CLIENT = CLIENTS / "vgpu_nccl_groups_client"
 SHARED = pathlib.Path("/dev/shm")
 
 
@@ -15,10 +25,35 @@ def segments():
     return {entry.name for entry in SHARED.glob("fragtrace-nccl-*")}
 
 
+def lock_of_file(file, command, kind):
+    """Locks the first byte of an open file, or asks for a lock of others. Returns the kind of lock."""
+    lock = struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 1, 0)
+    return struct.unpack("hhqqi4x", fcntl.fcntl(file, command, lock))[0]
+
+
+def lock_shared(file):
+    lock_of_file(file, fcntl.F_OFD_SETLK, fcntl.F_RDLCK)
+
+
+def is_locked(path):
+    with path.open("r+b") as file:
+        return lock_of_file(file, fcntl.F_OFD_GETLK, fcntl.F_WRLCK) != fcntl.F_UNLCK
+
+
+def kill(process):
+    """Kills a process and waits until it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+    state = pathlib.Path(f"/proc/{process}/stat")
+    with contextlib.suppress(OSError):
+        while state.read_text().rpartition(")")[2].split()[0] not in "ZX":
+            time.sleep(0.01)
+
+
 class Nccl(real_process.RealProcessTest):
-    def trial(self, name, ranks, card=None, **variables):
+    def trial(self, name, ranks, card=None, client=CLIENT, **variables):
         env = environment(card or f"1GiB,count={ranks}", **variables)
-        done = run([CLIENT, name, str(ranks)], env=env, timeout=100)
+        done = run([client, name, str(ranks)], env=env, timeout=100)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         return done
 
@@ -51,6 +86,35 @@ class Nccl(real_process.RealProcessTest):
     def test_all_ranks_can_be_in_one_process(self):
         self.trial("one_process", 4)
 
+    def test_a_group_of_more_messages_than_have_room_ends_in_every_order(self):
+        for ranks in (1, 2, 8):
+            self.trial("all_to_all", ranks, client=GROUPS_CLIENT)
+
+    def test_a_group_sends_what_its_buffers_had_before_it(self):
+        self.trial("swap", 2, client=GROUPS_CLIENT)
+
+    def test_messages_to_a_slow_peer_hold_up_no_others_of_their_group(self):
+        self.trial("slow_peer", 3, client=GROUPS_CLIENT)
+
+    def test_a_communicator_is_destroyed_when_its_groups_have_sent_everything(self):
+        self.trial("destroyed", 2, client=GROUPS_CLIENT)
+
+    def test_collectives_and_messages_of_two_communicators_in_one_group_end(self):
+        for ranks in (1, 3):
+            self.trial("two_communicators", ranks, client=GROUPS_CLIENT)
+
+    def test_a_killed_peer_of_a_waiting_group_is_an_error(self):
+        self.trial("killed", 2, client=GROUPS_CLIENT)
+
+    def test_an_abort_ends_the_wait_of_a_group_and_of_a_call_after_it(self):
+        self.trial("aborted", 2, client=GROUPS_CLIENT)
+
+    def test_a_wrong_call_makes_its_group_do_nothing(self):
+        self.trial("wrong_call", 1, client=GROUPS_CLIENT)
+
+    def test_a_group_of_all_ranks_in_one_thread_uses_the_streams_of_their_devices(self):
+        self.trial("one_process", 4, client=GROUPS_CLIENT)
+
     def test_an_id_of_a_process_that_has_ended_is_an_error(self):
         self.trial("stale", 1)
 
@@ -65,24 +129,59 @@ class Nccl(real_process.RealProcessTest):
             done.stderr, "fragtrace: virtual NCCL: not all ranks of a communicator came within 1 s\n"
         )
 
+    def waiting_rank(self):
+        """Starts a rank that waits for another one. Returns its process id and the file of its segment."""
+        client = subprocess.Popen(
+            [CLIENT, "missing", "2"], env=environment("1GiB,count=2"), stdout=subprocess.DEVNULL
+        )
+        self.addCleanup(client.wait)
+        children = pathlib.Path(f"/proc/{client.pid}/task/{client.pid}/children")
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            for rank in children.read_text().split():
+                with contextlib.suppress(OSError):
+                    for descriptor in pathlib.Path(f"/proc/{rank}/fd").iterdir():
+                        file = descriptor.readlink()
+                        if file.name in segments() and is_locked(file):
+                            self.addCleanup(kill, int(rank))
+                            return int(rank), file
+            time.sleep(0.01)
+        return self.fail("no rank has opened a segment")
+
+    def linked(self, file):
+        """Gives the segment a second name, in a folder where no other job's communicator looks."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="fragtrace-test-", dir=SHARED))
+        self.addCleanup(shutil.rmtree, folder)
+        (folder / file.name).hardlink_to(file)
+        return folder / file.name
+
     def test_the_next_communicator_removes_what_a_killed_job_left(self):
-        before = segments()
-        self.trial("left_behind", 2)
-        left = segments() - before
+        rank, file = self.waiting_rank()
+        with file.open() as segment:
+            lock_shared(segment)  # until then other jobs' communicators leave it
+            kill(rank)
+            self.trial("values", 2)
+            self.assertIn(file.name, segments())
         self.trial("values", 2)
-        # Another job's communicator may have removed it first.
-        self.assertLessEqual(len(left), 1)
-        self.assertEqual(left & segments(), set())
+        self.assertNotIn(file.name, segments())
 
     def test_clean_removes_what_a_killed_job_left_and_leaves_the_memory_of_a_running_one(self):
-        before = segments()
-        self.trial("left_behind", 2)
-        left = segments() - before
-        said = self.run_well([LAUNCHER, "clean", "--age", "0", SHARED]).stdout
-        # Another job's communicator may have removed it first.
-        for name in left:
-            self.assertNotIn(name, segments())
-        self.assertLessEqual(said.count("fragtrace-nccl-"), max(1, len(left)))
+        rank, file = self.waiting_rank()
+        link = self.linked(file)
+        clean = [LAUNCHER, "clean", "--age", "0"]
+        said = self.run_well([*clean, link.parent, SHARED]).stdout
+        self.assertNotIn(file.name, said)
+        self.assertTrue(link.exists() and file.exists())
+        kill(rank)
+        said = self.run_well([*clean, "--dry-run", link.parent]).stdout
+        self.assertIn(file.name, said)
+        self.assertTrue(link.exists())
+        said = self.run_well([*clean, link.parent]).stdout
+        self.assertIn(file.name, said)
+        self.assertFalse(link.exists())
+        # The first name is the one that another job's communicator may have removed before.
+        self.run_well([*clean, SHARED])
+        self.assertFalse(file.exists())
 
     def test_memory_of_a_communicator_is_recorded_with_the_stack_of_its_creation(self):
         plain = self.trial("memory", 2).stdout
