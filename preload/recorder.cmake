@@ -20,6 +20,7 @@ add_library(fragtrace_recorder_core OBJECT
     recorder/options.cpp
     recorder/parts.cpp
     recorder/process_life.cpp
+    recorder/program_pools.cpp
     recorder/python_code.cpp
     recorder/ranges.cpp
     recorder/recorder.cpp

@@ -8,6 +8,7 @@
 #include "analyzer/analysis/metrics/other_processes.h"
 #include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/analysis/metrics/run_metrics.h"
+#include "analyzer/analysis/program_pools.h"
 #include "analyzer/analysis/verdict/diagnosis.h"
 #include "analyzer/analysis/verdict/holes.h"
 #include "analyzer/analysis/verdict/outlived.h"
@@ -110,6 +111,7 @@ struct Analysis {
     std::shared_ptr<const CategoryRules> categories;  // of the user; null = none
     std::vector<std::string> assumptions;
     std::vector<std::string> warnings;
+    std::vector<ProgramPool> program_pools;
 };
 
 // The first diagnosis that is an out-of-memory; nullptr = none.

@@ -227,6 +227,21 @@ std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
          .retried_bytes = retried_bytes});
 }
 
+// ---- pools of the program ----------------------------------------------------------------------
+
+std::vector<ProgramPool> program_pools_of(const Analysis& analysis) {
+    std::vector<std::pair<EventIndex, DeviceId>> out_of_memory;
+    for (const DeviceAnalysis& device : analysis.devices) {
+        for (const Diagnosis& diagnosis : device.diagnoses) {
+            if (diagnosis.trouble.outcome != Outcome::kRetryOk) {
+                out_of_memory.emplace_back(diagnosis.trouble.event, device.device);
+            }
+        }
+    }
+    std::sort(out_of_memory.begin(), out_of_memory.end());
+    return find_program_pools(analysis.timeline, out_of_memory, analysis.symbols.get());
+}
+
 // ---- assumptions -------------------------------------------------------------------------------
 
 // Assumptions apply only from here on. Fidelity and diagnoses have used the recorded values.
@@ -410,6 +425,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
             return done.error();
         }
     }
+    analysis->program_pools = program_pools_of(*analysis);
     add_assumptions_and_warnings(analysis.get());
     return analysis;
 }

@@ -192,9 +192,10 @@ class Database {
         SqliteRows pools(&file_, "pools");
         for (const auto& [number, pool] : timeline_.pools) {
             using Owner = PoolIdentity::Owner;
-            const char* const owner = pool.owner == Owner::kPytorch ? "pytorch"
-                                      : pool.owner == Owner::kCuda  ? "cuda"
-                                                                    : "unknown";
+            const char* const owner = pool.owner == Owner::kPytorch   ? "pytorch"
+                                      : pool.owner == Owner::kCuda    ? "cuda"
+                                      : pool.owner == Owner::kProgram ? "program"
+                                                                      : "unknown";
             pools.add(number, owner, if_any(pool.text));
         }
         SqliteRows gaps(&file_, "gaps");

@@ -46,7 +46,7 @@ CREATE TABLE streams (
 
 CREATE TABLE pools (
     pool INTEGER PRIMARY KEY, -- private pools; the default pool has no number
-    owner TEXT,               -- pytorch, cuda or unknown
+    owner TEXT,               -- pytorch, cuda, program or unknown
     name TEXT
 );
 

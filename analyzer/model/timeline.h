@@ -57,15 +57,18 @@ struct Module {
 
 // A pool that events refer to by number. Number 0 is the default pool and has no identity.
 struct PoolIdentity {
-    enum class Owner : std::uint8_t { kUnknown, kPytorch, kCuda };
+    enum class Owner : std::uint8_t { kUnknown, kPytorch, kCuda, kProgram };
     Owner owner = Owner::kUnknown;
-    // kPytorch: both halves of the id. kCuda: the handle, and 0.
+    // kPytorch: both halves of the id. kCuda: the handle, and 0. kProgram: 0.
     std::uint64_t first = 0;
     std::uint64_t second = 0;
     std::string text;         // the fact "pool.N"
     bool no_split = false;    // kPytorch: a request always gets a whole block
     bool use_on_oom = false;  // kPytorch: other pools may use its free blocks before an OOM
     bool captured = false;    // kPytorch: the recorder saw a capture allocate from it
+    std::string kind = {};    // kProgram: "rmm-pool", "bfc", ... or "other", as the program says
+    std::string name = {};    // kProgram: as the program says
+    std::uint64_t limit_bytes = 0;  // kProgram: the last limit that the program set; 0 = none
 
     // PyTorch numbers a pool that a capture creates for itself (n, 0). MemPool objects and
     // torch.cuda.graph_pool_handle() share the numbers (0, n), and captures may use either kind.

@@ -346,7 +346,7 @@ class Anonymizer {
     }
 
     // Handles the keys "pool.3", "pool.3.allocator", "pool.3.no_split". `key` lacks the "pool.".
-    static std::string pool_value(std::string_view key, const std::string& value) {
+    std::string pool_value(std::string_view key, const std::string& value) {
         const std::size_t dot = key.find('.');
         if (!is_number(key.substr(0, dot))) {
             return {};
@@ -356,10 +356,29 @@ class Anonymizer {
         if (what == "use_on_oom" || what == "no_split" || what == "graph") {
             return value == "1" || value == "0" ? value : "";
         }
+        if (what == "limit") {
+            return is_number(value) ? value : "";
+        }
         const std::string_view text(value);
+        if (what.empty() && text.starts_with("program ")) {
+            return program_pool(text.substr(8));
+        }
         const bool pytorch = text.starts_with("pytorch ") && all_of(text.substr(8), "0123456789,");
         const bool cuda = text.starts_with("cuda 0x") && all_of(text.substr(7), "0123456789abcdef");
         return what.empty() && (pytorch || cuda) ? value : "";
+    }
+
+    // "KIND NAME". A kind of the program's own could be a name, too.
+    std::string program_pool(std::string_view text) {
+        constexpr std::string_view kKinds[] = {
+            "rmm-pool", "rmm-arena", "bfc", "cuda-async", "best-fit", "cupy", "other"};
+        const std::size_t space = text.find(' ');
+        const std::string_view kind = text.substr(0, space);
+        const std::string_view name =
+            space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+        const bool known =
+            std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
+        return "program " + std::string(known ? kind : "other") + " " + numbered("pool_", name);
     }
 
     static std::string device_value(std::string_view key, const std::string& value) {

@@ -22,7 +22,9 @@ void BlockLabeler::label(EventIndex event, std::uint32_t text) {
 
 void label_blocks(Timeline* timeline) {
     BlockLabeler labeler(timeline);
-    PairMap allocated_by;  // the last allocation at an address
+    PairMap allocated_by;    // the last allocation at an address
+    PairMap program_blocks;  // the same for pools of the program, by address and pool
+    std::size_t cursor = 0;
     const auto find = [&](DeviceAddress address, DeviceId device) {
         std::uint32_t found = allocated_by.find(address, device);
         for (DeviceId other = 0;
@@ -39,8 +41,12 @@ void label_blocks(Timeline* timeline) {
             const auto index = static_cast<EventIndex>(at);
             if (kind == EventKind::kBlockAlloc) {
                 allocated_by.set(address, device, index);
+            } else if (kind == EventKind::kProgramBlockAlloc) {
+                program_blocks.set(address, timeline->event_pools.at(index, &cursor), index);
             } else if (kind == EventKind::kBlockLabel) {
-                const std::uint32_t block = find(address, device);
+                const std::uint32_t pool = timeline->event_pools.at(index, &cursor);
+                const std::uint32_t block =
+                    pool == 0 ? find(address, device) : program_blocks.find(address, pool);
                 const std::uint64_t text = timeline->events[index].size_bytes;
                 if (block != PairMap::kAbsent && text < kUnknown32 &&
                     timeline->partner[block] > index) {

@@ -90,6 +90,12 @@ class EventPairing::State {
                 return end_checkpoint(index);
             case EventKind::kPoolRewind:
                 return rewind(index);
+            case EventKind::kProgramBlockAlloc:
+                return program_block_alloc(index);
+            case EventKind::kProgramBlockFree:
+                return program_block_free(index);
+            case EventKind::kProgramPoolEnd:
+                return program_pool_end(index);
             default:
                 break;
         }
@@ -293,6 +299,37 @@ class EventPairing::State {
         blocks->second = std::move(elsewhere);
     }
 
+    // Pools of the program may lie inside each other, so a block is found by its address and pool.
+    void program_block_alloc(EventIndex index) {
+        const std::uint32_t pool = timeline_.event_pools.at(index, &pool_cursor_);
+        const std::uint32_t former =
+            program_blocks_.set(timeline_.events.address(index), pool, index);
+        if (former != PairMap::kAbsent) {
+            defects_.over_live(index, former);
+        }
+    }
+
+    void program_block_free(EventIndex index) {
+        const DeviceAddress address = timeline_.events.address(index);
+        const EventIndex alloc =
+            program_blocks_.take(address, timeline_.event_pools.at(index, &pool_cursor_));
+        if (alloc == PairMap::kAbsent) {
+            return defects_.without_alloc(index);
+        }
+        timeline_.partner[alloc] = index;
+        timeline_.partner[index] = alloc;
+    }
+
+    void program_pool_end(EventIndex index) {
+        const std::uint32_t pool = timeline_.event_pools.at(index, &pool_cursor_);
+        program_blocks_.for_each([&](EventIndex alloc) {
+            if (timeline_.event_pools.at(alloc) == pool) {
+                timeline_.partner[alloc] = index;
+            }
+        });
+        program_blocks_.remove_minor(pool);
+    }
+
     void physical_create(EventIndex index) {
         const Event& event = timeline_.events[index];
         if (const auto former = physical_.of_handle(event.address);
@@ -353,6 +390,7 @@ class EventPairing::State {
         for (const PairMap& table : live_) {
             table.for_each(end_here);
         }
+        program_blocks_.for_each(end_here);
         for (const auto& [device, event] : graphs_) {
             end_here(event);
         }
@@ -363,6 +401,7 @@ class EventPairing::State {
         for (PairMap& table : live_) {
             table = PairMap();
         }
+        program_blocks_ = PairMap();
         physical_.clear();
         graphs_.clear();
         of_pool_.clear();
@@ -378,6 +417,7 @@ class EventPairing::State {
     PairingDefects defects_;
     GapBalance gaps_;
     PairMap live_[static_cast<std::size_t>(Thing::kPairs)];
+    PairMap program_blocks_;  // by address and pool
     Contexts contexts_;
     std::unordered_map<DeviceAddress, std::uint64_t> retains_;  // by imported handle
     PhysicalMemory physical_;

@@ -32,6 +32,11 @@ void read_identity(const std::string& fact, PoolIdentity* pool) {
         }
     } else if (take(&rest, "cuda 0x") && take_number(&rest, &pool->first, 16)) {
         pool->owner = PoolIdentity::Owner::kCuda;
+    } else if (take(&rest, "program ")) {
+        pool->owner = PoolIdentity::Owner::kProgram;
+        const std::size_t space = rest.find(' ');
+        pool->kind = rest.substr(0, space);
+        pool->name = space == std::string_view::npos ? "" : rest.substr(space + 1);
     }
 }
 
@@ -56,6 +61,9 @@ std::map<std::uint32_t, PoolIdentity> pool_identities(
             pools[number].use_on_oom = fact->second == "1";
         } else if (text == ".graph") {
             pools[number].captured = fact->second == "1";
+        } else if (text == ".limit") {
+            std::string_view limit = fact->second;
+            (void)take_number(&limit, &pools[number].limit_bytes);
         }
     }
     return pools;

@@ -45,13 +45,13 @@ inline constexpr std::array<Shape, 256> kShapes = [] {
     set(Shape::kRange, kDeviceAlloc, kAddressReserve, kMap, kUnmap, kManagedAlloc, kAsyncAlloc);
     set(Shape::kRange, kGraphAlloc, kHostAlloc, kHostRegister);
     set(Shape::kUnknownRange, kImport, kArrayAlloc);
-    set(Shape::kBlock, kBlockAlloc);
+    set(Shape::kBlock, kBlockAlloc, kProgramBlockAlloc);
     set(Shape::kBytes, kPhysicalCreate, kContextCreate, kModuleLoad);
     set(Shape::kPair, kMemoryInfo, kPoolInfo, kGraphMemory);
     set(Shape::kFraction, kMemoryFraction);
     // A refused request may have any size, a limit may be "none", and the size of a free is
     // ignored.
-    set(Shape::kUnbounded, kAllocRefused, kBlockOutOfMemory);
+    set(Shape::kUnbounded, kAllocRefused, kBlockOutOfMemory, kProgramRequestFailed);
     set(Shape::kUnbounded, kPoolCreate, kPoolTrim);
     set(Shape::kUnbounded, kAddressFree, kBlockFree);
     return shapes;

@@ -40,7 +40,8 @@ bool is_plumbing(const Frame& frame) {
         "libnv",        "libc10",    "libtorch",    "libc.so",     "libc-",
         "libpthread",   "libstdc++", "libgcc_s",    "ld-linux",    "libdl"};
     const std::string_view name = base_name(frame.module);
-    return name.empty() || is_interpreter_module(frame) ||
+    const bool from_mark_h = frame.function.starts_with("fragtrace_");
+    return name.empty() || from_mark_h || is_interpreter_module(frame) ||
            std::any_of(kNames.begin(), kNames.end(), [name](std::string_view part) {
                return name.starts_with(part);
            });

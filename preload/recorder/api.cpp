@@ -1,6 +1,7 @@
-// Functions that programs and the Python module call to mark phases and to label
-// memory; <fragtrace/mark.h> declares them.
+// Functions that programs and the Python module call to mark phases, to label memory and to report
+// pools; <fragtrace/mark.h> declares them.
 #include "recorder/labels.h"
+#include "recorder/program_pools.h"
 #include "recorder/ranges.h"
 
 using namespace fragtrace;
@@ -40,6 +41,41 @@ FT_CALLED_BY_PROGRAMS void fragtrace_label_end() {
 
 FT_CALLED_BY_PROGRAMS void fragtrace_label_memory(const void* address, const char* label) {
     label_block(reinterpret_cast<uint64_t>(address), label);
+}
+
+FT_CALLED_BY_PROGRAMS uint32_t fragtrace_pool_create(const char* name, const char* kind) {
+    return create_program_pool(name, kind);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_pool_destroy(uint32_t pool) {
+    destroy_program_pool(pool);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_pool_limit(uint32_t pool, uint64_t limit) {
+    set_program_pool_limit(pool, limit);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_block_alloc(
+    uint32_t pool, const void* pointer, uint64_t requested, uint64_t size, uint64_t stream) {
+    record_program_block(pool, reinterpret_cast<uint64_t>(pointer), requested, size, stream);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_block_free(uint32_t pool, const void* pointer) {
+    record_program_free(pool, reinterpret_cast<uint64_t>(pointer));
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_block_failed(uint32_t pool,
+                                                  uint64_t requested,
+                                                  uint64_t stream) {
+    record_program_failure(pool, requested, stream);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_block_label(uint32_t pool,
+                                                 const void* pointer,
+                                                 const char* label) {
+    if (pool != 0) {
+        label_block(reinterpret_cast<uint64_t>(pointer), label, pool);
+    }
 }
 
 // For notebooks, which run one cell at a time.

@@ -29,12 +29,13 @@ void show_innermost() {
     t_thread.label = depth == 0 ? t_labels.outer : t_labels.numbers[depth - 1];
 }
 
-void record_label(uint64_t address, uint16_t device, uint32_t number) {
+void record_label(uint64_t address, uint16_t device, uint32_t pool, uint32_t number) {
     EventRecord event{};
     event.kind = EventKind::kBlockLabel;
     event.device = device;
     event.address = address;
     event.size = number;
+    event.pool = pool;
     event.stream = kStreamUnknown;
     record(event);
 }
@@ -63,18 +64,18 @@ void set_outer_label(const char* text) {
     show_innermost();
 }
 
-void label_block(uint64_t address, const char* text) {
+void label_block(uint64_t address, const char* text, uint32_t pool) {
     const SlowPath slow_path;
     // While recording is stopped, the table of live allocations still gets the label.
     const uint32_t number = running_session() == nullptr || address == 0 ? 0 : label_number(text);
     if (number != 0) {
-        record_label(address, kDeviceUnknown, number);
+        record_label(address, kDeviceUnknown, pool, number);
     }
 }
 
-void label_new_block(uint64_t address, uint16_t device) {
+void label_new_block(uint64_t address, uint16_t device, uint32_t pool) {
     if (t_thread.label != 0) [[unlikely]] {
-        record_label(address, device, t_thread.label);
+        record_label(address, device, pool, t_thread.label);
     }
 }
 

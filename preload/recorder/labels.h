@@ -16,11 +16,11 @@ void end_label();
 // The thread's label outside of all labels that begin_label() began. nullptr or "" = none.
 void set_outer_label(const char* text);
 
-// Records a label for the live block at this address, whoever allocated it. nullptr or "" does
-// nothing.
-void label_block(uint64_t address, const char* text);
+// Records a label for the live block at this address. nullptr or "" does nothing. `pool`: a pool of
+// the program (program_pools.h); 0 = the framework's allocator.
+void label_block(uint64_t address, const char* text, uint32_t pool = 0);
 
 // Records the thread's label, if it has one, for a block that was just recorded.
-void label_new_block(uint64_t address, uint16_t device);
+void label_new_block(uint64_t address, uint16_t device, uint32_t pool = 0);
 
 }  // namespace fragtrace::preload

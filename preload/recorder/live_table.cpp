@@ -251,7 +251,7 @@ uint64_t LiveTable::event_count() const {
         const Entry& entry = entries_[i];
         if (entry.thing == Thing::kPhysical || entry.thing == Thing::kImport) {
             count += 1 + entry.count;
-        } else if (entry.thing == Thing::kBlock) {
+        } else if (entry.thing == Thing::kBlock || entry.thing == Thing::kProgramBlock) {
             count += entry.count != 0 ? 2 : 1;
         } else if (entry.thing == Thing::kPoolUse) {
             count += entry.count;
@@ -280,6 +280,7 @@ void LiveTable::copy_to(EventRecord* events) const {
                 }
                 break;
             case Thing::kBlock:
+            case Thing::kProgramBlock:
                 *to++ = entry.event;
                 if (entry.count != 0) {
                     *to = entry.event;
@@ -287,7 +288,8 @@ void LiveTable::copy_to(EventRecord* events) const {
                     to->size = entry.count;
                     to->extra = 0;
                     to->stream = kStreamUnknown;
-                    to->native_stack = to->python_stack = to->pool = 0;
+                    to->native_stack = to->python_stack = 0;
+                    to->pool = entry.thing == Thing::kProgramBlock ? entry.event.pool : 0;
                     to->flags = 0;
                     ++to;
                 }

@@ -77,6 +77,8 @@ class LiveTable {
     void unmap_range(const EventRecord& event);
     void block_alloc(const EventRecord& event);
     void block_free(const EventRecord& event);
+    void block_label(const EventRecord& event);
+    void program_pool(const EventRecord& event);
     void pending_event(const EventRecord& event);
     void event_complete(const EventRecord& event);
     void memory_info(const EventRecord& event);

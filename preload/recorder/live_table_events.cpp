@@ -11,6 +11,12 @@ uint64_t attribute_key(const EventRecord& event, uint64_t attribute) {
     return event.address * kMostPoolAttributes + attribute % kMostPoolAttributes;
 }
 
+// Pools of the program may lie inside each other. Addresses have less than 52 bits, and pools have
+// fewer than 4,096 numbers.
+uint64_t program_block_key(const EventRecord& event) {
+    return event.address << 12 | (event.pool & 0xfff);
+}
+
 uint64_t range_key(uint32_t thread, uint32_t depth) {
     return uint64_t{thread} << 8 | depth;
 }
@@ -63,13 +69,14 @@ void LiveTable::apply(const EventRecord& event) {
         case EventKind::kBlockFree:
             block_free(event);
             break;
-        case EventKind::kBlockLabel: {
-            Entry* block = find(Thing::kBlock, event.address);
-            if (block->thing != Thing::kNone) {
-                block->count = static_cast<uint32_t>(event.size);
-            }
+        case EventKind::kProgramBlockAlloc:
+        case EventKind::kProgramBlockFree:
+        case EventKind::kProgramPoolEnd:
+            program_pool(event);
             break;
-        }
+        case EventKind::kBlockLabel:
+            block_label(event);
+            break;
         case EventKind::kPendingEvent:
             pending_event(event);
             break;
@@ -169,6 +176,28 @@ void LiveTable::block_free(const EventRecord& event) {
         erase(Thing::kBlock, event.address);
     } else if (find(Thing::kBlock, event.address)->thing != Thing::kNone) {
         put(Thing::kPendingFree, event.address, event);
+    }
+}
+
+void LiveTable::block_label(const EventRecord& event) {
+    Entry* block = event.pool == 0 ? find(Thing::kBlock, event.address)
+                                   : find(Thing::kProgramBlock, program_block_key(event));
+    if (block->thing != Thing::kNone) {
+        block->count = static_cast<uint32_t>(event.size);
+    }
+}
+
+void LiveTable::program_pool(const EventRecord& event) {
+    if (event.kind == EventKind::kProgramBlockAlloc) {
+        put(Thing::kProgramBlock, program_block_key(event), event);
+    } else if (event.kind == EventKind::kProgramBlockFree) {
+        erase(Thing::kProgramBlock, program_block_key(event));
+    } else {
+        forget(
+            [](const Entry& entry, const EventRecord& end) {
+                return entry.thing != Thing::kProgramBlock || entry.event.pool != end.pool;
+            },
+            event);
     }
 }
 
@@ -288,6 +317,7 @@ void LiveTable::forget_device(const EventRecord& event) {
                 case Thing::kRange:
                 case Thing::kRangeDepth:
                 case Thing::kRangeOfThread:
+                case Thing::kProgramBlock:  // until its pool frees it
                     return true;
                 default:
                     return entry.event.device != reset.device;

@@ -120,6 +120,20 @@ uint32_t pool_number(PoolOwner owner, uint64_t first, uint64_t second) {
     });
 }
 
+uint32_t program_pool_number(uint64_t instance, const char* identity) {
+    constexpr uint64_t kOfPrograms = 0x9d39247e33776d41u;
+    return number_of(&g_pools, mixed(mixed(instance + 1) ^ kOfPrograms), [=](uint32_t number) {
+        char value[320];
+        Text text(value, sizeof value);
+        if (number == kNumberOfTheRest) {
+            text.add("(more pools than are kept)");
+        } else {
+            text.add("program ").add(identity);
+        }
+        tell("pool.", number, value);
+    });
+}
+
 void reset_numbers_lock() {
     g_lock.reset();
 }

@@ -24,6 +24,10 @@ enum class PoolOwner : uint8_t {
 // Returns the number of a pool. The default pool has no such number: its number is 0.
 uint32_t pool_number(PoolOwner owner, uint64_t first, uint64_t second);
 
+// Returns a number for a new pool of the program. `instance` differs for each of them; `identity`
+// is "KIND NAME".
+uint32_t program_pool_number(uint64_t instance, const char* identity);
+
 // For a forked child: the thread that owned the lock does not exist there.
 void reset_numbers_lock();
 

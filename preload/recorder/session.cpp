@@ -3,6 +3,7 @@
 #include "recorder/control.h"
 #include "recorder/drain_thread.h"
 #include "recorder/numbered_names.h"
+#include "recorder/program_pools.h"
 #include "recorder/ranges.h"
 #include "recorder/stack_native.h"
 #include "recorder/stack_python.h"
@@ -273,6 +274,7 @@ void forget_session_of_parent() {
     reset_facts_lock();
     reset_communicator_lock();
     reset_numbers_lock();
+    reset_program_pools_lock();
     forget_python();
     forget_thread_stacks();
     const uint32_t parent_thread = t_thread.thread_id;

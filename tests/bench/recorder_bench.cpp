@@ -11,8 +11,12 @@
 //       the cost of single recorded calls
 //   recorder_bench paced SECONDS
 //       200,000 events a second: the drain's share of a core
+//   recorder_bench pools PAIRS
+//       allocations and frees of a program's pool, by the functions of mark.h, against the same
+//       number of block events, in turns; FRAGTRACE_STACKS=0 leaves out the stacks
 //   recorder_bench memory EVENTS
 //       the recorder's memory during the run, time to end the trace
+#include "recorder/program_pools.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 
@@ -273,6 +277,44 @@ int paced(uint64_t seconds) {
     return 0;
 }
 
+// Short turns, with the drain's work between them, so that both find the same ring and caches. The
+// least of all turns is compared: what the code costs without the other threads of the machine.
+int pools(uint64_t pairs) {
+    constexpr uint64_t kTurn = 1000;
+    g_record = true;
+    loop(1000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const uint32_t pool = preload::create_program_pool("bench", "other");
+    static char memory[64];
+    const auto least = [](double* best, auto turn) {
+        const uint64_t begin = processor_ns();
+        for (uint64_t i = 0; i < kTurn; ++i) {
+            turn();
+        }
+        const double ns = static_cast<double>(processor_ns() - begin) / kTurn / 2;
+        *best = *best == 0 ? ns : std::min(*best, ns);
+    };
+    double block_ns = 0;
+    double program_ns = 0;
+    for (uint64_t done = 0; done < pairs; done += kTurn) {
+        least(&block_ns, [] {
+            allocated(memory);
+            freeing(memory);
+        });
+        least(&program_ns, [pool] {
+            const auto address = reinterpret_cast<uint64_t>(memory);
+            preload::record_program_block(pool, address, 64, 64, 0);
+            preload::record_program_free(pool, address);
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    printf("{\"block_event_ns\": %.1f, \"program_event_ns\": %.1f, \"ratio\": %.2f}\n",
+           block_ns,
+           program_ns,
+           program_ns / block_ns);
+    return 0;
+}
+
 int memory(uint64_t events) {
     const uint64_t before = resident_kib();
     g_record = true;
@@ -319,6 +361,9 @@ int main(int count, char** words) {
     }
     if (mode == "paced" && count == 3) {
         return paced(number(2));
+    }
+    if (mode == "pools" && count == 3) {
+        return pools(number(2));
     }
     if (mode == "memory" && count == 3) {
         return memory(number(2));

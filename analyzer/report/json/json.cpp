@@ -5,6 +5,7 @@
 #include "analyzer/report/json/json_diagnoses.h"
 #include "analyzer/report/json/json_figures.h"
 #include "analyzer/report/json/json_holders.h"
+#include "analyzer/report/json/json_program_pools.h"
 #include "analyzer/report/json/json_remedies.h"
 #include "analyzer/report/json/json_run.h"
 #include "analyzer/report/text/conclusion_text.h"
@@ -276,6 +277,7 @@ std::string report_json(const Analysis& analysis) {
     document["advice"] = advice_json(analysis);
     document["near_misses"] = near_misses_json(analysis);
     document["category_rules"] = category_rules_json(analysis);
+    document["program_pools"] = program_pools_json(analysis);
     document["phases"] = phases_json(analysis);
     const bool shows_driver = shows_reserved(analysis.timeline.facts);
     document["driver_calls"] = shows_driver ? calls_json(analysis) : Json(nullptr);

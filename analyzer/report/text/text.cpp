@@ -292,6 +292,7 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
     for (const DeviceAnalysis* device : failures_first(analysis)) {
         text += device_text(analysis, *device, limits, terminal);
     }
+    text += program_pool_lines(analysis, !limits.run, terminal);
     if (limits.run) {
         const std::string lines = call_lines(analysis) + side_lines(analysis);
         text += lines.empty() ? "" : terminal.styled(Style::kBold, "Process") + "\n" + lines;

@@ -56,6 +56,8 @@ std::string phase_lines(const Analysis& analysis, const Terminal& terminal);
 std::string call_lines(const Analysis& analysis);
 std::string side_lines(const Analysis& analysis);
 std::string failed_call_lines(const Analysis& analysis, const Terminal& terminal);
+// Pools of the program's own. With `brief` only those for which memory ran out.
+std::string program_pool_lines(const Analysis& analysis, bool brief, const Terminal& terminal);
 std::string card_lines(const DeviceAnalysis& device);
 // " in phase NAME", or nothing.
 std::string phase_suffix(const Analysis& analysis, EventIndex event);

@@ -48,6 +48,7 @@ enum class Thing : uint8_t {
     kRange,
     kRangeDepth,  // number of open ranges of a thread
     kRangeOfThread,
+    kProgramBlock,  // found by its address and its pool
 };
 
 // True for a Thing that cannot begin twice at one address and cannot end without a begin.

@@ -1,5 +1,6 @@
-// Marks phases of a program and labels its memory in its trace, for C and C++. Header only: there
-// is nothing to link. Without the recorder, a call costs one load and one branch.
+// Marks phases of a program, labels its memory and reports the blocks of its own pools in its
+// trace, for C and C++. Header only: there is nothing to link. Without the recorder, a call costs
+// one load and one branch.
 //
 //   fragtrace_range_begin("epoch 1");   ranges of a thread are nested
 //   ...
@@ -10,6 +11,11 @@
 //   fragtrace_label_begin("kv cache");   blocks that the thread allocates until the end of the
 //   ...                                  label carry it; the innermost label counts
 //   fragtrace_label_end();
+//
+//   uint32_t pool = fragtrace_pool_create("frames", "rmm-pool");   once for each pool
+//   fragtrace_block_alloc(pool, pointer, requested, size, stream);
+//   fragtrace_block_free(pool, pointer);
+//   fragtrace_pool_destroy(pool);                                  its live blocks end, too
 //
 // Names are UTF-8 and are copied. They are cut at 4096 bytes, or at 106 bytes if the range begins
 // before the recording does. A program should use at most about 4,000 different names: put
@@ -39,6 +45,14 @@ struct fragtrace_functions {
     void (*label_begin)(const char* label);
     void (*label_end)(void);
     void (*label_memory)(const void* address, const char* label);
+    uint32_t (*pool_create)(const char* name, const char* kind);
+    void (*pool_destroy)(uint32_t pool);
+    void (*pool_limit)(uint32_t pool, uint64_t limit);
+    void (*block_alloc)(
+        uint32_t pool, const void* pointer, uint64_t requested, uint64_t size, uint64_t stream);
+    void (*block_free)(uint32_t pool, const void* pointer);
+    void (*block_failed)(uint32_t pool, uint64_t requested, uint64_t stream);
+    void (*block_label)(uint32_t pool, const void* pointer, const char* label);
     int (*start)(void);
     int (*stop)(void);
     int (*write)(void);
@@ -58,6 +72,13 @@ static inline const struct fragtrace_functions* fragtrace_find_functions(void) {
         *(void**)(&functions.label_begin) = dlsym(in_process, "fragtrace_label_begin");
         *(void**)(&functions.label_end) = dlsym(in_process, "fragtrace_label_end");
         *(void**)(&functions.label_memory) = dlsym(in_process, "fragtrace_label_memory");
+        *(void**)(&functions.pool_create) = dlsym(in_process, "fragtrace_pool_create");
+        *(void**)(&functions.pool_destroy) = dlsym(in_process, "fragtrace_pool_destroy");
+        *(void**)(&functions.pool_limit) = dlsym(in_process, "fragtrace_pool_limit");
+        *(void**)(&functions.block_alloc) = dlsym(in_process, "fragtrace_block_alloc");
+        *(void**)(&functions.block_free) = dlsym(in_process, "fragtrace_block_free");
+        *(void**)(&functions.block_failed) = dlsym(in_process, "fragtrace_block_failed");
+        *(void**)(&functions.block_label) = dlsym(in_process, "fragtrace_block_label");
         *(void**)(&functions.start) = dlsym(in_process, "fragtrace_start");
         *(void**)(&functions.stop) = dlsym(in_process, "fragtrace_stop");
         *(void**)(&functions.write) = dlsym(in_process, "fragtrace_write");
@@ -103,7 +124,8 @@ static inline void fragtrace_mark(const char* name) {
     }
 }
 
-// From here on, blocks of PyTorch's allocator that the calling thread allocates carry this label.
+// From here on, blocks that the calling thread allocates carry this label: those of PyTorch's
+// allocator and of pools (fragtrace_pool_create).
 // Labels of a thread are nested, and the innermost one counts. Beyond 32 nested labels, the 32nd
 // one stays. Memory that the program allocates from the driver has no label.
 static inline void fragtrace_label_begin(const char* label) {
@@ -127,6 +149,72 @@ static inline void fragtrace_label_memory(const void* address, const char* label
     const struct fragtrace_functions* recorder = fragtrace_find_functions();
     if (recorder->label_memory != NULL) {
         recorder->label_memory(address, label);
+    }
+}
+
+// The functions below report a pool that divides memory into blocks: which blocks it gave out, and
+// which it got back. The memory itself is recorded anyway: the trace matches blocks with it by
+// address. A pool of host memory that is not pinned leaves no events unless the process uses a GPU.
+//
+// Creates a pool and returns its number for the other functions; 0 = nothing is recorded, and the
+// other functions then do nothing. `kind` names the algorithm of the pool: a name that
+// `fraganalyze replay --pool` knows ("rmm-pool", "rmm-arena", "bfc", "best-fit"), so that a report
+// can compare with it, or "other". It is one word of at most 32 letters. A program can have about
+// 4,000 pools at a time; further ones share a number.
+static inline uint32_t fragtrace_pool_create(const char* name, const char* kind) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    return recorder->pool_create != NULL ? recorder->pool_create(name, kind) : 0;
+}
+
+// The pool does not exist any more. Its live blocks end.
+static inline void fragtrace_pool_destroy(uint32_t pool) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->pool_destroy != NULL) {
+        recorder->pool_destroy(pool);
+    }
+}
+
+// The most bytes that the pool may take from the driver; 0 = no limit. The last limit counts.
+static inline void fragtrace_pool_limit(uint32_t pool, uint64_t limit) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->pool_limit != NULL) {
+        recorder->pool_limit(pool, limit);
+    }
+}
+
+// Call it after the pool has allocated a block. `requested` is in bytes, as the program asked for
+// (UINT64_MAX = unknown), `size` what the block takes in the pool; `stream` is the handle of the
+// CUDA stream (0 = the default stream, UINT64_MAX = unknown).
+static inline void fragtrace_block_alloc(
+    uint32_t pool, const void* pointer, uint64_t requested, uint64_t size, uint64_t stream) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->block_alloc != NULL) {
+        recorder->block_alloc(pool, pointer, requested, size, stream);
+    }
+}
+
+// Call it before the block becomes free, so that no other thread gets its place before.
+static inline void fragtrace_block_free(uint32_t pool, const void* pointer) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->block_free != NULL) {
+        recorder->block_free(pool, pointer);
+    }
+}
+
+// The pool could not serve a request.
+static inline void fragtrace_block_failed(uint32_t pool, uint64_t requested, uint64_t stream) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->block_failed != NULL) {
+        recorder->block_failed(pool, requested, stream);
+    }
+}
+
+// Labels a live block of the pool, and replaces its label. Labels of threads
+// (fragtrace_label_begin) reach blocks of pools, too.
+static inline void fragtrace_block_label(uint32_t pool, const void* pointer, const char* label) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->block_label != NULL) {
+        recorder->block_label(pool, pointer, label);
     }
 }
 

@@ -18,6 +18,9 @@
     fragtrace.label_tensor(weight, "table") # names one block
     fragtrace.name_modules(model)           # labels blocks with the nn.Module that allocated them
 
+    frames = fragtrace.pool("frames")       # reports the blocks of a pool of your own
+    frames.alloc(address, 4096)
+
     fragtrace.memory()                      # a device's memory now; scalars() for a logger
 
     %load_ext fragtrace                     # in a notebook: each cell becomes a phase
@@ -25,7 +28,7 @@
     report = fragtrace.load("train.4711.ftrace")
     print(report.verdict)
 
-In a process without the recorder the functions for phases and labels do nothing. The module has no
+In a process without the recorder the functions for phases, labels and pools do nothing. The module has no
 dependencies. fragtrace.lightning and fragtrace.transformers have callbacks for these training loops.
 Tables of reports need pyarrow.
 """
@@ -40,6 +43,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 from . import _recorder, loggers
 from ._labels import label, label_tensor, name_modules
 from ._memory import Memory, memory, scalars
+from ._pools import pool
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -63,6 +67,7 @@ __all__ = [
     "name_modules",
     "parse_size",
     "phase",
+    "pool",
     "recorder_is_present",
     "scalars",
     "start",

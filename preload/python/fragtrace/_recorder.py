@@ -33,6 +33,22 @@ mark = _find(_short, "fragtrace_mark", None, _name)
 label_begin = _find(_short, "fragtrace_label_begin", None, _name)
 label_end = _find(_short, "fragtrace_label_end")
 label_memory = _find(_short, "fragtrace_label_memory", None, (ctypes.c_void_p, ctypes.c_char_p))
+pool_create = _find(_short, "fragtrace_pool_create", ctypes.c_uint32, (ctypes.c_char_p, ctypes.c_char_p))
+pool_destroy = _find(_short, "fragtrace_pool_destroy", None, (ctypes.c_uint32,))
+pool_limit = _find(_short, "fragtrace_pool_limit", None, (ctypes.c_uint32, ctypes.c_uint64))
+block_alloc = _find(
+    _short,
+    "fragtrace_block_alloc",
+    None,
+    (ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64),
+)
+block_free = _find(_short, "fragtrace_block_free", None, (ctypes.c_uint32, ctypes.c_void_p))
+block_failed = _find(
+    _short, "fragtrace_block_failed", None, (ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64)
+)
+block_label = _find(
+    _short, "fragtrace_block_label", None, (ctypes.c_uint32, ctypes.c_void_p, ctypes.c_char_p)
+)
 cell_begin = _find(_short, "fragtrace_cell_begin", None, _name)
 cell_end = _find(_short, "fragtrace_cell_end")
 start = _find(_long, "fragtrace_start", ctypes.c_int)

@@ -295,6 +295,7 @@ class Source {
                 break;
             case Kind::kBlockLabel:
                 event.size = below(4);
+                event.pool = 0;  // only labels of the program's pools name a pool
                 break;
             case Kind::kBlockFree:
                 event.flags = below(2) == 0 ? kFlagPending : 0;
@@ -525,5 +526,43 @@ TEST_CASE("a segment's stream comes from its own first block") {
     CHECK(copy[0].stream == kStreamUnknown);
     CHECK(copy[1].stream == 7);
     CHECK(copy[2].stream == kStreamUnknown);
+    table.abandon();
+}
+
+TEST_CASE("blocks of the program's pools are kept by address and pool, with their labels") {
+    LiveTable table;
+    REQUIRE(table.create());
+    uint64_t sequence = 0;
+    const auto apply = [&](Kind kind, uint64_t address, uint32_t pool, uint64_t size = 0) {
+        EventRecord event{};
+        event.sequence = ++sequence;
+        event.kind = kind;
+        event.address = address;
+        event.size = size;
+        event.extra = 512;
+        event.pool = pool;
+        event.device = kDeviceUnknown;
+        table.apply(event);
+    };
+    apply(Kind::kProgramBlockAlloc, 0x1000, 2);
+    apply(Kind::kProgramBlockAlloc, 0x1000, 3);  // a pool inside the other one
+    apply(Kind::kProgramBlockAlloc, 0x2000, 3);
+    apply(Kind::kBlockLabel, 0x1000, 3, 7);
+    apply(Kind::kBlockLabel, 0x1000, 0, 8);  // a block of the framework: there is none
+    EventRecord reset{};
+    reset.kind = Kind::kDeviceReset;
+    table.apply(reset);  // the pools free their blocks later
+    std::vector<EventRecord> events = copy_of(table);
+    REQUIRE(events.size() == 4);
+    CHECK(events[0].pool == 2);
+    CHECK(events[1].pool == 3);
+    CHECK(events[2].kind == Kind::kBlockLabel);
+    CHECK(events[2].pool == 3);
+    CHECK(events[2].size == 7);
+    apply(Kind::kProgramBlockFree, 0x1000, 2);
+    apply(Kind::kProgramBlockFree, 0x2000, 2);  // not a block of this pool
+    CHECK(copy_of(table).size() == 3);
+    apply(Kind::kProgramPoolEnd, 0, 3);
+    CHECK(copy_of(table).empty());
     table.abandon();
 }

@@ -25,7 +25,10 @@ TEST_CASE("only sizes and addresses up to the largest device are possible") {
     CHECK(!is_possible(EventKind::kBlockAlloc, 0x1000, 512, kUnknown64));
     CHECK(is_possible(EventKind::kImport, kUnknown64, kUnknown64, 1));
     CHECK(!is_possible(EventKind::kMemoryInfo, 0, 0, most + 1));
+    CHECK(is_possible(EventKind::kProgramBlockAlloc, 0x1000, kUnknown64, 512));
+    CHECK(!is_possible(EventKind::kProgramBlockAlloc, 0x1000, 512, most + 1));
     // A failed request may have any size.
+    CHECK(is_possible(EventKind::kProgramRequestFailed, 0, kUnknown64, 0));
     CHECK(is_possible(EventKind::kAllocRefused, 0, kUnknown64, 2));
     CHECK(is_possible(EventKind::kBlockOutOfMemory, 0, kUnknown64, kUnknown64));
     const auto fraction = [](double value) {

@@ -1,0 +1,286 @@
+#include "analyzer/analysis/program_pool_walk.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace fragtrace::analyzer {
+namespace {
+
+HeapBlock block_in_heap(DeviceAddress address, const ProgramPoolBlock& block) {
+    HeapBlock shown;
+    shown.address = address;
+    shown.size_bytes = block.size_bytes;
+    shown.requested_bytes = block.requested_bytes;
+    shown.allocated_by = block.allocated_by;
+    shown.state = BlockState::kLive;
+    return shown;
+}
+
+}  // namespace
+
+bool has_program_blocks(const Timeline& timeline) {
+    const EventTable& events = timeline.events;
+    const auto& entries = timeline.event_pools.entries();
+    return std::any_of(entries.begin(), entries.end(), [&events](const auto& entry) {
+        return events.kind(entry.first) == EventKind::kProgramBlockAlloc;
+    });
+}
+
+HeapSnapshot snapshot_of(const ProgramPoolState& state) {
+    HeapSnapshot heap;
+    const auto begin_segment =
+        [&heap](DeviceAddress address, std::uint64_t size_bytes, EventIndex allocated_by) {
+            HeapSegment& segment = heap.segments.emplace_back();
+            segment.address = address;
+            segment.size_bytes = size_bytes;
+            segment.first_block = static_cast<std::uint32_t>(heap.blocks.size());
+            segment.obtained_by = allocated_by;
+        };
+    const auto add = [&heap](const HeapBlock& block) {
+        heap.blocks.push_back(block);
+        ++heap.segments.back().block_count;
+    };
+    const auto add_free = [&add](DeviceAddress from, DeviceAddress to) {
+        if (to > from) {
+            HeapBlock block;
+            block.address = from;
+            block.size_bytes = to - from;
+            add(block);
+        }
+    };
+    for (const auto& [allocated_by, region] : state.segments) {
+        begin_segment(region.address, region.size_bytes, allocated_by);
+        DeviceAddress next = region.address;
+        for (auto block = state.blocks.lower_bound(region.address);
+             block != state.blocks.end() && block->first < region.end();
+             ++block) {
+            if (block->second.segment == allocated_by) {
+                add_free(next, block->first);
+                add(block_in_heap(block->first, block->second));
+                next = block->second.end(block->first);
+            }
+        }
+        add_free(next, region.end());
+    }
+    for (const auto& [address, block] : state.blocks) {
+        if (block.segment == kNoEvent) {
+            begin_segment(address, block.size_bytes, block.allocated_by);
+            add(block_in_heap(address, block));
+        }
+    }
+    return heap;
+}
+
+void ProgramPoolWalk::advance() {
+    const Event event = timeline_.events[position_];
+    changed_ = nullptr;
+    end_regions_of(position_);
+    switch (event.kind) {
+        case EventKind::kDeviceAlloc:
+        case EventKind::kAsyncAlloc:
+            begin_region(&driver_, event, PoolMemory::kDevice, event.size_bytes);
+            break;
+        case EventKind::kManagedAlloc:
+            begin_region(&driver_, event, PoolMemory::kManaged, event.size_bytes);
+            break;
+        case EventKind::kHostAlloc:
+        case EventKind::kHostRegister:
+            begin_region(&driver_, event, PoolMemory::kHost, event.size_bytes);
+            break;
+        case EventKind::kBlockAlloc:
+            begin_region(&framework_, event, PoolMemory::kDevice, event.extra);
+            break;
+        case EventKind::kProgramBlockAlloc:
+            block_alloc(event);
+            break;
+        case EventKind::kProgramBlockFree:
+            block_free(timeline_.partner[position_]);
+            break;
+        case EventKind::kProgramPoolEnd:
+            pool_end(timeline_.event_pools.at(position_, &pool_cursor_));
+            break;
+        case EventKind::kCheckpointBegin:
+            checkpoint();
+            break;
+        default:
+            break;
+    }
+    ++position_;
+}
+
+void ProgramPoolWalk::begin_region(std::map<DeviceAddress, PoolRegion>* regions,
+                                   const Event& event,
+                                   PoolMemory memory,
+                                   std::uint64_t size_bytes) {
+    if (size_bytes == 0 || size_bytes == kUnknown64 || event.address + size_bytes < event.address) {
+        return;
+    }
+    if (const auto former = regions->find(event.address); former != regions->end()) {
+        end_region(former->second.allocated_by);  // its free is not in the trace
+    }
+    (*regions)[event.address] = {.address = event.address,
+                                 .size_bytes = size_bytes,
+                                 .allocated_by = position_,
+                                 .memory = memory,
+                                 .device = static_cast<DeviceId>(event.device)};
+    const EventIndex end = timeline_.partner[position_];
+    if (end != kNoEvent && end > position_) {
+        ends_[end].push_back(position_);
+    }
+}
+
+// One event, such as a reset, may end many allocations.
+void ProgramPoolWalk::end_regions_of(EventIndex event) {
+    const auto ended = ends_.find(event);
+    if (ended != ends_.end()) {
+        for (const EventIndex alloc : ended->second) {
+            end_region(alloc);
+        }
+        ends_.erase(ended);
+    }
+}
+
+// The blocks in memory that is gone are gone, too.
+void ProgramPoolWalk::end_region(EventIndex alloc) {
+    const DeviceAddress address = timeline_.events.address(alloc);
+    auto& regions = timeline_.events.kind(alloc) == EventKind::kBlockAlloc ? framework_ : driver_;
+    const auto region = regions.find(address);
+    if (region == regions.end() || region->second.allocated_by != alloc) {
+        return;
+    }
+    if (!region->second.users.empty()) {
+        for (auto& [key, pool] : pools_) {
+            const auto segment = pool.segments.find(alloc);
+            if (segment == pool.segments.end()) {
+                continue;
+            }
+            const DeviceAddress end = region->second.end();
+            for (auto block = pool.blocks.lower_bound(address);
+                 block != pool.blocks.end() && block->first < end;) {
+                const auto next = std::next(block);
+                if (block->second.segment == alloc) {
+                    drop(key, &pool, block);
+                }
+                block = next;
+            }
+            pool.reserved_bytes -= segment->second.size_bytes;
+            pool.segments.erase(segment);
+        }
+    }
+    regions.erase(region);
+}
+
+// The innermost recorded memory around a block; nullptr if there is none.
+PoolRegion* ProgramPoolWalk::region_of(DeviceAddress address, std::uint64_t size_bytes) {
+    for (auto* regions : {&framework_, &driver_}) {
+        auto region = regions->upper_bound(address);
+        if (region != regions->begin()) {
+            --region;
+            if (address + size_bytes <= region->second.end()) {
+                return &region->second;
+            }
+        }
+    }
+    return nullptr;
+}
+
+void ProgramPoolWalk::block_alloc(const Event& event) {
+    const std::uint32_t number = timeline_.event_pools.at(position_, &pool_cursor_);
+    const std::uint64_t size_bytes = event.extra;
+    if (size_bytes == 0) {
+        return;
+    }
+    PoolRegion* region = region_of(event.address, size_bytes);
+    const Key key =
+        region == nullptr ? Key{.number = number} : Key{number, region->memory, region->device};
+    const auto entry = pools_.try_emplace(key).first;
+    ProgramPoolState& pool = entry->second;
+    // Blocks that this one overlaps were freed without a report.
+    auto other = pool.blocks.lower_bound(event.address);
+    if (other != pool.blocks.begin() &&
+        std::prev(other)->second.end(std::prev(other)->first) > event.address) {
+        --other;
+    }
+    while (other != pool.blocks.end() && other->first < event.address + size_bytes) {
+        const auto next = std::next(other);
+        drop(key, &pool, other);
+        other = next;
+    }
+    ProgramPoolBlock block{
+        .size_bytes = size_bytes, .requested_bytes = event.size_bytes, .allocated_by = position_};
+    if (region != nullptr) {
+        block.segment = region->allocated_by;
+        if (pool.segments.try_emplace(region->allocated_by, *region).second) {
+            pool.reserved_bytes += region->size_bytes;
+            first_segments_.try_emplace(key, region->size_bytes);
+        }
+        region->users.insert(number);
+        if (region->users.size() > 1 && !pool.shares_memory) {
+            for (auto& [user, state] : pools_) {
+                state.shares_memory =
+                    state.shares_memory || state.segments.contains(region->allocated_by);
+            }
+        }
+    } else {
+        pool.reserved_bytes += size_bytes;
+    }
+    pool.blocks[event.address] = block;
+    pool.allocated_bytes += size_bytes;
+    pool_of_block_[position_] = key;
+    steps_[key].emplace_back(position_, position_);
+    changed_ = &*entry;
+}
+
+void ProgramPoolWalk::drop(const Key& key,
+                           ProgramPoolState* pool,
+                           std::map<DeviceAddress, ProgramPoolBlock>::iterator block) {
+    pool->allocated_bytes -= block->second.size_bytes;
+    if (block->second.segment == kNoEvent) {
+        pool->reserved_bytes -= block->second.size_bytes;
+    }
+    steps_[key].emplace_back(position_, block->second.allocated_by);
+    pool_of_block_.erase(block->second.allocated_by);
+    pool->blocks.erase(block);
+}
+
+void ProgramPoolWalk::block_free(EventIndex alloc) {
+    const auto known = pool_of_block_.find(alloc);
+    if (known == pool_of_block_.end()) {
+        return;
+    }
+    const Key key = known->second;
+    ProgramPoolState& pool = pools_.at(key);
+    const auto block = pool.blocks.find(timeline_.events.address(alloc));
+    if (block != pool.blocks.end() && block->second.allocated_by == alloc) {
+        drop(key, &pool, block);
+    }
+}
+
+void ProgramPoolWalk::pool_end(std::uint32_t number) {
+    for (auto& [key, pool] : pools_) {
+        if (key.number != number) {
+            continue;
+        }
+        while (!pool.blocks.empty()) {
+            drop(key, &pool, pool.blocks.begin());
+        }
+        pool.segments.clear();
+        pool.reserved_bytes = 0;
+    }
+}
+
+// A checkpoint lists the whole state again.
+void ProgramPoolWalk::checkpoint() {
+    for (auto& [key, pool] : pools_) {
+        while (!pool.blocks.empty()) {
+            drop(key, &pool, pool.blocks.begin());
+        }
+        pool.segments.clear();
+        pool.reserved_bytes = 0;
+    }
+    driver_.clear();
+    framework_.clear();
+    ends_.clear();
+}
+
+}  // namespace fragtrace::analyzer

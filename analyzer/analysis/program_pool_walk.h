@@ -1,0 +1,127 @@
+// The state of the program's own pools, event by event.
+//
+// A block lies in memory that is recorded already: inside a block of PyTorch's allocator, or else
+// inside an allocation from the driver. This memory is a segment of the pool from the pool's first
+// block in it until the memory is freed. Memory that the program maps itself (cuMemMap) is not
+// matched.
+#pragma once
+
+#include "analyzer/analysis/program_pools.h"
+#include "analyzer/model/heap_snapshot.h"
+#include "analyzer/model/timeline.h"
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// Recorded memory in which blocks may lie.
+struct PoolRegion {
+    DeviceAddress address = 0;
+    std::uint64_t size_bytes = 0;
+    EventIndex allocated_by = kNoEvent;
+    PoolMemory memory = PoolMemory::kDevice;
+    DeviceId device = kUnknownDevice;
+    std::set<std::uint32_t> users = {};  // numbers of pools with blocks in it, so far
+
+    [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
+};
+
+struct ProgramPoolBlock {
+    std::uint64_t size_bytes = 0;
+    std::uint64_t requested_bytes = 0;
+    EventIndex allocated_by = kNoEvent;
+    EventIndex segment = kNoEvent;  // a key of ProgramPoolState::segments; kNoEvent = unknown
+
+    [[nodiscard]] DeviceAddress end(DeviceAddress address) const { return address + size_bytes; }
+};
+
+struct ProgramPoolState {
+    std::map<DeviceAddress, ProgramPoolBlock> blocks;
+    std::map<EventIndex, PoolRegion> segments;  // by the event that allocated them
+    std::uint64_t allocated_bytes = 0;
+    std::uint64_t reserved_bytes = 0;
+    bool shares_memory = false;  // another pool has or had blocks in one of the segments
+};
+
+// Whether any pool of the program reported a block.
+bool has_program_blocks(const Timeline& timeline);
+
+// The segments with their blocks and the free ranges between them. Blocks in unknown memory make
+// segments of their own size.
+HeapSnapshot snapshot_of(const ProgramPoolState& state);
+
+class ProgramPoolWalk {
+  public:
+    struct Key {
+        std::uint32_t number = 0;  // of the pool
+        PoolMemory memory = PoolMemory::kUnknown;
+        DeviceId device = kUnknownDevice;
+
+        bool operator<(const Key& other) const {
+            return std::tie(number, memory, device) <
+                   std::tie(other.number, other.memory, other.device);
+        }
+    };
+
+    // (event, allocating event); both are the same for an allocation.
+    using Step = std::pair<EventIndex, EventIndex>;
+
+    // The timeline must outlive the walk.
+    explicit ProgramPoolWalk(const Timeline& timeline) : timeline_(timeline) {}
+
+    // Applies the next event.
+    void advance();
+
+    [[nodiscard]] EventIndex position() const { return position_; }
+
+    [[nodiscard]] const std::map<Key, ProgramPoolState>& pools() const { return pools_; }
+
+    // The pool to which the last event added a block; nullptr = none.
+    [[nodiscard]] const std::pair<const Key, ProgramPoolState>* changed() const { return changed_; }
+
+    // All allocations and frees of a pool so far.
+    [[nodiscard]] const std::vector<Step>& steps(const Key& key) const { return steps_.at(key); }
+
+    // Size of the first segment of a pool; 0 if its memory is unknown.
+    [[nodiscard]] std::uint64_t first_segment_bytes(const Key& key) const {
+        const auto found = first_segments_.find(key);
+        return found == first_segments_.end() ? 0 : found->second;
+    }
+
+  private:
+    void begin_region(std::map<DeviceAddress, PoolRegion>* regions,
+                      const Event& event,
+                      PoolMemory memory,
+                      std::uint64_t size_bytes);
+    void end_region(EventIndex alloc);
+    void end_regions_of(EventIndex event);
+    PoolRegion* region_of(DeviceAddress address, std::uint64_t size_bytes);
+    void block_alloc(const Event& event);
+    void block_free(EventIndex alloc);
+    void pool_end(std::uint32_t number);
+    void checkpoint();
+    void drop(const Key& key,
+              ProgramPoolState* pool,
+              std::map<DeviceAddress, ProgramPoolBlock>::iterator block);
+
+    const Timeline& timeline_;
+    EventIndex position_ = 0;
+    std::size_t pool_cursor_ = 0;
+    std::map<DeviceAddress, PoolRegion> driver_;     // memory from the driver
+    std::map<DeviceAddress, PoolRegion> framework_;  // blocks of PyTorch's allocator
+    // By the event that ends them: the events that allocated regions.
+    std::unordered_map<EventIndex, std::vector<EventIndex>> ends_;
+    std::map<Key, ProgramPoolState> pools_;
+    std::map<Key, std::vector<Step>> steps_;
+    std::map<Key, std::uint64_t> first_segments_;        // size in bytes
+    std::unordered_map<EventIndex, Key> pool_of_block_;  // live blocks, by allocating event
+    const std::pair<const Key, ProgramPoolState>* changed_ = nullptr;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,78 @@
+// Pools of the program's own (fragtrace_pool_create): what each held, how its memory was
+// fragmented, and what a simulated pool of the same kind would reserve. docs/program-pools.md
+// describes the figures.
+#pragma once
+
+#include "analyzer/model/event.h"
+#include "analyzer/model/held_by.h"
+#include "analyzer/model/timeline.h"
+#include "analyzer/trace/symbols.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// The memory in which a pool's blocks lie.
+enum class PoolMemory : std::uint8_t {
+    kDevice,
+    kManaged,
+    kHost,     // pinned
+    kUnknown,  // in no memory that was recorded: segments and free memory are unknown
+};
+
+// A pool at one moment.
+struct ProgramPoolMoment {
+    EventIndex event = kNoEvent;        // kNoEvent = there was no such moment
+    std::uint64_t requested_bytes = 0;  // of the failed request; 0 = no request failed here
+    std::uint64_t reserved_bytes = 0;
+    std::uint64_t allocated_bytes = 0;
+    std::uint64_t blocks = 0;
+    std::uint64_t largest_free_bytes = 0;
+    std::vector<HeldBy> lines = {};  // that hold the blocks: at most ten, most bytes first
+
+    [[nodiscard]] std::uint64_t free_bytes() const { return reserved_bytes - allocated_bytes; }
+};
+
+// The same requests, served by a simulated pool. The settings are its defaults, and the size of the
+// first segment as initial size.
+struct ProgramPoolReplay {
+    std::string pool;
+    std::uint64_t peak_reserved_bytes = 0;
+};
+
+// A pool in one kind of memory of one device. A pool that uses several has one entry for each.
+struct ProgramPool {
+    std::uint32_t number = 0;
+    std::string name;
+    std::string kind;               // as the program says: "rmm-pool", "other"
+    std::uint64_t limit_bytes = 0;  // the last limit that the program set; 0 = none
+    PoolMemory memory = PoolMemory::kUnknown;
+    DeviceId device = kUnknownDevice;
+
+    std::uint64_t allocations = 0;
+    std::uint64_t peak_allocated_bytes = 0;
+    std::uint64_t peak_reserved_bytes = 0;  // 0 if the memory is unknown
+    ProgramPoolMoment at_peak;              // the first peak of allocated memory
+    // Requests that the pool itself could not serve, of all memory of the pool: the count, and the
+    // first ones.
+    std::uint64_t failed = 0;
+    std::vector<ProgramPoolMoment> failures;
+    // When the device ran out of memory: the first times.
+    std::vector<ProgramPoolMoment> at_out_of_memory;
+    std::uint64_t live_bytes = 0;  // at the end
+    std::uint64_t live_blocks = 0;
+    // Blocks of other pools lay in the same memory: free memory is then an upper bound.
+    bool shares_memory = false;
+    std::vector<ProgramPoolReplay> replays;
+};
+
+// `out_of_memory`: out-of-memories of devices, ascending by event.
+std::vector<ProgramPool> find_program_pools(
+    const Timeline& timeline,
+    const std::vector<std::pair<EventIndex, DeviceId>>& out_of_memory,
+    Symbolizer* symbols);
+
+}  // namespace fragtrace::analyzer

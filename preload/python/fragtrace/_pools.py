@@ -1,0 +1,79 @@
+"""Pools of the program's own: reports their blocks to the recorder."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from . import _recorder
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_UNKNOWN = 2**64 - 1
+
+
+class pool:
+    """A pool that divides memory into blocks. Its blocks appear in the trace under its name.
+
+    frames = fragtrace.pool("frames", kind="rmm-pool", limit=2**30)
+    frames.alloc(address, 4096)             # after the pool has allocated the block
+    frames.free(address)                    # before the block becomes free
+    frames.failed(2**30)                    # the pool could not serve this request
+    frames.close()                          # the pool is gone; also: with fragtrace.pool(...) as frames
+
+    `kind` names the algorithm: a name that `fraganalyze replay --pool` knows, or "other". Sizes are bytes.
+    `stream` is the handle of a CUDA stream, None if it is not known. Without the recorder nothing happens.
+    """
+
+    __slots__ = ("_number",)
+
+    def __init__(self, name: object, kind: str = "other", limit: int = 0) -> None:
+        self._number = 0
+        if _recorder.pool_create is not None:
+            self._number = _recorder.pool_create(_recorder.encoded(name), _recorder.encoded(kind))
+            if self._number and limit:
+                self.limit(limit)
+
+    def alloc(self, pointer: int, requested: int, size: int | None = None, stream: int | None = 0) -> None:
+        """A new block: `requested` bytes for the program, `size` in the pool (the same if None)."""
+        if self._number:
+            _recorder.block_alloc(
+                self._number,
+                pointer,
+                requested,
+                requested if size is None else size,
+                _UNKNOWN if stream is None else stream,
+            )
+
+    def free(self, pointer: int) -> None:
+        """The block becomes free."""
+        if self._number:
+            _recorder.block_free(self._number, pointer)
+
+    def failed(self, requested: int, stream: int | None = 0) -> None:
+        """The pool could not serve a request."""
+        if self._number:
+            _recorder.block_failed(self._number, requested, _UNKNOWN if stream is None else stream)
+
+    def label(self, pointer: int, name: object) -> None:
+        """Labels a live block, and replaces its label."""
+        if self._number:
+            _recorder.block_label(self._number, pointer, _recorder.encoded(name))
+
+    def limit(self, limit: int) -> None:
+        """The most bytes that the pool may take from the driver; 0 = no limit."""
+        if self._number:
+            _recorder.pool_limit(self._number, limit)
+
+    def close(self) -> None:
+        """The pool does not exist any more. Its live blocks end."""
+        number, self._number = self._number, 0
+        if number:
+            _recorder.pool_destroy(number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,134 @@
+"""Pools that a program reports by <fragtrace/mark.h> and by fragtrace.pool, in a real recording."""
+
+import json
+import os
+import pathlib
+import re
+import sys
+
+import real_process
+from real_process import environment, traces
+
+CLIENTS = pathlib.Path(os.environ["FRAGTRACE_CLIENTS"])
+PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "preload" / "python"
+CARD = "1GiB,context=0"
+MIB = 1 << 20
+
+PYTHON = """
+import ctypes, fragtrace, sys
+cuda = ctypes.CDLL("libcudart.so.13")
+base = ctypes.c_void_p()
+assert cuda.cudaMalloc(ctypes.byref(base), 16 << 20) == 0
+with fragtrace.pool("tiles", kind="best-fit", limit=16 << 20) as tiles:
+    tiles.alloc(base.value, 1000, 1024)
+    with fragtrace.label("cache"):
+        tiles.alloc(base.value + 1024, 4096, stream=None)
+    tiles.free(base.value)
+    tiles.failed(17 << 20)
+    tiles.label(base.value + 1024, "hot")
+tiles.alloc(base.value, 1)   # after the end: nothing
+"""
+
+
+class ProgramPoolsTest(real_process.RealProcessTest):
+    def run_client(self, mode, **variables):
+        return self.run_well(
+            [CLIENTS / "program_pools_client", mode], env=environment(CARD, self.folder, **variables)
+        )
+
+    def pools(self, trace):
+        return {pool["name"]: pool for pool in self.report(trace)["program_pools"]}
+
+    def count(self, trace, kind):
+        return sum(re.search(rf"\b{kind}\b", line) is not None for line in self.events(trace))
+
+    def test_a_pool_from_c_appears_with_its_name_and_its_fragmentation(self):
+        self.assertEqual(self.run_client("cuda").stdout, "1\n")
+        trace = self.only_trace()
+        pools = self.pools(trace)
+        frames = pools["frame buffers"]
+        self.assertEqual(
+            (frames["kind"], frames["memory"], frames["device"], frames["limit_bytes"]),
+            ("rmm-pool", "device", 0, 64 * MIB),
+        )
+        self.assertEqual(frames["allocations"], 8)
+        self.assertEqual(frames["peak_allocated_bytes"], 64 * MIB)
+        self.assertEqual(frames["peak_reserved_bytes"], 64 * MIB)
+        self.assertEqual((frames["live_blocks"], frames["live_bytes"]), (4, 32 * MIB))
+        self.assertEqual(frames["failed_requests"], 1)
+        failure = frames["failures"][0]
+        self.assertEqual(failure["requested_bytes"], 16 * MIB)
+        self.assertEqual(failure["free_bytes"], 32 * MIB)
+        self.assertEqual(failure["largest_free_bytes"], 8 * MIB)
+        self.assertEqual([row["pool"] for row in frames["replays"]], ["rmm-pool", "best-fit"])
+        self.assertEqual([row["peak_reserved_bytes"] for row in frames["replays"]], [64 * MIB, 64 * MIB])
+        labels = {line["label"].rsplit('"', 2)[1]: line["bytes"] for line in frames["at_peak"]["lines"]}
+        self.assertEqual(labels["even"], 32 * MIB)
+        rows = pools["rows"]
+        self.assertEqual((rows["kind"], rows["live_blocks"], rows["allocations"]), ("My_Rows", 0, 1))
+        self.assertIn("main", rows["at_peak"]["lines"][0]["label"])  # not mark.h
+        self.assertEqual(self.count(trace, "program_block_alloc"), 9)
+        self.assertEqual(self.count(trace, "program_pool_end"), 1)
+        self.assertIn("pool=2(program rmm-pool frame buffers)", "\n".join(self.events(trace)))
+
+    def test_a_child_goes_on_with_its_parents_pool(self):
+        self.run_client("fork")
+        ended = sorted(
+            (pools["frame buffers"]["allocations"], pools["frame buffers"]["live_blocks"])
+            for pools in map(self.pools, traces(self.folder))
+        )
+        self.assertEqual(ended, [(1, 0), (8, 4)])
+
+    def test_a_pause_keeps_the_live_blocks_with_their_labels(self):
+        self.run_client("pause")
+        trace = self.only_trace()
+        frames = self.pools(trace)["frame buffers"]
+        self.assertEqual((frames["live_blocks"], frames["live_bytes"]), (4, 32 * MIB))
+        self.assertEqual(self.count(trace, "program_block_free"), 0)
+        self.assertNotIn("contradict", "\n".join(self.report(trace)["warnings"]))
+
+    def test_without_cuda_or_without_the_recorder_nothing_is_written(self):
+        self.run_client("")
+        self.assertEqual(traces(self.folder), [])
+        done = self.run_well([CLIENTS / "program_pools_client", "cuda"], env=environment(CARD))
+        self.assertEqual(done.stdout, "1\n")
+
+    def test_anonymous_traces_keep_the_kind_and_lose_the_name(self):
+        self.run_client("cuda")
+        trace = self.only_trace()
+        other = self.folder / "anonymous.ftrace"
+        self.run_well([real_process.ANALYZER, "anonymize", trace, other])
+        pools = self.pools(other)
+        self.assertEqual(sorted(pool["kind"] for pool in pools.values()), ["other", "rmm-pool"])
+        self.assertNotIn("frame buffers", json.dumps(self.report(other)))
+
+    def test_a_pool_from_python_appears_with_its_lines(self):
+        self.run_well(
+            [sys.executable, "-c", PYTHON],
+            env=environment(CARD, self.folder, PYTHONPATH=str(PACKAGE)),
+        )
+        tiles = self.pools(self.only_trace())["tiles"]
+        self.assertEqual((tiles["kind"], tiles["limit_bytes"]), ("best-fit", 16 * MIB))
+        self.assertEqual((tiles["allocations"], tiles["peak_allocated_bytes"]), (2, 5120))
+        self.assertEqual((tiles["failed_requests"], tiles["live_blocks"]), (1, 0))
+        lines = "".join(line["label"] for line in tiles["at_peak"]["lines"])
+        self.assertIn('"hot"', lines)
+        self.assertNotIn("_pools.py", lines)
+
+    def test_the_python_example_of_the_page_runs(self):
+        page = (real_process.SOURCE / "docs" / "program-pools.md").read_text(encoding="utf-8")
+        program = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(program), 1)
+        self.run_well(
+            [sys.executable, "-c", program[0]],
+            env=environment(CARD, self.folder, PYTHONPATH=str(PACKAGE)),
+        )
+
+    def test_python_without_the_recorder_does_nothing(self):
+        program = "import fragtrace\np = fragtrace.pool('a')\np.alloc(1, 2)\np.free(1)\np.close()\nprint(1)"
+        done = self.run_well([sys.executable, "-c", program], env=environment(CARD, PYTHONPATH=str(PACKAGE)))
+        self.assertEqual(done.stdout, "1\n")
+
+
+if __name__ == "__main__":
+    real_process.main()

@@ -1,0 +1,289 @@
+// Pools of the program's own: what they hold, where their blocks lie, and why their requests fail.
+#include "analyzer/analysis/program_pools.h"
+
+#include <fragtrace/sizes.h>
+
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/text/text.h"
+#include "analyzer/support/terminal.h"
+#include "tests/support/trace_writer.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::keep_report;
+using fragtrace::testing::TemporaryFolder;
+using fragtrace::testing::TraceWriter;
+
+namespace {
+
+constexpr std::uint64_t kSegment = 0x7f0010000000;
+constexpr std::uint32_t kFrames = 2;
+constexpr std::uint32_t kArena = 3;
+
+// A trace with two pools. Events of pools have no device, as the recorder writes them.
+class PoolTrace {
+  public:
+    PoolTrace() {
+        trace.fact("pool.2", "program rmm-pool frames");
+        trace.fact("pool.3", "program other arena of frames");
+    }
+
+    void alloc(std::uint64_t address,
+               std::uint64_t requested,
+               std::uint64_t size,
+               std::uint32_t pool = kFrames) {
+        EventRecord event = of(EventKind::kProgramBlockAlloc, pool);
+        event.address = address;
+        event.size = requested;
+        event.extra = size;
+        event.stream = 0;
+        trace.event(event);
+    }
+
+    void free(std::uint64_t address, std::uint32_t pool = kFrames) {
+        EventRecord event = of(EventKind::kProgramBlockFree, pool);
+        event.address = address;
+        trace.event(event);
+    }
+
+    void fails(std::uint64_t requested, std::uint32_t pool = kFrames) {
+        EventRecord event = of(EventKind::kProgramRequestFailed, pool);
+        event.size = requested;
+        event.stream = 0;
+        trace.event(event);
+    }
+
+    void end_pool(std::uint32_t pool = kFrames) {
+        trace.event(of(EventKind::kProgramPoolEnd, pool));
+    }
+
+    void label(std::uint64_t address, std::uint64_t text, std::uint32_t pool = kFrames) {
+        EventRecord event = of(EventKind::kBlockLabel, pool);
+        event.address = address;
+        event.size = text;
+        trace.event(event);
+    }
+
+    std::unique_ptr<Analysis> analyze() {
+        trace.end(EndReason::kNormal);
+        trace.save(folder.file("t.ftrace"));
+        auto analysis = fragtrace::analyzer::analyze(folder.file("t.ftrace"), AnalyzeOptions{});
+        REQUIRE(analysis.ok());
+        return std::move(analysis).value();
+    }
+
+    TraceWriter trace;
+    TemporaryFolder folder;
+
+  private:
+    static EventRecord of(EventKind kind, std::uint32_t pool) {
+        EventRecord event{};
+        event.kind = kind;
+        event.pool = pool;
+        event.device = kDeviceUnknown;
+        event.stream = kStreamUnknown;
+        return event;
+    }
+};
+
+std::string report_of(const Analysis& analysis) {
+    return report_text(analysis, Terminal(1, ColorChoice::kNever), true);
+}
+
+}  // namespace
+
+TEST_CASE("free memory of a pool is its segments without its blocks") {
+    PoolTrace pools;
+    pools.trace.device_alloc(kSegment, kMiB, false);
+    pools.trace.device_alloc(kSegment + 64 * kMiB, 8 * kMiB, false);  // no block lies in it
+    pools.alloc(kSegment, 200 * kKiB, 256 * kKiB);
+    pools.alloc(kSegment + 256 * kKiB, 256 * kKiB, 256 * kKiB);
+    pools.alloc(kSegment + 512 * kKiB, kUnknown64, 256 * kKiB);
+    pools.free(kSegment + 256 * kKiB);
+    pools.fails(512 * kKiB);
+    pools.fails(kMiB);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 1);
+    const ProgramPool& pool = analysis->program_pools[0];
+    CHECK(pool.name == "frames");
+    CHECK(pool.kind == "rmm-pool");
+    CHECK(pool.memory == PoolMemory::kDevice);
+    CHECK(pool.device == 0);
+    CHECK(pool.allocations == 3);
+    CHECK(pool.peak_allocated_bytes == 768 * kKiB);
+    CHECK(pool.peak_reserved_bytes == kMiB);
+    CHECK(pool.at_peak.blocks == 3);
+    CHECK(pool.at_peak.largest_free_bytes == 256 * kKiB);
+    CHECK(pool.failed == 2);
+    REQUIRE(pool.failures.size() == 2);
+    CHECK(pool.failures[0].requested_bytes == 512 * kKiB);
+    CHECK(pool.failures[0].free_bytes() == 512 * kKiB);
+    CHECK(pool.failures[0].largest_free_bytes == 256 * kKiB);
+    CHECK(pool.live_blocks == 2);
+    CHECK(pool.live_bytes == 512 * kKiB);
+    CHECK(analysis->timeline.damage.frees_without_alloc == 0);
+    const std::string text = report_of(*analysis);
+    CHECK(text.find("frames (rmm-pool, device 0)") != std::string::npos);
+    CHECK(text.find("2 requests; the first of 512 KiB") != std::string::npos);
+    CHECK(text.find("fragmentation of the pool") != std::string::npos);
+    keep_report("program_pools", report_json(*analysis));
+}
+
+TEST_CASE("a pool of a known kind is compared with its simulation") {
+    PoolTrace pools;
+    pools.trace.device_alloc(kSegment, 64 * kMiB, false);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        pools.alloc(kSegment + i * 8 * kMiB, 8 * kMiB, 8 * kMiB);
+    }
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 1);
+    const ProgramPool& pool = analysis->program_pools[0];
+    REQUIRE(pool.replays.size() == 2);
+    CHECK(pool.replays[0].pool == "rmm-pool");
+    CHECK(pool.replays[1].pool == "best-fit");
+    CHECK(pool.replays[0].peak_reserved_bytes == 64 * kMiB);  // it begins with a segment like this
+    CHECK(pool.replays[1].peak_reserved_bytes == 32 * kMiB);
+}
+
+TEST_CASE("pools inside each other keep their blocks at the same address apart") {
+    PoolTrace pools;
+    pools.trace.device_alloc(kSegment, kMiB, false);
+    pools.alloc(kSegment, kMiB / 2, kMiB / 2, kFrames);
+    pools.alloc(kSegment, 4 * kKiB, 4 * kKiB, kArena);
+    pools.free(kSegment, kArena);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 2);
+    CHECK(analysis->program_pools[0].name == "frames");
+    CHECK(analysis->program_pools[0].live_bytes == kMiB / 2);
+    CHECK(analysis->program_pools[1].name == "arena of frames");
+    CHECK(analysis->program_pools[1].live_bytes == 0);
+    CHECK(analysis->program_pools[1].shares_memory);
+    CHECK(analysis->timeline.damage.allocs_over_live == 0);
+    CHECK(report_of(*analysis).find("free at most") != std::string::npos);
+}
+
+TEST_CASE("the end of a pool ends its blocks, but not those of other pools") {
+    PoolTrace pools;
+    pools.trace.device_alloc(kSegment, kMiB, false);
+    pools.alloc(kSegment, 4 * kKiB, 4 * kKiB, kFrames);
+    pools.alloc(kSegment + 4 * kKiB, 4 * kKiB, 4 * kKiB, kArena);
+    pools.end_pool(kFrames);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 2);
+    for (const ProgramPool& pool : analysis->program_pools) {
+        CHECK(pool.live_blocks == (pool.number == kFrames ? 0 : 1));
+    }
+    CHECK(analysis->timeline.partner[1] == 3);
+}
+
+TEST_CASE("blocks end with the memory in which they lie, and late frees change nothing") {
+    PoolTrace pools;
+    pools.trace.device_alloc(kSegment, kMiB, false);
+    pools.alloc(kSegment, 4 * kKiB, 4 * kKiB);
+    pools.trace.device_free(kSegment, false);
+    pools.trace.device_alloc(kSegment, 2 * kMiB, false);
+    pools.alloc(kSegment + kMiB, 8 * kKiB, 8 * kKiB);
+    pools.free(kSegment);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 1);
+    CHECK(analysis->program_pools[0].live_bytes == 8 * kKiB);
+    CHECK(analysis->program_pools[0].peak_allocated_bytes == 8 * kKiB);
+    CHECK(analysis->program_pools[0].peak_reserved_bytes == 2 * kMiB);
+}
+
+TEST_CASE("the reserved memory of a pool in unrecorded memory is unknown") {
+    PoolTrace pools;
+    pools.trace.device_alloc(kSegment, kMiB, false);
+    pools.alloc(kSegment + kMiB - 512, 4 * kKiB, 4 * kKiB);  // only its begin lies in the segment
+    pools.fails(kMiB);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 1);
+    CHECK(analysis->program_pools[0].memory == PoolMemory::kUnknown);
+    CHECK(analysis->program_pools[0].peak_allocated_bytes == 4 * kKiB);
+    const std::string text = report_of(*analysis);
+    CHECK(text.find("reserved and free memory unknown") != std::string::npos);
+    CHECK(text.find("the cause is unknown") != std::string::npos);
+}
+
+TEST_CASE("a pool inside a block of PyTorch does not change PyTorch's figures") {
+    const auto record = [](bool with_pool) {
+        PoolTrace pools;
+        pools.trace.device_alloc(kSegment, 20 * kMiB, true);
+        pools.trace.block_alloc(kSegment, 4 * kMiB, 4 * kMiB);
+        if (with_pool) {
+            pools.alloc(kSegment, kMiB, kMiB);
+            pools.alloc(kSegment + kMiB, kMiB, kMiB);
+        }
+        pools.trace.block_free(kSegment, 4 * kMiB);
+        if (with_pool) {
+            pools.free(kSegment);
+        }
+        return pools.analyze();
+    };
+    const auto with = record(true);
+    const auto without = record(false);
+    REQUIRE(with->devices.size() == 1);
+    CHECK(with->devices[0].pool == "pytorch");
+    CHECK(with->devices[0].violations == 0);
+    CHECK(with->devices[0].recorded.peak_allocated == without->devices[0].recorded.peak_allocated);
+    CHECK(with->devices[0].recorded.peak_reserved == without->devices[0].recorded.peak_reserved);
+    CHECK(with->devices[0].script.steps.size() == without->devices[0].script.steps.size());
+    REQUIRE(with->program_pools.size() == 1);
+    const ProgramPool& pool = with->program_pools[0];
+    CHECK(pool.peak_reserved_bytes == 4 * kMiB);  // the block, not the segment of PyTorch
+    CHECK(pool.peak_allocated_bytes == 2 * kMiB);
+    CHECK(pool.live_bytes == 0);
+}
+
+TEST_CASE("the report of an out-of-memory says what the pool held") {
+    PoolTrace pools;
+    pools.trace.simple(EventKind::kMemoryInfo, 0, 8 * kMiB, 16 * kMiB);
+    pools.trace.device_alloc(kSegment, 6 * kMiB, false);
+    pools.alloc(kSegment, kMiB, kMiB);
+    pools.trace.simple(EventKind::kAllocRefused, 0, 4 * kMiB, 2);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 1);
+    const ProgramPool& pool = analysis->program_pools[0];
+    REQUIRE(pool.at_out_of_memory.size() == 1);
+    CHECK(pool.at_out_of_memory[0].allocated_bytes == kMiB);
+    CHECK(pool.at_out_of_memory[0].free_bytes() == 5 * kMiB);
+    const std::string text = summary_text(*analysis, Terminal(1, ColorChoice::kNever), true);
+    CHECK(text.find("when device 0 ran out of memory") != std::string::npos);
+}
+
+TEST_CASE("a label of a pool's block is part of its line") {
+    PoolTrace pools;
+    pools.trace.fact("text.1", "kv cache");
+    const std::uint32_t code = pools.trace.code("grow", "serve/cache.py", 80);
+    pools.trace.device_alloc(kSegment, kMiB, false);
+    pools.trace.set_python_stack(pools.trace.python_node(0, code, 88));
+    pools.alloc(kSegment, 4 * kKiB, 4 * kKiB);
+    pools.label(kSegment, 1);
+    pools.label(kSegment, 1, kArena);  // no such block: ignored
+    const auto analysis = pools.analyze();
+    const EventIndex alloc = 1;
+    const Timeline& timeline = analysis->timeline;
+    CHECK(timeline.origins[timeline.events[alloc].origin].label == 1);
+}
+
+TEST_CASE("made-up events of pools do not stop the analysis") {
+    PoolTrace pools;
+    pools.trace.device_alloc(kSegment, kMiB, false);
+    pools.alloc(kSegment, 0, 0);
+    pools.alloc(kSegment, 8 * kKiB, 8 * kKiB, 77);             // a pool without a fact
+    pools.alloc(kSegment + 4 * kKiB, 8 * kKiB, 8 * kKiB, 77);  // overlaps it
+    pools.free(0x1234);
+    pools.end_pool(0);
+    pools.label(kSegment, 99, 77);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 1);
+    CHECK(analysis->program_pools[0].name == "pool 77");
+    CHECK(analysis->program_pools[0].live_bytes == 8 * kKiB);
+    CHECK(analysis->timeline.damage.frees_without_alloc == 1);
+    CHECK(!report_of(*analysis).empty());
+}
