@@ -48,19 +48,16 @@ HeapSnapshot snapshot_of(const ProgramPoolState& state) {
             add(block);
         }
     };
-    for (const auto& [allocated_by, region] : state.segments) {
-        begin_segment(region.address, region.size_bytes, allocated_by);
-        DeviceAddress next = region.address;
-        for (auto block = state.blocks.lower_bound(region.address);
-             block != state.blocks.end() && block->first < region.end();
-             ++block) {
-            if (block->second.segment == allocated_by) {
-                add_free(next, block->first);
-                add(block_in_heap(block->first, block->second));
-                next = block->second.end(block->first);
-            }
+    for (const auto& [allocated_by, segment] : state.segments) {
+        begin_segment(segment.address, segment.size_bytes, allocated_by);
+        DeviceAddress next = segment.address;
+        for (const DeviceAddress address : segment.blocks) {
+            const ProgramPoolBlock& block = state.blocks.at(address);
+            add_free(next, address);
+            add(block_in_heap(address, block));
+            next = block.end(address);
         }
-        add_free(next, region.end());
+        add_free(next, segment.end());
     }
     for (const auto& [address, block] : state.blocks) {
         if (block.segment == kNoEvent) {
@@ -148,24 +145,18 @@ void ProgramPoolWalk::end_region(EventIndex alloc) {
     if (region == regions.end() || region->second.allocated_by != alloc) {
         return;
     }
-    if (!region->second.users.empty()) {
-        for (auto& [key, pool] : pools_) {
-            const auto segment = pool.segments.find(alloc);
-            if (segment == pool.segments.end()) {
-                continue;
+    for (const std::uint32_t number : region->second.users) {
+        for_each_part(number, [this, alloc](const Key& key, ProgramPoolState* pool) {
+            const auto segment = pool->segments.find(alloc);
+            if (segment == pool->segments.end()) {
+                return;
             }
-            const DeviceAddress end = region->second.end();
-            for (auto block = pool.blocks.lower_bound(address);
-                 block != pool.blocks.end() && block->first < end;) {
-                const auto next = std::next(block);
-                if (block->second.segment == alloc) {
-                    drop(key, &pool, block);
-                }
-                block = next;
+            while (!segment->second.blocks.empty()) {
+                drop(key, pool, pool->blocks.find(*segment->second.blocks.begin()));
             }
-            pool.reserved_bytes -= segment->second.size_bytes;
-            pool.segments.erase(segment);
-        }
+            pool->reserved_bytes -= segment->second.size_bytes;
+            pool->segments.erase(segment);
+        });
     }
     regions.erase(region);
 }
@@ -191,9 +182,14 @@ void ProgramPoolWalk::block_alloc(const Event& event) {
         return;
     }
     PoolRegion* region = region_of(event.address, size_bytes);
+    const auto set_shared = [region](const Key&, ProgramPoolState* state) {
+        state->shares_memory =
+            state->shares_memory || state->segments.contains(region->allocated_by);
+    };
     const Key key =
         region == nullptr ? Key{.number = number} : Key{number, region->memory, region->device};
     const auto entry = pools_.try_emplace(key).first;
+    in_use_.insert(key);
     ProgramPoolState& pool = entry->second;
     // Blocks that this one overlaps were freed without a report.
     auto other = pool.blocks.lower_bound(event.address);
@@ -210,17 +206,20 @@ void ProgramPoolWalk::block_alloc(const Event& event) {
         .size_bytes = size_bytes, .requested_bytes = event.size_bytes, .allocated_by = position_};
     if (region != nullptr) {
         block.segment = region->allocated_by;
-        if (pool.segments.try_emplace(region->allocated_by, *region).second) {
+        const auto [segment, is_new] = pool.segments.try_emplace(
+            region->allocated_by,
+            ProgramPoolSegment{.address = region->address, .size_bytes = region->size_bytes});
+        segment->second.blocks.insert(event.address);
+        if (is_new) {
             pool.reserved_bytes += region->size_bytes;
             first_segments_.try_emplace(key, region->size_bytes);
         }
         region->users.insert(number);
-        if (region->users.size() > 1 && !pool.shares_memory) {
-            for (auto& [user, state] : pools_) {
-                state.shares_memory =
-                    state.shares_memory || state.segments.contains(region->allocated_by);
-            }
+        if (region->users.size() == 2) {  // the first pool does not know of the second one
+            for_each_part(*region->users.begin(), set_shared);
+            for_each_part(*region->users.rbegin(), set_shared);
         }
+        pool.shares_memory = pool.shares_memory || region->users.size() > 1;
     } else {
         pool.reserved_bytes += size_bytes;
     }
@@ -237,6 +236,8 @@ void ProgramPoolWalk::drop(const Key& key,
     pool->allocated_bytes -= block->second.size_bytes;
     if (block->second.segment == kNoEvent) {
         pool->reserved_bytes -= block->second.size_bytes;
+    } else {
+        pool->segments.at(block->second.segment).blocks.erase(block->first);
     }
     steps_[key].emplace_back(position_, block->second.allocated_by);
     pool_of_block_.erase(block->second.allocated_by);
@@ -256,28 +257,27 @@ void ProgramPoolWalk::block_free(EventIndex alloc) {
     }
 }
 
-void ProgramPoolWalk::pool_end(std::uint32_t number) {
-    for (auto& [key, pool] : pools_) {
-        if (key.number != number) {
-            continue;
-        }
-        while (!pool.blocks.empty()) {
-            drop(key, &pool, pool.blocks.begin());
-        }
-        pool.segments.clear();
-        pool.reserved_bytes = 0;
+void ProgramPoolWalk::empty(const Key& key, ProgramPoolState* pool) {
+    while (!pool->blocks.empty()) {
+        drop(key, pool, pool->blocks.begin());
     }
+    pool->segments.clear();
+    pool->reserved_bytes = 0;
+}
+
+void ProgramPoolWalk::pool_end(std::uint32_t number) {
+    for_each_part(number, [this](const Key& key, ProgramPoolState* pool) {
+        empty(key, pool);
+        in_use_.erase(key);
+    });
 }
 
 // A checkpoint lists the whole state again.
 void ProgramPoolWalk::checkpoint() {
-    for (auto& [key, pool] : pools_) {
-        while (!pool.blocks.empty()) {
-            drop(key, &pool, pool.blocks.begin());
-        }
-        pool.segments.clear();
-        pool.reserved_bytes = 0;
+    for (const Key& key : in_use_) {
+        empty(key, &pools_.at(key));
     }
+    in_use_.clear();
     driver_.clear();
     framework_.clear();
     ends_.clear();

@@ -41,9 +41,17 @@ struct ProgramPoolBlock {
     [[nodiscard]] DeviceAddress end(DeviceAddress address) const { return address + size_bytes; }
 };
 
+struct ProgramPoolSegment {
+    DeviceAddress address = 0;
+    std::uint64_t size_bytes = 0;
+    std::set<DeviceAddress> blocks = {};
+
+    [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
+};
+
 struct ProgramPoolState {
     std::map<DeviceAddress, ProgramPoolBlock> blocks;
-    std::map<EventIndex, PoolRegion> segments;  // by the event that allocated them
+    std::map<EventIndex, ProgramPoolSegment> segments;  // by the event that allocated them
     std::uint64_t allocated_bytes = 0;
     std::uint64_t reserved_bytes = 0;
     bool shares_memory = false;  // another pool has or had blocks in one of the segments
@@ -106,6 +114,19 @@ class ProgramPoolWalk {
     void block_free(EventIndex alloc);
     void pool_end(std::uint32_t number);
     void checkpoint();
+
+    // Calls visit(key, state) for each part of a pool: its memory may be of several kinds and
+    // devices.
+    template <typename Visit>
+    void for_each_part(std::uint32_t number, Visit visit) {
+        for (auto part = pools_.lower_bound(Key{.number = number, .memory = {}, .device = 0});
+             part != pools_.end() && part->first.number == number;
+             ++part) {
+            visit(part->first, &part->second);
+        }
+    }
+
+    void empty(const Key& key, ProgramPoolState* pool);
     void drop(const Key& key,
               ProgramPoolState* pool,
               std::map<DeviceAddress, ProgramPoolBlock>::iterator block);
@@ -118,6 +139,7 @@ class ProgramPoolWalk {
     // By the event that ends them: the events that allocated regions.
     std::unordered_map<EventIndex, std::vector<EventIndex>> ends_;
     std::map<Key, ProgramPoolState> pools_;
+    std::set<Key> in_use_;  // pools that may have blocks or segments
     std::map<Key, std::vector<Step>> steps_;
     std::map<Key, std::uint64_t> first_segments_;        // size in bytes
     std::unordered_map<EventIndex, Key> pool_of_block_;  // live blocks, by allocating event

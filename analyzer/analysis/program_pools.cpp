@@ -18,6 +18,7 @@ namespace {
 // A program has a few pools. More than these are not simulated.
 constexpr std::size_t kMostReplayed = 16;
 constexpr std::size_t kMostMoments = 3;
+constexpr std::size_t kMostOutOfMemories = 256;
 
 using Key = ProgramPoolWalk::Key;
 
@@ -113,13 +114,18 @@ class Moments {
         } else if (kind == EventKind::kProgramRequestFailed) {
             const std::uint32_t number = timeline_.event_pools.at(i);
             ++failed_[number];
-            for (const auto& [key, state] : walk.pools()) {
-                if (key.number == number && pools_[key].failures.size() < kMostMoments) {
-                    pools_[key].failures.push_back({.event = i});
+            for (auto part =
+                     walk.pools().lower_bound(Key{.number = number, .memory = {}, .device = 0});
+                 part != walk.pools().end() && part->first.number == number;
+                 ++part) {
+                std::vector<ProgramPoolMoment>& failures = pools_[part->first].failures;
+                if (failures.size() < kMostMoments) {
+                    failures.push_back({.event = i});
                 }
             }
         }
-        for (; next_ < out_of_memory_.size() && out_of_memory_[next_].first <= i; ++next_) {
+        const std::size_t most = std::min(out_of_memory_.size(), kMostOutOfMemories);
+        for (; next_ < most && out_of_memory_[next_].first <= i; ++next_) {
             for (const auto& [key, state] : walk.pools()) {
                 ProgramPool& pool = pools_[key];
                 if (key.device == out_of_memory_[next_].second &&

@@ -299,35 +299,38 @@ class EventPairing::State {
         blocks->second = std::move(elsewhere);
     }
 
-    // Pools of the program may lie inside each other, so a block is found by its address and pool.
     void program_block_alloc(EventIndex index) {
-        const std::uint32_t pool = timeline_.event_pools.at(index, &pool_cursor_);
-        const std::uint32_t former =
-            program_blocks_.set(timeline_.events.address(index), pool, index);
-        if (former != PairMap::kAbsent) {
-            defects_.over_live(index, former);
+        auto& blocks = program_blocks_[timeline_.event_pools.at(index, &pool_cursor_)];
+        const auto [block, is_new] = blocks.try_emplace(timeline_.events.address(index), index);
+        if (!is_new) {
+            defects_.over_live(index, block->second);
+            block->second = index;
         }
     }
 
     void program_block_free(EventIndex index) {
-        const DeviceAddress address = timeline_.events.address(index);
-        const EventIndex alloc =
-            program_blocks_.take(address, timeline_.event_pools.at(index, &pool_cursor_));
-        if (alloc == PairMap::kAbsent) {
+        const auto pool = program_blocks_.find(timeline_.event_pools.at(index, &pool_cursor_));
+        if (pool == program_blocks_.end()) {
             return defects_.without_alloc(index);
         }
-        timeline_.partner[alloc] = index;
-        timeline_.partner[index] = alloc;
+        const auto block = pool->second.find(timeline_.events.address(index));
+        if (block == pool->second.end()) {
+            return defects_.without_alloc(index);
+        }
+        timeline_.partner[block->second] = index;
+        timeline_.partner[index] = block->second;
+        pool->second.erase(block);
     }
 
     void program_pool_end(EventIndex index) {
-        const std::uint32_t pool = timeline_.event_pools.at(index, &pool_cursor_);
-        program_blocks_.for_each([&](EventIndex alloc) {
-            if (timeline_.event_pools.at(alloc) == pool) {
-                timeline_.partner[alloc] = index;
-            }
-        });
-        program_blocks_.remove_minor(pool);
+        const auto pool = program_blocks_.find(timeline_.event_pools.at(index, &pool_cursor_));
+        if (pool == program_blocks_.end()) {
+            return;
+        }
+        for (const auto& [address, alloc] : pool->second) {
+            timeline_.partner[alloc] = index;
+        }
+        program_blocks_.erase(pool);
     }
 
     void physical_create(EventIndex index) {
@@ -390,7 +393,11 @@ class EventPairing::State {
         for (const PairMap& table : live_) {
             table.for_each(end_here);
         }
-        program_blocks_.for_each(end_here);
+        for (const auto& [pool, blocks] : program_blocks_) {
+            for (const auto& [address, alloc] : blocks) {
+                end_here(alloc);
+            }
+        }
         for (const auto& [device, event] : graphs_) {
             end_here(event);
         }
@@ -401,7 +408,7 @@ class EventPairing::State {
         for (PairMap& table : live_) {
             table = PairMap();
         }
-        program_blocks_ = PairMap();
+        program_blocks_.clear();
         physical_.clear();
         graphs_.clear();
         of_pool_.clear();
@@ -417,7 +424,8 @@ class EventPairing::State {
     PairingDefects defects_;
     GapBalance gaps_;
     PairMap live_[static_cast<std::size_t>(Thing::kPairs)];
-    PairMap program_blocks_;  // by address and pool
+    // By pool, then by address: pools of the program may lie inside each other.
+    std::map<std::uint32_t, std::map<DeviceAddress, EventIndex>> program_blocks_;
     Contexts contexts_;
     std::unordered_map<DeviceAddress, std::uint64_t> retains_;  // by imported handle
     PhysicalMemory physical_;

@@ -452,6 +452,38 @@ class Quadratic(Attacks):
         )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
+    def test_many_pools_of_the_program_are_read_within_bounds(self):
+        trace = self.card()
+        trace.events(Event(DEVICE_ALLOC, BASE, 1 << 30))
+        for kind in (PROGRAM_ALLOC, PROGRAM_FAILED, OUT_OF_MEMORY, PROGRAM_END):
+            trace.events(
+                *[Event(kind, BASE + 512 * i, 512, 512, pool=i + 1) for i in range(20000)], squeezed=True
+            )
+        self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+    def test_pools_of_the_program_that_end_next_to_many_blocks_take_linear_time(self):
+        trace = self.card()
+        trace.events(Event(DEVICE_ALLOC, BASE, 1 << 30))
+        trace.events(
+            *[Event(PROGRAM_ALLOC, BASE + 512 * i, 512, 512, pool=1) for i in range(30000)], squeezed=True
+        )
+        short = [(PROGRAM_ALLOC, 2), (PROGRAM_END, 2), (CHECKPOINT_BEGIN, 0), (PROGRAM_ALLOC, 3)]
+        for turns in (short[:2], short[2:]):
+            trace.events(
+                *[Event(kind, BASE, 512, 512, pool=pool) for _ in range(30000) for kind, pool in turns],
+                squeezed=True,
+            )
+        self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+    def test_segments_of_a_pool_that_all_overlap_are_read_within_bounds(self):
+        trace = self.card()
+        places = [BASE + 512 * i for i in range(20000)]
+        for kind in (DEVICE_ALLOC, PROGRAM_ALLOC, DEVICE_FREE):
+            size = 512 if kind == PROGRAM_ALLOC else 1 << 30
+            pool = int(kind == PROGRAM_ALLOC)
+            trace.events(*[Event(kind, at, size, 512, pool=pool) for at in places], squeezed=True)
+        self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
     def test_a_snapshot_with_many_pools_is_read_within_bounds(self):
         traces = [
             {
