@@ -85,6 +85,7 @@ in_root() {
         mount --make-rprivate /
         mount -t proc proc "$root/proc"
         mount --rbind /dev "$root/dev"
+        mount --rbind /sys "$root/sys"
         exec chroot --userspec="$user" "$root" env -i "$@" bash -euo pipefail -c "cd $home && $command"
     ' in_root "$1" "$2" "$3" "$4" "${environment[@]}"
 }

@@ -6,7 +6,9 @@
 #include "analyzer/model/unknown_segments.h"
 
 #include <algorithm>
+#include <functional>
 #include <future>
+#include <memory>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -107,36 +109,22 @@ Status add_libraries(const Timeline& timeline,
     return Ok{};
 }
 
-// The free memory of the device at each failure, by the driver's last report before it. The replay
-// has one capacity for the whole run, that of the last report. Other processes may have freed or
-// allocated memory in between.
-void note_free_memory(const Timeline& timeline, DeviceAnalysis* device) {
-    const bool failed = std::any_of(
-        device->diagnoses.begin(), device->diagnoses.end(), [](const Diagnosis& diagnosis) {
-            return diagnosis.trouble.outcome == Outcome::kOutOfMemory;
-        });
-    if (!failed || !device->capacity_known) {
-        return;
+// The capacity at an event, by the driver's last report before it. The replay has one capacity for
+// the whole run, that of the last report.
+std::function<std::uint64_t(EventIndex)> recorded_capacity(const Timeline& timeline,
+                                                           const DeviceAnalysis& device) {
+    if (!device.capacity_known) {
+        return {};
     }
-    RecordedState state(timeline);
-    for (Diagnosis& diagnosis : device->diagnoses) {
-        if (diagnosis.trouble.outcome != Outcome::kOutOfMemory) {
-            continue;
-        }
-        state.advance_to(diagnosis.trouble.event);
-        const MemorySample& sample = state.sample(device->device);
-        if (sample.event == kNoEvent || sample.total_bytes != device->total_bytes) {
-            continue;
-        }
-        const std::uint64_t capacity = std::min(
-            sample.total_bytes, sample.free_bytes + sample.own_pool_bytes + sample.past_pool_bytes);
-        std::uint64_t& free_bytes = diagnosis.verdict.device_free_bytes;
-        if (capacity < device->capacity_bytes) {
-            free_bytes -= std::min(free_bytes, device->capacity_bytes - capacity);
-        } else {
-            free_bytes += capacity - device->capacity_bytes;
-        }
-    }
+    const auto state = std::make_shared<RecordedState>(timeline);
+    return [state, &device](EventIndex event) {
+        state->advance_to(event);
+        const MemorySample& sample = state->sample(device.device);
+        return sample.event == kNoEvent || sample.total_bytes != device.total_bytes
+                   ? device.capacity_bytes
+                   : std::min(sample.total_bytes,
+                              sample.free_bytes + sample.own_pool_bytes + sample.past_pool_bytes);
+    };
 }
 
 }  // namespace
@@ -191,13 +179,15 @@ Status add_diagnoses(const Timeline& timeline,
         if (!setup) {
             return setup.error();
         }
+        if (!options.capacity_bytes) {
+            setup->capacity_at = recorded_capacity(timeline, *device);
+        }
         device->diagnoses = diagnose(device->script,
                                      result.troubles,
                                      std::move(setup).value(),
                                      others_to_go(*device),
                                      limit,
                                      budget);
-        note_free_memory(timeline, device);
     }
     if (maps) {
         if (const Status done = mapped.get(); !done) {

@@ -51,6 +51,10 @@ class RecordedDevice final : public Device {
 
     [[nodiscard]] std::uint64_t recorded_address() const override { return address_; }
 
+    [[nodiscard]] std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+
+    void set_capacity(std::uint64_t bytes) { capacity_bytes_ = bytes; }
+
     // From here on the capacity decides. Verdicts use it for requests that were not recorded.
     void decide_by_capacity() { by_capacity_ = true; }
 

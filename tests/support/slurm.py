@@ -55,6 +55,8 @@ def why_not():
     missing = [program for program in PROGRAMS if path_of(program) is None]
     if missing:
         return f"not installed: {', '.join(missing)} (scripts/setup --tests)"
+    if not os.path.ismount("/sys/fs/cgroup"):
+        return "slurmd needs a cgroup file system in /sys/fs/cgroup"
     return "" if os.geteuid() == 0 else "Slurm's daemons need root"
 
 

@@ -96,6 +96,20 @@ void by_capacity(Pool& pool) {
     }
 }
 
+// Gives the device the capacity that it had at an event. Returns how much memory was outside the
+// pool then.
+std::uint64_t set_capacity(Pool& pool, std::uint64_t capacity_bytes, std::uint64_t outside_bytes) {
+    auto* recorded = dynamic_cast<RecordedDevice*>(&pool.device());
+    if (recorded == nullptr) {
+        return outside_bytes;
+    }
+    const std::uint64_t before = recorded->capacity_bytes();
+    recorded->set_capacity(capacity_bytes);
+    return capacity_bytes < before
+               ? outside_bytes + (before - capacity_bytes)
+               : outside_bytes - std::min(outside_bytes, capacity_bytes - before);
+}
+
 }  // namespace
 
 std::vector<Diagnosis> diagnose(const ReplayScript& script,
@@ -141,12 +155,17 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
         } else {
             const std::unique_ptr<Pool> after = pool.clone();
             by_capacity(*after);
+            std::uint64_t outside_bytes = outside(i);
+            if (setup.capacity_at) {
+                outside_bytes =
+                    set_capacity(*after, setup.capacity_at(chosen[next].event), outside_bytes);
+            }
             diagnoses.emplace_back();
             diagnoses.back().trouble = chosen[next];
             const std::uint64_t pending = pending_bytes(*after);
             fill(*after,
                  asked(chosen[next]),
-                 outside(i),
+                 outside_bytes,
                  pending_before > pending ? pending_before - pending : 0,
                  budget,
                  &diagnoses.back());

@@ -32,6 +32,10 @@ struct Diagnosis {
 struct ReplaySetup {
     std::unique_ptr<Pool> pool;
     RecordedDevice* recorded = nullptr;  // owned by the pool
+    // The capacity of the recorded device at an event, for diagnoses of out-of-memories: other
+    // processes may free or allocate memory during the run. Empty: it does not change. Events are
+    // asked for in ascending order.
+    std::function<std::uint64_t(EventIndex)> capacity_at = {};
 };
 
 // Diagnoses at most `limit` of `troubles`: the first ones, with all OOMs before any retry. They

@@ -37,11 +37,13 @@ class StandInsForBatchSystems(made_up_job.MadeUpJobTest):
         return sorted(int(path.parent.name) for path in self.jobs.glob(f"*/{state}"))
 
     def is_running(self, job):
+        """Zombies do not count: where nothing reaps orphans, they stay."""
         try:
-            os.killpg(int((self.jobs / str(job) / "process").read_text()), 0)
+            process = int((self.jobs / str(job) / "process").read_text())
+            os.killpg(process, 0)
+            return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
         except (OSError, ValueError):
             return False
-        return True
 
     def wait_until(self, reached):
         end = time.monotonic() + SECONDS
