@@ -197,19 +197,29 @@ int create(Communicator** out, int ranks, const UniqueId& id, int rank) {
     return made != nullptr ? form({out, made, nullptr, 0, 0, id.maker, nullptr}) : error;
 }
 
+// Waits until the calls of the communicator have ended, with the lock held.
+int finalize(Communicator* communicator) {
+    if (wait_until_ended(communicator, limit_s())) return kSuccess;
+    fprintf(stderr,
+            "fragtrace: virtual NCCL: the calls of a communicator did not end within %u s\n",
+            limit_s());
+    return kSystemError;
+}
+
 int end_communicator(Communicator* communicator, bool abort) {
     Buffer* buffers = nullptr;
     int device = 0;
+    int error = kSuccess;
     {
         const CommunicatorLock lock;
-        if (!abort) wait_until_posted(communicator);
+        if (!abort) error = finalize(communicator);
         if (!is_communicator(communicator)) return kInvalidArgument;
         buffers = communicator->buffers;
         device = communicator->device;
         delete_communicator(communicator);
     }
     free_buffers(device, buffers);
-    return kSuccess;
+    return error;
 }
 
 int checked(Communicator* on, const Call& call) {
@@ -385,9 +395,9 @@ FT_EXPORT int ncclCommShrink(
 }
 
 FT_EXPORT int ncclCommFinalize(Communicator* communicator) {
+    if (communicator == nullptr) return kSuccess;
     const CommunicatorLock lock;
-    wait_until_posted(communicator);
-    return kSuccess;
+    return is_communicator(communicator) ? finalize(communicator) : kInvalidArgument;
 }
 
 FT_EXPORT int ncclCommDestroy(Communicator* communicator) {

@@ -172,6 +172,12 @@ State state_of(Communicator* on, const Work& work) {
     return State::kFails;
 }
 
+// Of a collective or an agreement, which other threads may complete in another order.
+void mark_consumed(const Communicator& on, uint64_t number) {
+    uint64_t& consumed = member(on.segment, on.rank).consumed;
+    if (load(consumed) <= number) store(consumed, number + 1);
+}
+
 void end(Communicator* on, const Work& work, bool with_result) {
     const Call& call = work.call;
     const size_t bytes = bytes_received(*on, call);
@@ -196,7 +202,7 @@ void end(Communicator* on, const Work& work, bool with_result) {
     } else if (call.kind == Kind::kReceive) {
         store(pair_of(on->segment, call.root, on->rank).received, work.number + 1);
     } else if (call.kind != Kind::kSend) {
-        store(member(on->segment, on->rank).consumed, work.number + 1);
+        mark_consumed(*on, work.number);
     }
 }
 
@@ -467,7 +473,7 @@ int fail(Communicator* communicator, int error, const char* problem) {
 }
 
 bool is_here(const Communicator& on, int rank) {
-    return __atomic_load_n(&member(on.segment, rank).presence, __ATOMIC_ACQUIRE) != kGone;
+    return !is_marked_gone(on.segment, rank);
 }
 
 Work* new_work(Communicator* on, const Call& call) {
@@ -514,11 +520,12 @@ int issue(Work* first) {
     return first_error;
 }
 
-void wait_until_posted(Communicator* communicator) {
+bool wait_until_ended(Communicator* communicator, unsigned limit_s) {
     const auto ready = [](void* data) {
-        return all_posted_or_failed(static_cast<Communicator*>(data));
+        const auto* on = static_cast<Communicator*>(data);
+        return !is_communicator(on) || on->first == nullptr;
     };
-    wait_unlocked(ready, communicator, 0);
+    return wait_unlocked(ready, communicator, limit_s);
 }
 
 int post_agreement(Communicator* communicator, int colour, int key, uint64_t* number) {
@@ -545,7 +552,6 @@ int post_agreement(Communicator* communicator, int colour, int key, uint64_t* nu
 }
 
 bool all_posted(Communicator* communicator, uint64_t number) {
-    progress(communicator);
     look_for_gone(communicator);
     for (int rank = 0; rank < communicator->ranks; ++rank) {
         const bool here = is_here(*communicator, rank);
@@ -553,11 +559,14 @@ bool all_posted(Communicator* communicator, uint64_t number) {
         if (!here) fail(communicator, kRemoteError, "a rank has ended or left before a split");
         return false;
     }
+    // The agreement also tells the peers that this rank has read all earlier collectives. Peers may
+    // have posted those since the last look, but before they posted their part of the agreement.
+    progress(communicator);
     return true;
 }
 
 void consumed_agreement(Communicator* communicator, uint64_t number) {
-    store(member(communicator->segment, communicator->rank).consumed, number + 1);
+    mark_consumed(*communicator, number);
 }
 
 bool a_member_is_gone(Communicator* communicator) {

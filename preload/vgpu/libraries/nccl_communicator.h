@@ -4,8 +4,8 @@
 // all peers have posted theirs; the driver asks for that whenever the program queries or waits for
 // a stream or an event. A rank that is far ahead of a peer has no room for the post. The work then
 // posts later, and other works overtake it if they go to other peers. So a group ends, whatever it
-// consists of. No call waits for a peer, except to form a communicator, or if a work of an earlier
-// call or group has not posted yet. One lock guards everything here.
+// consists of. No call waits for a peer, except to form or end a communicator, or if a work of an
+// earlier call or group has not posted yet. One lock guards everything here.
 #pragma once
 
 #include "libraries/nccl_segment.h"
@@ -109,8 +109,8 @@ void free_works(Work* first);
 // Appends to the calls of a group.
 void append(Work** first, Work** last, Work* work);
 
-// Waits until all works have posted, the communicator has an error or is gone.
-void wait_until_posted(Communicator* communicator);
+// Waits until all works have ended, or the communicator is gone. Returns false after the limit.
+bool wait_until_ended(Communicator* communicator, unsigned limit_s);
 
 // All ranks of a communicator exchange a colour and a key, to split it. The agreement is a
 // collective without work on a stream. Waits while this rank is too far ahead of its peers, with

@@ -75,8 +75,17 @@ bool read_process(int process, char* state, uint64_t* start) {
     return true;
 }
 
-Process process_of(const Member& who) {
-    return {__atomic_load_n(&who.process, __ATOMIC_ACQUIRE), who.process_start};
+// A process in one number: Linux gives ids below 2^22, and its clock counts 2^40 ticks in
+// centuries.
+constexpr int kStartBits = 40;
+constexpr uint64_t kStartMask = (uint64_t{1} << kStartBits) - 1;
+
+uint64_t number_of(const Process& process) {
+    return uint64_t(process.id) << kStartBits | (process.start & kStartMask);
+}
+
+Process process_of(uint64_t number) {
+    return {int64_t(number >> kStartBits), number & kStartMask};
 }
 
 }  // namespace
@@ -161,11 +170,14 @@ bool join(Segment* segment, const char* key, int ranks, int rank, char* problem,
         __atomic_compare_exchange_n(
             &header->ranks, &nobody, ranks, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
         nobody == ranks;
-    uint32_t absent = kAbsent;
-    Member& me = member(*segment, rank);
-    const Process self = this_process();
-    if (!same || !__atomic_compare_exchange_n(
-                     &me.presence, &absent, kHere, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    uint64_t absent = 0;
+    const uint64_t self = number_of(this_process());
+    if (!same || !__atomic_compare_exchange_n(&member(*segment, rank).process,
+                                              &absent,
+                                              self,
+                                              false,
+                                              __ATOMIC_ACQ_REL,
+                                              __ATOMIC_ACQUIRE)) {
         snprintf(problem,
                  room,
                  "rank %d of %d: %s",
@@ -176,8 +188,6 @@ bool join(Segment* segment, const char* key, int ranks, int rank, char* problem,
         close(descriptor);
         return false;
     }
-    me.process_start = self.start;
-    __atomic_store_n(&me.process, int32_t(self.id), __ATOMIC_RELEASE);
     __atomic_store_n(&header->magic, kNcclMagic, __ATOMIC_RELEASE);
     if (__atomic_add_fetch(&header->joined, 1, __ATOMIC_ACQ_REL) == ranks) unlink(path);
     return true;
@@ -189,7 +199,7 @@ bool everyone_joined(const Segment& segment) {
 }
 
 void leave(Segment* segment, int rank) {
-    __atomic_store_n(&member(*segment, rank).presence, kGone, __ATOMIC_RELEASE);
+    store(member(*segment, rank).gone, 1);
     munmap(static_cast<void*>(segment->header), segment->bytes);
     close(segment->descriptor);
     *segment = {nullptr, 0, -1};
@@ -228,13 +238,15 @@ bool back_data(const Segment& segment, int rank, uint64_t start, uint64_t bytes,
     return true;
 }
 
+bool is_marked_gone(const Segment& segment, int rank) {
+    return load(member(segment, rank).gone) != 0;
+}
+
 bool is_gone(const Segment& segment, int rank) {
-    Member& who = member(segment, rank);
-    const uint32_t presence = __atomic_load_n(&who.presence, __ATOMIC_ACQUIRE);
-    if (presence != kHere) return presence == kGone;
-    const Process process = process_of(who);
+    if (is_marked_gone(segment, rank)) return true;
+    const Process process = process_of(load(member(segment, rank).process));
     if (process.id == 0 || process.id == getpid() || runs(process)) return false;
-    __atomic_store_n(&who.presence, kGone, __ATOMIC_RELEASE);
+    store(member(segment, rank).gone, 1);
     return true;
 }
 

@@ -27,17 +27,13 @@ struct Post {
     int32_t type;
 };
 
-// Of a rank. Plain numbers, because they are read and written atomically.
-constexpr uint32_t kAbsent = 0;
-constexpr uint32_t kHere = 1;
-constexpr uint32_t kGone = 2;
-
+// Of a rank. Plain numbers, because they are read and written atomically. One number tells that the
+// rank is there and whose it is. So a process that ends while it joins is seen as gone.
 struct Member {
-    uint32_t presence;
-    int32_t process;
-    uint64_t process_start;  // tells a process from a later one with the same id
-    uint64_t posted;         // collectives that this rank has posted...
-    uint64_t consumed;       // ...and completed
+    uint64_t process;  // its id and start time; 0: has not joined
+    uint64_t gone;
+    uint64_t posted;    // collectives that this rank has posted...
+    uint64_t consumed;  // ...and completed
 };
 
 // Messages from one rank to another.
@@ -94,7 +90,8 @@ unsigned char* data_of(const Segment& segment, int rank);
 // reserved there. Returns false if the file system has no room.
 bool back_data(const Segment& segment, int rank, uint64_t start, uint64_t bytes, uint64_t* backed);
 
-// True for a rank that left, and for one whose process ended.
+bool is_marked_gone(const Segment& segment, int rank);
+// True for a rank that left, and for one whose process ended, which this marks then.
 bool is_gone(const Segment& segment, int rank);
 
 }  // namespace fragtrace::vgpu

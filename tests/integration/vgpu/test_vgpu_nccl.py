@@ -18,6 +18,7 @@ from real_process import BUILD, LAUNCHER, environment, run, traces
 CLIENTS = BUILD / "tests" / "integration" / "vgpu"
 CLIENT = CLIENTS / "vgpu_nccl_client"
 GROUPS_CLIENT = CLIENTS / "vgpu_nccl_groups_client"
+MOMENTS_CLIENT = CLIENTS / "vgpu_nccl_moments_client"
 SHARED = pathlib.Path("/dev/shm")
 
 
@@ -128,6 +129,28 @@ class Nccl(real_process.RealProcessTest):
         self.assertEqual(
             done.stderr, "fragtrace: virtual NCCL: not all ranks of a communicator came within 1 s\n"
         )
+
+    def test_a_split_reads_the_collectives_that_peers_post_at_the_last_moment_before_it(self):
+        self.trial("split_at_once", 2, client=MOMENTS_CLIENT)
+
+    def test_the_end_of_a_communicator_waits_for_its_calls(self):
+        for name in ("finalized_early", "destroyed_early"):
+            for ranks in (1, 2, 3):
+                self.trial(name, ranks, client=MOMENTS_CLIENT)
+
+    def test_the_end_of_a_communicator_waits_for_as_long_as_the_limit_says(self):
+        env = environment("1GiB,count=2", FRAGTRACE_VIRTUAL_GPU_NCCL_LIMIT=1)
+        done = run([MOMENTS_CLIENT, "never_called", "2"], env=env)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(
+            done.stderr, "fragtrace: virtual NCCL: the calls of a communicator did not end within 1 s\n"
+        )
+
+    def test_a_rank_that_is_killed_while_it_joins_is_an_error_of_those_that_wait(self):
+        limit = {"FRAGTRACE_VIRTUAL_GPU_NCCL_LIMIT": 20}
+        done = self.trial("killed_while_joining", 2, client=MOMENTS_CLIENT, **limit)
+        if "skipped: " in done.stdout:
+            self.skipTest(done.stdout.strip().removeprefix("skipped: "))
 
     def waiting_rank(self):
         """Starts a rank that waits for another one. Returns its process id and the file of its segment."""

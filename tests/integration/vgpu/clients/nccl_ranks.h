@@ -34,6 +34,7 @@ int ncclCommInitAll(Communicator* out, int ranks, const int* devices);
 int ncclCommSplit(Communicator from, int colour, int key, Communicator* out, void* config);
 int ncclCommShrink(
     Communicator from, int* excluded, int count, Communicator* out, void* config, int flags);
+int ncclCommFinalize(Communicator communicator);
 int ncclCommDestroy(Communicator communicator);
 int ncclCommAbort(Communicator communicator);
 int ncclCommGetAsyncError(Communicator communicator, int* error);
