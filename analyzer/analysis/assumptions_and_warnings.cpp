@@ -2,6 +2,7 @@
 
 #include "analyzer/analysis/address_orders.h"
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/analysis/program_pool_walk.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/losses.h"
@@ -347,6 +348,14 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
                             format_count(device.troubles),
                             device.diagnoses.size()));
         }
+    }
+    const auto& pools = analysis->program_pools;
+    if (std::any_of(pools.begin(), pools.end(), [](const ProgramPool& pool) {
+            return pool.number == kPoolOfTheRest;
+        })) {
+        lines.push_back(
+            "the program created more pools than are kept: the entry '(more pools than are kept)' "
+            "of its pools stands for several");
     }
     add_unused_rules(*analysis, &lines);
 }

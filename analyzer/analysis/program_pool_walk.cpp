@@ -6,6 +6,9 @@
 namespace fragtrace::analyzer {
 namespace {
 
+// That keep a segment over a checkpoint. A made-up trace could have one with very many of them.
+constexpr std::size_t kMostKeptPools = 64;
+
 HeapBlock block_in_heap(DeviceAddress address, const ProgramPoolBlock& block) {
     HeapBlock shown;
     shown.address = address;
@@ -22,7 +25,8 @@ bool has_program_blocks(const Timeline& timeline) {
     const EventTable& events = timeline.events;
     const auto& entries = timeline.event_pools.entries();
     return std::any_of(entries.begin(), entries.end(), [&events](const auto& entry) {
-        return events.kind(entry.first) == EventKind::kProgramBlockAlloc;
+        const EventKind kind = events.kind(entry.first);
+        return kind == EventKind::kProgramBlockAlloc || kind == EventKind::kProgramRequestFailed;
     });
 }
 
@@ -71,6 +75,9 @@ HeapSnapshot snapshot_of(const ProgramPoolState& state) {
 void ProgramPoolWalk::advance() {
     const Event event = timeline_.events[position_];
     changed_ = nullptr;
+    if (event.kind == EventKind::kCheckpointBegin) {
+        checkpoint_begin();  // before everything that ended here: it goes on
+    }
     end_regions_of(position_);
     switch (event.kind) {
         case EventKind::kDeviceAlloc:
@@ -92,12 +99,14 @@ void ProgramPoolWalk::advance() {
             break;
         case EventKind::kProgramBlockFree:
             block_free(timeline_.partner[position_]);
+            ended_.erase({timeline_.event_pools.at(position_, &pool_cursor_), event.address});
             break;
         case EventKind::kProgramPoolEnd:
             pool_end(timeline_.event_pools.at(position_, &pool_cursor_));
             break;
-        case EventKind::kCheckpointBegin:
-            checkpoint();
+        case EventKind::kCheckpointEnd:
+            in_checkpoint_ = false;
+            kept_.clear();
             break;
         default:
             break;
@@ -120,6 +129,9 @@ void ProgramPoolWalk::begin_region(std::map<DeviceAddress, PoolRegion>* regions,
                                  .allocated_by = position_,
                                  .memory = memory,
                                  .device = static_cast<DeviceId>(event.device)};
+    if (in_checkpoint_) {
+        reattach(&(*regions)[event.address], regions == &driver_);
+    }
     const EventIndex end = timeline_.partner[position_];
     if (end != kNoEvent && end > position_) {
         ends_[end].push_back(position_);
@@ -152,7 +164,9 @@ void ProgramPoolWalk::end_region(EventIndex alloc) {
                 return;
             }
             while (!segment->second.blocks.empty()) {
-                drop(key, pool, pool->blocks.find(*segment->second.blocks.begin()));
+                const DeviceAddress block = *segment->second.blocks.begin();
+                ended_.emplace(key.number, block);
+                drop(key, pool, pool->blocks.find(block));
             }
             pool->reserved_bytes -= segment->second.size_bytes;
             pool->segments.erase(segment);
@@ -181,6 +195,10 @@ void ProgramPoolWalk::block_alloc(const Event& event) {
     if (size_bytes == 0) {
         return;
     }
+    if (in_checkpoint_ && ended_.contains({number, event.address})) {
+        return;
+    }
+    ended_.erase({number, event.address});
     PoolRegion* region = region_of(event.address, size_bytes);
     const auto set_shared = [region](const Key&, ProgramPoolState* state) {
         state->shares_memory =
@@ -270,17 +288,47 @@ void ProgramPoolWalk::pool_end(std::uint32_t number) {
         empty(key, pool);
         in_use_.erase(key);
     });
+    ended_.erase(ended_.lower_bound({number, 0}), ended_.upper_bound({number, ~DeviceAddress{0}}));
 }
 
-// A checkpoint lists the whole state again.
-void ProgramPoolWalk::checkpoint() {
+// A checkpoint lists the whole state again, but not which memory without blocks was whose.
+void ProgramPoolWalk::checkpoint_begin() {
+    kept_.clear();
+    in_checkpoint_ = true;
     for (const Key& key : in_use_) {
-        empty(key, &pools_.at(key));
+        ProgramPoolState& pool = pools_.at(key);
+        for (const auto& [alloc, segment] : pool.segments) {
+            const bool of_driver = timeline_.events.kind(alloc) != EventKind::kBlockAlloc;
+            auto& pools = kept_[{of_driver, segment.address, segment.size_bytes}];
+            if (pools.size() < kMostKeptPools) {
+                pools.push_back(key);
+            }
+        }
+        empty(key, &pool);
     }
     in_use_.clear();
     driver_.clear();
     framework_.clear();
     ends_.clear();
+}
+
+// The region was a segment of pools before the checkpoint, and still is.
+void ProgramPoolWalk::reattach(PoolRegion* region, bool of_driver) {
+    const auto kept = kept_.find({of_driver, region->address, region->size_bytes});
+    if (kept == kept_.end()) {
+        return;
+    }
+    for (const Key& key : kept->second) {
+        if (key.memory == region->memory && key.device == region->device) {
+            ProgramPoolState& pool = pools_.at(key);
+            pool.segments[position_] = {.address = region->address,
+                                        .size_bytes = region->size_bytes};
+            pool.reserved_bytes += region->size_bytes;
+            region->users.insert(key.number);
+            in_use_.insert(key);
+        }
+    }
+    kept_.erase(kept);
 }
 
 }  // namespace fragtrace::analyzer

@@ -20,6 +20,9 @@
 
 namespace fragtrace::analyzer {
 
+// The number that pools share when the recorder has no more numbers.
+inline constexpr std::uint32_t kPoolOfTheRest = 1;
+
 // Recorded memory in which blocks may lie.
 struct PoolRegion {
     DeviceAddress address = 0;
@@ -57,7 +60,7 @@ struct ProgramPoolState {
     bool shares_memory = false;  // another pool has or had blocks in one of the segments
 };
 
-// Whether any pool of the program reported a block.
+// Whether any pool of the program reported a block, or a request that failed.
 bool has_program_blocks(const Timeline& timeline);
 
 // The segments with their blocks and the free ranges between them. Blocks in unknown memory make
@@ -113,7 +116,8 @@ class ProgramPoolWalk {
     void block_alloc(const Event& event);
     void block_free(EventIndex alloc);
     void pool_end(std::uint32_t number);
-    void checkpoint();
+    void checkpoint_begin();
+    void reattach(PoolRegion* region, bool of_driver);
 
     // Calls visit(key, state) for each part of a pool: its memory may be of several kinds and
     // devices.
@@ -140,6 +144,13 @@ class ProgramPoolWalk {
     std::unordered_map<EventIndex, std::vector<EventIndex>> ends_;
     std::map<Key, ProgramPoolState> pools_;
     std::set<Key> in_use_;  // pools that may have blocks or segments
+    // During a checkpoint: the segments of before that have not been listed yet, with their pools.
+    using SegmentPlace = std::tuple<bool, DeviceAddress, std::uint64_t>;  // of the driver, size
+    std::map<SegmentPlace, std::vector<Key>> kept_;
+    bool in_checkpoint_ = false;
+    // Blocks (pool, address) that ended with their segment and were not freed: checkpoints list
+    // them.
+    std::set<std::pair<std::uint32_t, DeviceAddress>> ended_;
     std::map<Key, std::vector<Step>> steps_;
     std::map<Key, std::uint64_t> first_segments_;        // size in bytes
     std::unordered_map<EventIndex, Key> pool_of_block_;  // live blocks, by allocating event

@@ -101,10 +101,13 @@ class Moments {
     // After each event of the first walk.
     void look(const ProgramPoolWalk& walk, EventIndex i) {
         const EventKind kind = timeline_.events.kind(i);
+        if (kind == EventKind::kCheckpointBegin || kind == EventKind::kCheckpointEnd) {
+            in_checkpoint_ = kind == EventKind::kCheckpointBegin;
+        }
         if (kind == EventKind::kProgramBlockAlloc && walk.changed() != nullptr) {
             const auto& [key, state] = *walk.changed();
             ProgramPool& pool = pools_[key];
-            ++pool.allocations;
+            pool.allocations += in_checkpoint_ ? 0 : 1;  // a checkpoint lists blocks again
             if (state.allocated_bytes > pool.peak_allocated_bytes) {
                 pool.peak_allocated_bytes = state.allocated_bytes;
                 pool.at_peak.event = i;
@@ -113,15 +116,11 @@ class Moments {
             pool.shares_memory = pool.shares_memory || state.shares_memory;
         } else if (kind == EventKind::kProgramRequestFailed) {
             const std::uint32_t number = timeline_.event_pools.at(i);
-            ++failed_[number];
-            for (auto part =
-                     walk.pools().lower_bound(Key{.number = number, .memory = {}, .device = 0});
-                 part != walk.pools().end() && part->first.number == number;
-                 ++part) {
-                std::vector<ProgramPoolMoment>& failures = pools_[part->first].failures;
-                if (failures.size() < kMostMoments) {
-                    failures.push_back({.event = i});
-                }
+            Failures& failures = failures_[number];
+            ++failures.count;
+            if (failures.first.size() < kMostMoments) {
+                failures.first.push_back(
+                    {.event = i, .requested_bytes = timeline_.events[i].size_bytes});
             }
         }
         const std::size_t most = std::min(out_of_memory_.size(), kMostOutOfMemories);
@@ -139,11 +138,21 @@ class Moments {
 
     // After the first walk.
     std::map<Key, ProgramPool> take(const ProgramPoolWalk& walk) {
+        // A pool without a block has a part in unknown memory.
+        for (const auto& [number, failures] : failures_) {
+            const auto part = pools_.lower_bound(Key{.number = number, .memory = {}, .device = 0});
+            if (part == pools_.end() || part->first.number != number) {
+                pools_[Key{.number = number}];
+            }
+        }
         for (auto& [key, pool] : pools_) {
             pool.number = key.number;
             pool.memory = key.memory;
             pool.device = key.device;
-            pool.failed = failed_[key.number];
+            if (const auto failures = failures_.find(key.number); failures != failures_.end()) {
+                pool.failed = failures->second.count;
+                pool.failures = failures->second.first;
+            }
             const auto identity = timeline_.pools.find(key.number);
             if (identity != timeline_.pools.end()) {
                 pool.name = identity->second.name;
@@ -154,7 +163,8 @@ class Moments {
                 pool.kind = "other";
             }
             if (pool.name.empty()) {
-                pool.name = "pool " + std::to_string(key.number);
+                pool.name = key.number == kPoolOfTheRest ? "(more pools than are kept)"
+                                                         : "pool " + std::to_string(key.number);
             }
             if (const auto state = walk.pools().find(key); state != walk.pools().end()) {
                 pool.live_bytes = state->second.allocated_bytes;
@@ -165,20 +175,23 @@ class Moments {
     }
 
   private:
+    struct Failures {
+        std::uint64_t count = 0;
+        std::vector<ProgramPoolMoment> first = {};
+    };
+
     const Timeline& timeline_;
     const std::vector<std::pair<EventIndex, DeviceId>>& out_of_memory_;
     std::map<Key, ProgramPool> pools_;
-    std::map<std::uint32_t, std::uint64_t> failed_;
+    std::map<std::uint32_t, Failures> failures_;  // by number of the pool
     std::size_t next_ = 0;
+    bool in_checkpoint_ = false;
 };
 
 void describe(const Timeline& timeline,
               const ProgramPoolState& state,
               Symbolizer* symbols,
               ProgramPoolMoment* moment) {
-    if (timeline.events.kind(moment->event) == EventKind::kProgramRequestFailed) {
-        moment->requested_bytes = timeline.events[moment->event].size_bytes;
-    }
     moment->reserved_bytes = state.reserved_bytes;
     moment->allocated_bytes = state.allocated_bytes;
     moment->blocks = state.blocks.size();
@@ -232,14 +245,17 @@ std::vector<ProgramPool> find_program_pools(
     }
     std::vector<ProgramPool> result;
     for (auto& [key, pool] : pools) {
-        if (result.size() < kMostReplayed) {
-            add_replays(timeline, key, first, &pool);
-        }
         result.push_back(std::move(pool));
     }
     std::stable_sort(result.begin(), result.end(), [](const ProgramPool& a, const ProgramPool& b) {
         return a.peak_allocated_bytes > b.peak_allocated_bytes;
     });
+    for (std::size_t i = 0; i < std::min(result.size(), kMostReplayed); ++i) {
+        const Key key{result[i].number, result[i].memory, result[i].device};
+        if (result[i].at_peak.event != kNoEvent) {
+            add_replays(timeline, key, first, &result[i]);
+        }
+    }
     return result;
 }
 

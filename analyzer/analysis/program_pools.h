@@ -48,7 +48,7 @@ struct ProgramPool {
     std::uint32_t number = 0;
     std::string name;
     std::string kind;               // as the program says: "rmm-pool", "other"
-    std::uint64_t limit_bytes = 0;  // the last limit that the program set; 0 = none
+    std::uint64_t limit_bytes = 0;  // the last one; 0 = none, ~0 = unknown: changed too often
     PoolMemory memory = PoolMemory::kUnknown;
     DeviceId device = kUnknownDevice;
 

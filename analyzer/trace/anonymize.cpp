@@ -357,7 +357,7 @@ class Anonymizer {
             return value == "1" || value == "0" ? value : "";
         }
         if (what == "limit") {
-            return is_number(value) ? value : "";
+            return is_number(value) || value == "unknown" ? value : "";
         }
         const std::string_view text(value);
         if (what.empty() && text.starts_with("program ")) {

@@ -63,7 +63,11 @@ std::map<std::uint32_t, PoolIdentity> pool_identities(
             pools[number].captured = fact->second == "1";
         } else if (text == ".limit") {
             std::string_view limit = fact->second;
-            (void)take_number(&limit, &pools[number].limit_bytes);
+            std::uint64_t& bytes = pools[number].limit_bytes;
+            (void)take_number(&limit, &bytes);
+            if (fact->second == "unknown" || bytes == kUnknown64) {  // ~0 as a number: no limit
+                bytes = fact->second == "unknown" ? kUnknown64 : 0;
+            }
         }
     }
     return pools;

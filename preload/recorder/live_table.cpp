@@ -27,9 +27,10 @@ bool LiveTable::create() {
     memset(static_cast<void*>(this), 0, sizeof *this);
     entries_ = static_cast<Entry*>(map_private(kLeastCapacity * sizeof(Entry)));
     places_ = static_cast<Place*>(map_private(2 * kLeastCapacity * sizeof(Place)));
+    pool_ends_ = static_cast<uint64_t*>(map_private(kMostPools * sizeof(uint64_t)));
     capacity_ = kLeastCapacity;
     end_ = 1;
-    if (entries_ == nullptr || places_ == nullptr) {
+    if (entries_ == nullptr || places_ == nullptr || pool_ends_ == nullptr) {
         abandon();
         return false;
     }
@@ -39,8 +40,10 @@ bool LiveTable::create() {
 void LiveTable::abandon() {
     unmap(entries_, capacity_ * sizeof(Entry));
     unmap(places_, 2 * capacity_ * sizeof(Place));
+    unmap(pool_ends_, kMostPools * sizeof(uint64_t));
     entries_ = nullptr;
     places_ = nullptr;
+    pool_ends_ = nullptr;
     capacity_ = end_ = used_ = 0;
 }
 
@@ -62,7 +65,26 @@ LiveTable::Place* LiveTable::place_of(Thing thing, uint64_t key) const {
 }
 
 LiveTable::Entry* LiveTable::find(Thing thing, uint64_t key) const {
-    return &entries_[place_of(thing, key)->entry];
+    Entry* entry = &entries_[place_of(thing, key)->entry];
+    return is_dead(*entry) ? &entries_[0] : entry;
+}
+
+void LiveTable::drop_dead() {
+    for (size_t i = 1; i < end_; ++i) {
+        if (is_dead(entries_[i])) {
+            remove(place_of(entries_[i].thing, entries_[i].key));
+        }
+    }
+    has_dead_ = false;
+}
+
+// Makes room in a full table. Dropping dead entries is enough if that gives much room: otherwise
+// the next entries would look at the whole table again.
+bool LiveTable::make_room() {
+    if (has_dead_) {
+        drop_dead();
+    }
+    return used_ < capacity_ / 4 * 3 || grow() || free_ != 0;
 }
 
 // Doubles the number of entries; entries keep their numbers.
@@ -110,25 +132,28 @@ void LiveTable::shrink() {
         }
     }
     for (size_t i = 1; i < end_; ++i) {
-        if (entries_[i].thing != Thing::kNone) {
+        if (entries_[i].thing != Thing::kNone && !is_dead(entries_[i])) {
             smaller.put(entries_[i].thing, entries_[i].key, entries_[i].event)->count =
                 entries_[i].count;
         }
     }
     unmap(entries_, capacity_ * sizeof(Entry));
     unmap(places_, 2 * capacity_ * sizeof(Place));
+    unmap(smaller.pool_ends_, kMostPools * sizeof(uint64_t));
     entries_ = smaller.entries_;
     places_ = smaller.places_;
     capacity_ = smaller.capacity_;
     end_ = smaller.end_;
+    used_ = smaller.used_;
     free_ = smaller.free_;
+    has_dead_ = false;
 }
 
 LiveTable::Entry* LiveTable::put(Thing thing, uint64_t key, const EventRecord& event) {
     Place* place = place_of(thing, key);
     if (place->entry == 0) {
         if (free_ == 0 && end_ == capacity_) {
-            if (!grow()) {
+            if (!make_room()) {
                 ++lost_;
                 return nullptr;
             }
@@ -249,6 +274,9 @@ uint64_t LiveTable::event_count() const {
     uint64_t count = 0;
     for (size_t i = 1; i < end_; ++i) {
         const Entry& entry = entries_[i];
+        if (is_dead(entry)) {
+            continue;
+        }
         if (entry.thing == Thing::kPhysical || entry.thing == Thing::kImport) {
             count += 1 + entry.count;
         } else if (entry.thing == Thing::kBlock || entry.thing == Thing::kProgramBlock) {
@@ -266,6 +294,9 @@ void LiveTable::copy_to(EventRecord* events) const {
     EventRecord* to = events;
     for (size_t i = 1; i < end_; ++i) {
         const Entry& entry = entries_[i];
+        if (is_dead(entry)) {
+            continue;
+        }
         switch (entry.thing) {
             case Thing::kNone:
             case Thing::kRangeDepth:

@@ -7,6 +7,9 @@
 // The table grows and shrinks with the number of live allocations, in memory from the kernel: about
 // 105 bytes per entry. It is not thread-safe.
 //
+// The end of a pool of the program must not look at all entries. It leaves the pool's blocks as
+// dead entries, which count as absent. A full table drops them before it grows.
+//
 // Entries are stored densely, in no order, and do not move; a hash table finds them by number. So a
 // lookup that finds nothing reads only 8 bytes, and a table with few entries stays in the cache.
 #pragma once
@@ -58,6 +61,12 @@ class LiveTable {
     };
 
     [[nodiscard]] Place* place_of(Thing thing, uint64_t key) const;
+
+    [[nodiscard]] bool is_dead(const Entry& entry) const {
+        return entry.thing == Thing::kProgramBlock &&
+               entry.event.sequence < pool_ends_[entry.event.pool % kMostPools];
+    }
+
     // Returns the entry. If there is none: an entry with kNone, which nobody writes to.
     Entry* find(Thing thing, uint64_t key) const;
     Entry* put(Thing thing, uint64_t key, const EventRecord& event);
@@ -68,6 +77,8 @@ class LiveTable {
     [[nodiscard]] uint64_t held_bytes(uint16_t device) const;
     [[nodiscard]] EventRecord free_memory_now(const EventRecord& report) const;
     bool grow();
+    bool make_room();
+    void drop_dead();
     void shrink();
     // Removes all entries for which `keep` returns false.
     using Keep = bool(const Entry& entry, const EventRecord& event);
@@ -99,16 +110,19 @@ class LiveTable {
     // and pool, which stay known after that block is freed.
     static constexpr uint32_t kNewSegments = 16;
     static constexpr uint16_t kMostDevices = 64;
+    static constexpr uint32_t kMostPools = 4096;  // numbers of pools are smaller
 
     struct NewSegment {
         uint64_t address;
         Thing thing;  // kNone = free
     };
 
-    Entry* entries_;   // numbers start at 1; entry 0 is the one with kNone
-    Place* places_;    // twice as many as capacity_: at most half are in use
-    size_t capacity_;  // of entries_, a power of two
-    size_t end_;       // entries from here on have never been used
+    Entry* entries_;       // numbers start at 1; entry 0 is the one with kNone
+    Place* places_;        // twice as many as capacity_: at most half are in use
+    uint64_t* pool_ends_;  // sequence number of the last end of each pool of the program, by number
+    bool has_dead_;        // a pool has ended since dead entries were dropped
+    size_t capacity_;      // of entries_, a power of two
+    size_t end_;           // entries from here on have never been used
     size_t used_;
     uint64_t free_;  // number of the first free entry below end_, 0 = none
     uint64_t lost_;

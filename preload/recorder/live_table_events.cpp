@@ -193,11 +193,8 @@ void LiveTable::program_pool(const EventRecord& event) {
     } else if (event.kind == EventKind::kProgramBlockFree) {
         erase(Thing::kProgramBlock, program_block_key(event));
     } else {
-        forget(
-            [](const Entry& entry, const EventRecord& end) {
-                return entry.thing != Thing::kProgramBlock || entry.event.pool != end.pool;
-            },
-            event);
+        pool_ends_[event.pool % kMostPools] = event.sequence;
+        has_dead_ = true;
     }
 }
 

@@ -21,7 +21,7 @@ constexpr uint32_t kEntries = 2 * kMostNumbers;
 struct Table {
     Entry entries[kEntries];
     uint32_t count;  // assigned numbers; they follow kNumberOfTheRest
-    bool full;
+    bool rest_told;  // the fact of kNumberOfTheRest is written
 };
 
 constinit Table g_texts{};
@@ -59,9 +59,10 @@ void tell(const char* prefix, uint32_t number, const char* value) {
     record_fact(Text(key, sizeof key).add(prefix).add_number(number).c_str(), value);
 }
 
-// `describe(number)` writes the fact for a new number.
+// `describe(number)` writes the fact for a new number. Without `may_add`, what is new gets the
+// number of the rest.
 template <typename Describe>
-uint32_t number_of(Table* table, uint64_t hash, Describe describe) {
+uint32_t number_of(Table* table, uint64_t hash, Describe describe, bool may_add = true) {
     const uint32_t known = load_acquire(&find(table, hash)->number);
     if (known != 0) [[likely]] {
         return known;
@@ -75,10 +76,10 @@ uint32_t number_of(Table* table, uint64_t hash, Describe describe) {
     Entry* entry = find(table, hash);
     uint32_t number = entry->number;
     if (number == 0) {
-        const bool room = kNumberOfTheRest + table->count < kMostNumbers;
+        const bool room = may_add && kNumberOfTheRest + table->count < kMostNumbers;
         number = room ? kNumberOfTheRest + ++table->count : kNumberOfTheRest;
-        if (room || !table->full) {
-            table->full = !room;
+        if (room || !table->rest_told) {
+            table->rest_told = table->rest_told || !room;
             describe(number);
         }
         if (room) {
@@ -122,7 +123,7 @@ uint32_t pool_number(PoolOwner owner, uint64_t first, uint64_t second) {
 
 uint32_t program_pool_number(uint64_t instance, const char* identity) {
     constexpr uint64_t kOfPrograms = 0x9d39247e33776d41u;
-    return number_of(&g_pools, mixed(mixed(instance + 1) ^ kOfPrograms), [=](uint32_t number) {
+    const auto describe = [=](uint32_t number) {
         char value[320];
         Text text(value, sizeof value);
         if (number == kNumberOfTheRest) {
@@ -131,7 +132,9 @@ uint32_t program_pool_number(uint64_t instance, const char* identity) {
             text.add("program ").add(identity);
         }
         tell("pool.", number, value);
-    });
+    };
+    return number_of(
+        &g_pools, mixed(mixed(instance + 1) ^ kOfPrograms), describe, identity != nullptr);
 }
 
 void reset_numbers_lock() {

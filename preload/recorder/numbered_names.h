@@ -25,7 +25,7 @@ enum class PoolOwner : uint8_t {
 uint32_t pool_number(PoolOwner owner, uint64_t first, uint64_t second);
 
 // Returns a number for a new pool of the program. `instance` differs for each of them; `identity`
-// is "KIND NAME".
+// is "KIND NAME", or nullptr for a pool that gets the number of the rest.
 uint32_t program_pool_number(uint64_t instance, const char* identity);
 
 // For a forked child: the thread that owned the lock does not exist there.

@@ -13,16 +13,22 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr size_t kMostKindBytes = 32;
-constexpr size_t kMostFactBytes = 256;
+constexpr size_t kMostNameBytes = 200;
+constexpr size_t kMostFactBytes = kMostKindBytes + 1 + kMostNameBytes + 1;
+// The other numbers of pools are for those of PyTorch and the driver.
+constexpr uint32_t kMostProgramPools = 1024;
+// The table of facts has room for a few facts per pool.
+constexpr uint32_t kMostLimitFacts = 8;
 
 struct KnownPool {
     uint32_t number;
     bool live;
     uint64_t text_hash;
-    uint64_t limit_bytes;
+    uint64_t limit_bytes;  // the last one; 0 = none
+    uint32_t limit_facts;  // written so far
 };
 
-KnownPool g_known[kMostNumbers];
+KnownPool g_known[kMostProgramPools];
 uint32_t g_count;
 Lock g_lock;
 
@@ -35,6 +41,18 @@ uint64_t hash_of(const char* text) {
     return hash;
 }
 
+// The bytes of a name that are kept: whole UTF-8 characters.
+size_t kept_bytes(const char* name) {
+    size_t size = strnlen(name, kMostNameBytes + 1);
+    if (size > kMostNameBytes) {
+        size = kMostNameBytes;
+        while (size != 0 && (static_cast<uint8_t>(name[size]) & 0xc0u) == 0x80) {
+            --size;
+        }
+    }
+    return size;
+}
+
 // "KIND NAME". A kind is one word of a known alphabet.
 void write_identity(const char* name, const char* kind, Text* text) {
     char word[kMostKindBytes + 1] = {};
@@ -45,7 +63,10 @@ void write_identity(const char* name, const char* kind, Text* text) {
             (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
         word[size] = plain ? c : '_';
     }
-    text->add(size == 0 ? "other" : word).add(" ").add(name == nullptr ? "" : name);
+    text->add(size == 0 ? "other" : word).add(" ");
+    if (name != nullptr) {
+        text->add(name, kept_bytes(name));
+    }
 }
 
 KnownPool* known_pool(uint32_t number) {
@@ -57,11 +78,17 @@ KnownPool* known_pool(uint32_t number) {
     return nullptr;
 }
 
-void tell_limit(uint32_t pool, uint64_t limit_bytes) {
+// The last fact that a pool may have is that its limit is unknown from now on.
+void tell_limit(uint32_t pool, uint64_t limit_bytes, bool is_last_fact) {
     char key[32];
     char value[32];
-    record_fact(Text(key, sizeof key).add("pool.").add_number(pool).add(".limit").c_str(),
-                Text(value, sizeof value).add_number(limit_bytes).c_str());
+    Text text(value, sizeof value);
+    if (is_last_fact) {
+        text.add("unknown");
+    } else {
+        text.add_number(limit_bytes);
+    }
+    record_fact(Text(key, sizeof key).add("pool.").add_number(pool).add(".limit").c_str(), value);
 }
 
 EventRecord event_of(EventKind kind, uint32_t pool) {
@@ -99,33 +126,28 @@ uint32_t create_program_pool(const char* name, const char* kind) {
         return 0;
     }
     uint32_t number = 0;
-    uint64_t old_limit = 0;
     for (uint32_t at = 0; at < g_count && number == 0; ++at) {
         KnownPool& pool = g_known[at];
         if (!pool.live && pool.text_hash == hash) {
             pool.live = true;
             number = pool.number;
-            old_limit = pool.limit_bytes;
-            pool.limit_bytes = 0;
         }
     }
     if (number == 0) {
-        number = program_pool_number(g_count, text.c_str());
-        if (number != kNumberOfTheRest && g_count < kMostNumbers) {
-            g_known[g_count++] = {number, true, hash, 0};
+        const bool room = g_count < kMostProgramPools;
+        number = program_pool_number(g_count, room ? text.c_str() : nullptr);
+        if (room && number != kNumberOfTheRest) {
+            g_known[g_count++] = {number, true, hash, 0, 0};
         }
     }
     g_lock.unlock();
-    if (old_limit != 0) {
-        tell_limit(number, 0);
-    }
     return number;
 }
 
 void destroy_program_pool(uint32_t pool) {
     const SlowPath slow_path;
     // Other pools may have the number of the rest, so their blocks go on.
-    if (pool == 0 || pool == kNumberOfTheRest) {
+    if (pool == 0 || pool == kNumberOfTheRest || t_thread.inside_recorder) {
         return;
     }
     if (recorded(pool)) {
@@ -142,17 +164,21 @@ void destroy_program_pool(uint32_t pool) {
 
 void set_program_pool_limit(uint32_t pool, uint64_t limit_bytes) {
     const SlowPath slow_path;
-    bool changed = false;
+    if (pool == 0 || t_thread.inside_recorder) {
+        return;
+    }
+    uint32_t facts = 0;  // with the one to write; 0 = write none
     if (g_lock.lock_within(50 * kMillisecond_ns)) {
         KnownPool* known = known_pool(pool);
-        changed = known != nullptr && known->limit_bytes != limit_bytes;
-        if (changed) {
+        if (known != nullptr && known->limit_bytes != limit_bytes &&
+            known->limit_facts < kMostLimitFacts) {
             known->limit_bytes = limit_bytes;
+            facts = ++known->limit_facts;
         }
         g_lock.unlock();
     }
-    if (changed) {
-        tell_limit(pool, limit_bytes);
+    if (facts != 0) {
+        tell_limit(pool, limit_bytes, facts == kMostLimitFacts);
     }
 }
 

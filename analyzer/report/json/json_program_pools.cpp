@@ -67,6 +67,7 @@ Json program_pools_json(const Analysis& analysis) {
                                {"class", "estimate"},
                                {"peak_reserved_bytes", replay.peak_reserved_bytes}});
         }
+        const bool limited = pool.limit_bytes != 0 && pool.limit_bytes != kUnknown64;
         const bool known = pool.memory != PoolMemory::kUnknown;
         rows.push_back(
             {{"pool", pool.number},
@@ -74,7 +75,7 @@ Json program_pools_json(const Analysis& analysis) {
              {"kind", pool.kind},
              {"memory", key_of(pool.memory)},
              {"device", pool.device == kUnknownDevice ? Json(nullptr) : Json(pool.device)},
-             {"limit_bytes", pool.limit_bytes == 0 ? Json(nullptr) : Json(pool.limit_bytes)},
+             {"limit_bytes", limited ? Json(pool.limit_bytes) : Json(nullptr)},
              {"allocations", pool.allocations},
              {"peak_allocated_bytes", pool.peak_allocated_bytes},
              {"peak_reserved_bytes", known ? Json(pool.peak_reserved_bytes) : Json(nullptr)},

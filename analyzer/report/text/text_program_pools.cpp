@@ -27,14 +27,19 @@ std::string memory_name(const ProgramPool& pool) {
     return "";
 }
 
+std::string limit_of(const ProgramPool& pool) {
+    if (pool.limit_bytes == kUnknown64) {
+        return ", limit unknown (changed too often)";
+    }
+    return pool.limit_bytes == 0 ? "" : ", limit " + format_bytes(pool.limit_bytes);
+}
+
 std::string title_of(const ProgramPool& pool) {
     return fmt::format("{} ({}, {}{})",
                        printable(shorten(pool.name, 60)),
                        printable(pool.kind),
                        memory_name(pool),
-                       pool.limit_bytes == 0
-                           ? std::string()
-                           : fmt::format(", limit {}", format_bytes(pool.limit_bytes)));
+                       limit_of(pool));
 }
 
 // "2.10 GiB in 120 blocks; reserved 3.00 GiB, free 920 MiB, largest free range 512 MiB".
@@ -57,6 +62,9 @@ std::string state_of(const ProgramPool& pool, const ProgramPoolMoment& moment) {
 std::string why_failed(const ProgramPool& pool, const ProgramPoolMoment& moment) {
     if (pool.memory == PoolMemory::kUnknown || moment.requested_bytes == kUnknown64) {
         return "the cause is unknown";
+    }
+    if (moment.reserved_bytes == 0) {
+        return "the cause is unknown, since no block showed the memory of the pool";
     }
     if (pool.shares_memory) {
         return "the cause is unknown, since other pools use the same memory";

@@ -23,46 +23,54 @@ class pool:
     frames.close()                          # the pool is gone; also: with fragtrace.pool(...) as frames
 
     `kind` names the algorithm: a name that `fraganalyze replay --pool` knows, or "other". Sizes are bytes.
-    `stream` is the handle of a CUDA stream, None if it is not known. Without the recorder nothing happens.
+    `stream` is the handle of a CUDA stream, None if it is not known. Numbers may be of any type that int() takes.
+    There is room for about 1,000 different names and kinds in the life of a process. Further pools share one
+    entry in the report. Without the recorder nothing happens.
     """
 
     __slots__ = ("_number",)
 
     def __init__(self, name: object, kind: str = "other", limit: int = 0) -> None:
         self._number = 0
+        name, kind, limit = _recorder.encoded(name), _recorder.encoded(kind), int(limit)
         if _recorder.pool_create is not None:
-            self._number = _recorder.pool_create(_recorder.encoded(name), _recorder.encoded(kind))
-            if self._number and limit:
+            self._number = _recorder.pool_create(name, kind)
+            if limit:
                 self.limit(limit)
 
     def alloc(self, pointer: int, requested: int, size: int | None = None, stream: int | None = 0) -> None:
         """A new block: `requested` bytes for the program, `size` in the pool (the same if None)."""
+        pointer, requested = int(pointer), int(requested)
+        size = requested if size is None else int(size)
+        stream = _UNKNOWN if stream is None else int(stream)
         if self._number:
-            _recorder.block_alloc(
-                self._number,
-                pointer,
-                requested,
-                requested if size is None else size,
-                _UNKNOWN if stream is None else stream,
-            )
+            _recorder.block_alloc(self._number, pointer, requested, size, stream)
 
     def free(self, pointer: int) -> None:
         """The block becomes free."""
+        pointer = int(pointer)
         if self._number:
             _recorder.block_free(self._number, pointer)
 
     def failed(self, requested: int, stream: int | None = 0) -> None:
         """The pool could not serve a request."""
+        requested = int(requested)
+        stream = _UNKNOWN if stream is None else int(stream)
         if self._number:
-            _recorder.block_failed(self._number, requested, _UNKNOWN if stream is None else stream)
+            _recorder.block_failed(self._number, requested, stream)
 
     def label(self, pointer: int, name: object) -> None:
         """Labels a live block, and replaces its label."""
+        pointer, encoded = int(pointer), _recorder.encoded(name)
         if self._number:
-            _recorder.block_label(self._number, pointer, _recorder.encoded(name))
+            _recorder.block_label(self._number, pointer, encoded)
 
     def limit(self, limit: int) -> None:
-        """The most bytes that the pool may take from the driver; 0 = no limit."""
+        """The most bytes that the pool may take from the driver; 0 = no limit.
+
+        The last limit counts, also for a pool that is created again.
+        """
+        limit = int(limit)
         if self._number:
             _recorder.pool_limit(self._number, limit)
 

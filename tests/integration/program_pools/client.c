@@ -1,6 +1,7 @@
 // A pool of 64 MiB in C: it divides memory from cudaMalloc into blocks and reports them. Without an
 // argument it makes no CUDA call. With "fork", a child goes on with its parent's pool. With
-// "pause", recording stops for a while.
+// "pause", recording stops for a while. "names" creates more pools than are kept, "limits" changes
+// limits often, and "long" has a long name.
 #include <fragtrace/mark.h>
 
 #include <stdio.h>
@@ -21,12 +22,63 @@ static char* allocate_memory(void) {
     return found == NULL || allocate(&address, kPool) != 0 ? NULL : address;
 }
 
+// Each has one block, and is destroyed. Pools that a program would not create: each has its own
+// name.
+static void create_many(char* memory) {
+    for (int i = 0; i < 5000; ++i) {
+        char name[32];
+        snprintf(name, sizeof name, "request %d", i);
+        const uint32_t pool = fragtrace_pool_create(name, "other");
+        fragtrace_block_alloc(pool, memory + (size_t)i * 4096, 4096, 4096, 0);
+        fragtrace_pool_destroy(pool);
+    }
+}
+
+// A pool with the same limit each time it is created, and one whose limit grows.
+static void change_limits(char* memory) {
+    for (int i = 0; i < 1000; ++i) {
+        const uint32_t pool = fragtrace_pool_create("again", "other");
+        fragtrace_pool_limit(pool, kPool);
+        fragtrace_block_alloc(pool, memory, 4096, 4096, 0);
+        fragtrace_pool_destroy(pool);
+    }
+    const uint32_t seven = fragtrace_pool_create("seven", "other");
+    const uint32_t many = fragtrace_pool_create("many", "other");
+    fragtrace_block_alloc(seven, memory, 4096, 4096, 0);
+    fragtrace_block_alloc(many, memory, 4096, 4096, 0);
+    for (uint64_t i = 1; i <= 1000; ++i) {
+        fragtrace_pool_limit(many, i * kMiB);
+        fragtrace_pool_limit(seven, (i < 7 ? i : 7) * kMiB);
+    }
+}
+
+// 199 bytes, and then a letter of two bytes that does not fit.
+static void name_long(char* memory) {
+    char name[300];
+    memset(name, 'n', sizeof name);
+    memcpy(name + 199, "\xc3\xa9", 2);
+    name[sizeof name - 1] = '\0';
+    fragtrace_block_alloc(fragtrace_pool_create(name, "other"), memory, 4096, 4096, 0);
+}
+
 int main(int count, char** words) {
     const char* mode = count > 1 ? words[1] : "";
     static char host[kBlock];
     char* memory = *mode == '\0' ? host : allocate_memory();
     if (memory == NULL) {
         return 1;
+    }
+    if (strcmp(mode, "names") == 0) {
+        create_many(memory);
+        return 0;
+    }
+    if (strcmp(mode, "limits") == 0) {
+        change_limits(memory);
+        return 0;
+    }
+    if (strcmp(mode, "long") == 0) {
+        name_long(memory);
+        return 0;
     }
     const uint32_t pool = fragtrace_pool_create("frame buffers", "rmm-pool");
     const uint32_t inner = fragtrace_pool_create("rows", "My Rows");

@@ -29,6 +29,36 @@ with fragtrace.pool("tiles", kind="best-fit", limit=16 << 20) as tiles:
 tiles.alloc(base.value, 1)   # after the end: nothing
 """
 
+# Values that are no int: integers like those of numpy, floats, and no number at all.
+VALUES = """
+import sys
+if len(sys.argv) > 1:
+    import ctypes
+    cuda = ctypes.CDLL("libcudart.so.13")
+    assert cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20) == 0
+import fragtrace
+
+class Integer:
+    def __init__(self, value):
+        self.value = value
+    def __index__(self):
+        return self.value
+
+pool = fragtrace.pool("values", limit=0.5 * 2**30)
+pool.alloc(Integer(4096), Integer(1000), Integer(1024), Integer(0))
+pool.alloc(8192, 1024.0)
+pool.label(Integer(4096), "kept")
+pool.failed(Integer(1 << 20), stream=Integer(7))
+pool.limit(Integer(1 << 20))
+pool.free(Integer(8192))
+for call in (pool.free, pool.failed, pool.limit, lambda value: pool.alloc(1, value)):
+    try:
+        call("many")
+        print("no error")
+    except ValueError:
+        print("error")
+"""
+
 
 class ProgramPoolsTest(real_process.RealProcessTest):
     def run_client(self, mode, **variables):
@@ -114,6 +144,42 @@ class ProgramPoolsTest(real_process.RealProcessTest):
         lines = "".join(line["label"] for line in tiles["at_peak"]["lines"])
         self.assertIn('"hot"', lines)
         self.assertNotIn("_pools.py", lines)
+
+    def test_more_names_than_are_kept_share_one_entry_and_leave_numbers_for_other_pools(self):
+        self.run_client("names")
+        trace = self.only_trace()
+        report = self.report(trace)
+        self.assertEqual(len(report["program_pools"]), 1025)
+        shared = self.pools(trace)["(more pools than are kept)"]
+        self.assertEqual((shared["pool"], shared["kind"], shared["allocations"]), (1, "other", 5000 - 1024))
+        self.assertIn("the program created more pools than are kept", "\n".join(report["warnings"]))
+        self.assertEqual(self.count(trace, "program_pool_end"), 1024)
+
+    def test_the_last_limit_counts_until_it_has_changed_too_often(self):
+        self.run_client("limits")
+        trace = self.only_trace()
+        limits = {name: pool["limit_bytes"] for name, pool in self.pools(trace).items()}
+        self.assertEqual(limits, {"again": 64 * MIB, "seven": 7 * MIB, "many": None})
+        text = self.run_well([real_process.ANALYZER, "report", trace]).stdout
+        self.assertIn("many (other, device 0, limit unknown (changed too often))", text)
+        other = self.folder / "anonymous.ftrace"
+        self.run_well([real_process.ANALYZER, "anonymize", trace, other])
+        self.assertIn("limit unknown", self.run_well([real_process.ANALYZER, "report", other]).stdout)
+
+    def test_a_name_is_cut_to_200_bytes_between_letters(self):
+        self.run_client("long")
+        self.assertEqual(list(self.pools(self.only_trace())), ["n" * 199])
+
+    def test_values_that_are_no_int_do_the_same_with_and_without_the_recorder(self):
+        wanted = "error\n" * 4
+        for words, folder in (([], None), (["cuda"], self.folder)):
+            done = self.run_well(
+                [sys.executable, "-c", VALUES, *words],
+                env=environment(CARD, *([folder] if folder else []), PYTHONPATH=str(PACKAGE)),
+            )
+            self.assertEqual(done.stdout, wanted)
+        values = self.pools(self.only_trace())["values"]
+        self.assertEqual((values["allocations"], values["limit_bytes"]), (2, MIB))
 
     def test_the_python_example_of_the_page_runs(self):
         page = (real_process.SOURCE / "docs" / "program-pools.md").read_text(encoding="utf-8")

@@ -271,6 +271,93 @@ TEST_CASE("a label of a pool's block is part of its line") {
     CHECK(timeline.origins[timeline.events[alloc].origin].label == 1);
 }
 
+TEST_CASE("failures from before the first block, and of a pool without blocks, are kept") {
+    PoolTrace pools;
+    pools.fails(3 * kMiB, kArena);
+    pools.fails(2 * kMiB);
+    pools.trace.device_alloc(kSegment, kMiB, false);
+    pools.alloc(kSegment, 8 * kKiB, 8 * kKiB);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 2);
+    const ProgramPool& frames = analysis->program_pools[0];
+    CHECK(frames.number == kFrames);
+    CHECK(frames.failed == 1);
+    REQUIRE(frames.failures.size() == 1);
+    CHECK(frames.failures[0].requested_bytes == 2 * kMiB);
+    CHECK(frames.failures[0].reserved_bytes == 0);
+    const ProgramPool& arena = analysis->program_pools[1];
+    CHECK(arena.number == kArena);
+    CHECK(arena.memory == PoolMemory::kUnknown);
+    CHECK(arena.allocations == 0);
+    REQUIRE(arena.failures.size() == 1);
+    CHECK(arena.failures[0].requested_bytes == 3 * kMiB);
+    const std::string text = report_of(*analysis);
+    CHECK(text.find("1 request; the first of 3 MiB") != std::string::npos);
+    CHECK(text.find("no block showed the memory of the pool") != std::string::npos);
+    keep_report("failed_program_pools", report_json(*analysis));
+}
+
+TEST_CASE("a trace with only failed requests of pools has a report of them") {
+    PoolTrace pools;
+    pools.fails(3 * kMiB);
+    CHECK(pools.analyze()->program_pools.size() == 1);
+}
+
+TEST_CASE("the pools with the highest peaks are simulated") {
+    PoolTrace pools;
+    pools.trace.device_alloc(kSegment, 64 * kMiB, false);
+    for (std::uint32_t number = 1; number <= 20; ++number) {
+        pools.alloc(kSegment + number * kMiB, number * kKiB, number * kKiB, number);
+    }
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 20);
+    for (const ProgramPool& pool : analysis->program_pools) {
+        CHECK(pool.replays.empty() == (pool.number <= 4));
+    }
+    CHECK(analysis->program_pools.back().name == "(more pools than are kept)");
+    CHECK(report_of(*analysis).find("stands for several") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint keeps free segments, ended blocks and the count of allocations") {
+    const auto record = [](bool paused) {
+        PoolTrace pools;
+        const std::uint64_t other = kSegment + 64 * kMiB;
+        const std::uint64_t gone = kSegment + 128 * kMiB;
+        pools.trace.device_alloc(kSegment, 16 * kMiB, false);
+        pools.trace.device_alloc(other, 64 * kMiB, false);
+        pools.trace.device_alloc(gone, kMiB, false);
+        pools.alloc(kSegment, 12 * kMiB, 12 * kMiB);
+        pools.alloc(other, kMiB, kMiB);
+        pools.free(other);
+        pools.alloc(gone, kMiB, kMiB);
+        pools.trace.device_free(gone, false);
+        pools.trace.device_alloc(gone, kMiB, false);
+        if (paused) {
+            pools.trace.simple(EventKind::kCheckpointBegin, 0, 0, 0);
+            pools.trace.device_alloc(kSegment, 16 * kMiB, false);
+            pools.trace.device_alloc(other, 64 * kMiB, false);
+            pools.alloc(kSegment, 12 * kMiB, 12 * kMiB);
+            pools.alloc(gone, kMiB, kMiB);  // the recorder does not know that it ended
+            pools.trace.device_alloc(gone, kMiB, false);
+            pools.trace.simple(EventKind::kCheckpointEnd, 0, 0, 0);
+        }
+        pools.fails(32 * kMiB);
+        pools.free(gone);
+        return pools.analyze();
+    };
+    for (const bool paused : {false, true}) {
+        const auto analysis = record(paused);
+        REQUIRE(analysis->program_pools.size() == 1);
+        const ProgramPool& pool = analysis->program_pools[0];
+        CHECK(pool.allocations == 3);
+        CHECK(pool.peak_allocated_bytes == 13 * kMiB);
+        CHECK(pool.live_blocks == 1);
+        REQUIRE(pool.failures.size() == 1);
+        CHECK(pool.failures[0].reserved_bytes == 80 * kMiB);
+        CHECK(pool.failures[0].largest_free_bytes == 64 * kMiB);
+    }
+}
+
 TEST_CASE("made-up events of pools do not stop the analysis") {
     PoolTrace pools;
     pools.trace.device_alloc(kSegment, kMiB, false);
