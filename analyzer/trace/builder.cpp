@@ -211,6 +211,8 @@ bool TimelineBuilder::add_end(const Chunk& chunk) {
     timeline_.ending = end.reason == EndReason::kQuickExit   ? Ending::kQuickExit
                        : end.reason == EndReason::kContinued ? Ending::kContinued
                                                              : Ending::kNormal;
+    const bool exited = end.reason != EndReason::kContinued && end.time_ns != 0;
+    end_ns_ = exited ? std::optional(end.time_ns) : std::nullopt;
     ended_ = true;
     return true;
 }

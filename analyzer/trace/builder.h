@@ -59,6 +59,10 @@ class TimelineBuilder {
     // Valid only if ended() is true.
     [[nodiscard]] Ending ending() const { return timeline_.ending; }
 
+    // When the process exited, since the start of the trace. nullopt: not known, or it did not
+    // exit.
+    [[nodiscard]] std::optional<std::uint64_t> end_ns() const { return end_ns_; }
+
     [[nodiscard]] const std::map<std::string, std::string>& facts() const {
         return timeline_.facts;
     }
@@ -92,6 +96,7 @@ class TimelineBuilder {
     std::optional<EventPairing> pairing_;
     bool in_order_ = true;
     bool ended_ = false;
+    std::optional<std::uint64_t> end_ns_;
     std::vector<std::uint8_t> node_known_;
     std::vector<std::uint8_t> code_known_;
     PairMap stream_ids_;

@@ -134,6 +134,7 @@ Result<TraceOutline> read_outline(const std::string& path) {
                           : called_exec(path, header) ? Ending::kExec
                                                       : Ending::kKilled;
     outline.end = process_end(ending, builder.facts());
+    outline.end_ns = ended ? builder.end_ns() : std::nullopt;
     std::map<std::string, std::string> facts = builder.facts();
     if (in_ring) {
         merge_losses(ring.losses, &facts);

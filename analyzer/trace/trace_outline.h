@@ -10,6 +10,7 @@
 #include "analyzer/trace/process_end.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace fragtrace::analyzer {
@@ -24,6 +25,9 @@ struct TraceOutline {
     std::uint64_t events = 0;  // includes events in the ring
     std::uint64_t events_lost = 0;
     ProcessEnd end;
+    // When the process exited, since the start of the trace. nullopt: not known, or it did not
+    // exit.
+    std::optional<std::uint64_t> end_ns;
     // A snapshot of the pool at one moment, without a history.
     bool state_only = false;
     bool snapshot = false;  // of PyTorch's allocator; its process is not known

@@ -33,18 +33,11 @@ constexpr std::size_t kMostProcesses = 65536;
 constexpr std::string_view kCacheEnding = ".summary.json";
 constexpr std::uint64_t kLargeTraceBytes = std::uint64_t{1} << 20;
 
-bool ended_by_others(const ProcessSummary& process) {
-    const int signal = process.end.signal.value_or(0);
-    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
-}
-
 // A sort key: processes that failed first come first. All processes that did not fail have equal
 // keys.
 auto order_of_failure(const ProcessSummary& process) {
     const auto oom = process.named_oom();
-    const std::uint64_t at = oom                    ? *oom
-                             : process.end.failed() ? process.start_unix_ns + process.last_event_ns
-                                                    : 0;
+    const std::uint64_t at = oom ? *oom : process.end.failed() ? process.ended_at() : 0;
     const bool final = process.final_oom().has_value();
     return std::tuple(
         !oom, !final, !final && !process.end.failed(), !oom && ended_by_others(process), at);
@@ -243,6 +236,7 @@ Result<ProcessSummary> read_process(const std::string& path) {
     process.trace = trace;
     if (const auto outline = read_outline(path); is_trace && outline) {
         set_place(outline->place, &process);
+        process.end_ns = outline->end_ns;
     }
     return process;
 }
@@ -276,6 +270,17 @@ Job read_job(const std::vector<std::string>& paths,
     JobReader reader(paths, cache, progress);
     on_threads(std::min(processors(), paths.size()), [&reader] { reader.work(); });
     return reader.finish();
+}
+
+bool survived_oom(const ProcessSummary& process) {
+    const Ending ending = process.end.ending;
+    return process.first_oom() && !process.final_oom() &&
+           (ending == Ending::kNormal || ending == Ending::kQuickExit) && process.end.code == 0;
+}
+
+bool ended_by_others(const ProcessSummary& process) {
+    const int signal = process.end.signal.value_or(0);
+    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 
 bool failed(const ProcessSummary& process) {
@@ -429,6 +434,7 @@ std::vector<FirstFailure> first_failures(const Job& job) {
     struct Generation {
         std::optional<FirstFailure> first;
         std::set<int> ranks;
+        int world_size = 0;
         std::set<std::tuple<std::uint32_t, std::string_view, std::string_view>> processes;
     };
 
@@ -438,13 +444,18 @@ std::vector<FirstFailure> first_failures(const Job& job) {
         Generation& generation = generations[generation_of(process)];
         if (process.place.rank >= 0) {
             generation.ranks.insert(process.place.rank);
+            generation.world_size = std::max(generation.world_size, process.place.world_size);
         }
         generation.processes.emplace(
             process.pid, process.place.host, process.pid == 0 ? process.file : std::string_view());
         std::optional<FirstFailure>& first = generation.first;
         if (failed(process) && (!first || order_of_failure(process) <
                                               order_of_failure(job.processes[first->process]))) {
-            first = {.process = i, .out_of_memory = process.first_oom().has_value()};
+            const auto oom = process.named_oom();
+            first = {.process = i,
+                     .out_of_memory = oom.has_value(),
+                     .at_unix_ns = oom ? *oom : process.ended_at(),
+                     .at_least = !oom && !process.end_ns};
         }
     }
     std::vector<FirstFailure> failures;
@@ -452,6 +463,8 @@ std::vector<FirstFailure> first_failures(const Job& job) {
         if (generation.first) {
             const bool ranked = job.processes[generation.first->process].place.rank >= 0;
             generation.first->of = ranked ? generation.ranks.size() : generation.processes.size();
+            generation.first->world_size =
+                ranked ? static_cast<std::size_t>(generation.world_size) : 0;
             failures.push_back(*generation.first);
         }
     }

@@ -62,17 +62,31 @@ void keep_summary(const ProcessSummary& process, SummaryCache cache);
 // The process that failed first. An out-of-memory counts before any other failure. A program may
 // catch one and go on, so among out-of-memories those count first after which the process was
 // served no request, by their time, then those whose process failed later.
-// Processes ended by SIGTERM, SIGINT or SIGHUP count last, since others send these signals.
+// Processes that failed otherwise count by the time of their end or, if it is not known, of their
+// last event. Those ended by SIGTERM, SIGINT or SIGHUP count last, since others send these signals.
 struct FirstFailure {
     std::size_t process = 0;  // index into Job::processes
     bool out_of_memory = false;
+    // When it ran out of memory or, without an out-of-memory, when it ended, on the clock of
+    // ProcessSummary::first_oom().
+    std::uint64_t at_unix_ns = 0;
+    bool at_least = false;  // only the last event before its end is known
     // Number of processes; if the failed one has a rank, of processes with a rank. Of the same
     // generation.
     std::size_t of = 0;
+    // Largest recorded world size of its generation, if the failed process has a rank. 0 = not
+    // known. If it is larger than `of`, ranks have no trace here.
+    std::size_t world_size = 0;
 };
 
 // Whether a process ran out of memory, or ended by a signal or with an exit code other than 0.
 bool failed(const ProcessSummary& process);
+
+// Whether a process ran out of memory, got past it and ended normally.
+bool survived_oom(const ProcessSummary& process);
+
+// Whether SIGTERM, SIGINT or SIGHUP ended a process.
+bool ended_by_others(const ProcessSummary& process);
 
 // nullopt: no failure is known.
 std::optional<FirstFailure> first_failure(const Job& job);

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
@@ -41,17 +42,42 @@ bool has_lines_of(const ProcessDevice& a, const ProcessDevice& b) {
     });
 }
 
-bool equal_devices(const ProcessDevice& a, const ProcessDevice& b) {
-    return about_equal(peak_of(a), peak_of(b)) &&
-           about_equal(a.run.peak_allocated, b.run.peak_allocated) && has_lines_of(a, b) &&
-           has_lines_of(b, a);
+bool equal_peaks(const ProcessDevice& a, const ProcessDevice& b) {
+    return about_equal(peak_of(a), peak_of(b));
+}
+
+bool equal_allocated(const ProcessDevice& a, const ProcessDevice& b) {
+    return about_equal(a.run.peak_allocated, b.run.peak_allocated);
+}
+
+bool equal_lines(const ProcessDevice& a, const ProcessDevice& b) {
+    return has_lines_of(a, b) && has_lines_of(b, a);
+}
+
+// Why two processes of one generation do not belong together; empty if they do.
+std::vector<GroupReason> reasons_between(const ProcessSummary& a, const ProcessSummary& b) {
+    std::vector<GroupReason> reasons;
+    const auto add = [&reasons](GroupReason reason, bool equal) {
+        if (!equal) {
+            reasons.push_back(reason);
+        }
+    };
+    const bool same_devices = a.devices.size() == b.devices.size();
+    const auto all_devices = [&](auto equal) {
+        return !same_devices ||
+               std::equal(a.devices.begin(), a.devices.end(), b.devices.begin(), equal);
+    };
+    add(GroupReason::kDevices, same_devices);
+    add(GroupReason::kRank, (a.place.rank < 0) == (b.place.rank < 0));
+    add(GroupReason::kOutOfMemory, a.first_oom().has_value() == b.first_oom().has_value());
+    add(GroupReason::kPeak, all_devices(equal_peaks));
+    add(GroupReason::kAllocated, all_devices(equal_allocated));
+    add(GroupReason::kLines, all_devices(equal_lines));
+    return reasons;
 }
 
 bool belong_together(const ProcessSummary& a, const ProcessSummary& b) {
-    return generation_of(a) == generation_of(b) && a.devices.size() == b.devices.size() &&
-           (a.place.rank < 0) == (b.place.rank < 0) &&
-           a.first_oom().has_value() == b.first_oom().has_value() &&
-           std::equal(a.devices.begin(), a.devices.end(), b.devices.begin(), equal_devices);
+    return generation_of(a) == generation_of(b) && reasons_between(a, b).empty();
 }
 
 // Equal processes are found by their fingerprint. Only one of them is compared with other groups.
@@ -138,14 +164,35 @@ std::uint64_t unused_at_peak(const ProcessSummary& process) {
     return all;
 }
 
+std::uint64_t size_of(std::int64_t difference) {
+    return static_cast<std::uint64_t>(difference < 0 ? -difference : difference);
+}
+
+std::uint64_t allocated_by(const ProcessSummary& process) {
+    return process.sum(&RunFigures::peak_allocated);
+}
+
 GroupDifference difference_of(const Job& job,
                               const std::vector<ProcessGroup>& groups,
-                              std::size_t group) {
-    const ProcessSummary& a = job.processes[groups[group].shown];
-    const ProcessSummary& b = job.processes[groups[0].shown];
-    GroupDifference made{.group = group, .reserved = difference(peak_of(a), peak_of(b))};
+                              std::size_t group,
+                              std::size_t from) {
+    const ProcessSummary& a = job.processes[groups[group].front()];
+    const ProcessSummary& b = job.processes[groups[from].front()];
+    GroupDifference made{.group = group,
+                         .from = from,
+                         .reasons = reasons_between(a, b),
+                         .reserved = difference(peak_of(a), peak_of(b)),
+                         .allocated = difference(allocated_by(a), allocated_by(b))};
+    const auto has = [&made](GroupReason reason) {
+        return std::find(made.reasons.begin(), made.reasons.end(), reason) != made.reasons.end();
+    };
+    // Smaller differences are no reason for two groups.
+    const std::uint64_t limit = has(GroupReason::kPeak) || has(GroupReason::kAllocated)
+                                    ? std::max(peak_of(a), peak_of(b)) / kPeakTolerance
+                                    : std::min(peak_of(a), peak_of(b)) / kLineTolerance;
     if (a.all_segments_known() && b.all_segments_known()) {
-        made.unused = difference(unused_at_peak(a), unused_at_peak(b));
+        const std::int64_t unused = difference(unused_at_peak(a), unused_at_peak(b));
+        made.unused = size_of(unused) >= limit ? unused : 0;
     }
     const AllLines of_a(a);
     const AllLines of_b(b);
@@ -162,15 +209,15 @@ GroupDifference difference_of(const Job& job,
             add_one_sided(line, bytes, of_a.unlisted, false, &made.lines);
         }
     }
-    const auto size = [](const LineDifference& line) {
-        return line.bytes < 0 ? -line.bytes : line.bytes;
-    };
-    std::stable_sort(made.lines.begin(), made.lines.end(), [&](const auto& x, const auto& y) {
-        return size(x) > size(y);
+    std::stable_sort(made.lines.begin(), made.lines.end(), [](const auto& x, const auto& y) {
+        return size_of(x.bytes) > size_of(y.bytes);
     });
     // Small differences explain nothing.
-    const auto most = made.lines.empty() ? 0 : size(made.lines.front());
-    std::erase_if(made.lines, [&](const LineDifference& line) { return size(line) < most / 10; });
+    const std::uint64_t most = made.lines.empty() ? 0 : size_of(made.lines.front().bytes);
+    const std::uint64_t least =
+        std::max(has(GroupReason::kLines) ? std::min(limit, most) : limit, most / 10);
+    std::erase_if(made.lines,
+                  [least](const LineDifference& line) { return size_of(line.bytes) < least; });
     made.lines.resize(std::min(made.lines.size(), kMostLines));
     return made;
 }
@@ -181,6 +228,31 @@ bool as_early(const ProcessSummary& first, const ProcessSummary& other, std::uin
     return at_ns && other.place.host != first.place.host && oom_ns - *at_ns < kSecondNs;
 }
 
+// Whether `other` may have failed before `first`, because the end of `first` is not known exactly.
+bool maybe_earlier(const ProcessSummary& first, const ProcessSummary& other) {
+    return !first.first_oom() && !first.end_ns && ended_by_others(first) == ended_by_others(other);
+}
+
+// The ranks below the world size that are not among `ranks`.
+void find_missing(const std::set<int>& ranks, GenerationEnd* made) {
+    constexpr std::size_t kMostRanges = 8;
+    const int end = static_cast<int>(made->world_size);
+    int next = 0;
+    const auto skip_to = [&](int rank) {
+        if (rank > next) {
+            made->ranks_missing += static_cast<std::size_t>(rank - next);
+            if (made->missing.size() < kMostRanges) {
+                made->missing.emplace_back(next, rank - 1);
+            }
+        }
+        next = rank == end ? end : rank + 1;
+    };
+    for (auto rank = ranks.begin(); rank != ranks.end() && *rank < end; ++rank) {
+        skip_to(*rank);
+    }
+    skip_to(end);
+}
+
 // One pass over the processes, however many generations they claim.
 std::vector<GenerationEnd> generation_ends(const Job& job) {
     using Key = std::tuple<int, int, int>;
@@ -188,6 +260,7 @@ std::vector<GenerationEnd> generation_ends(const Job& job) {
     struct Ends {
         GenerationEnd made;
         std::map<Key, std::pair<ProcessEnd, std::size_t>> otherwise;
+        std::set<int> ranks;
     };
 
     std::map<int, Ends> generations;
@@ -196,8 +269,13 @@ std::vector<GenerationEnd> generation_ends(const Job& job) {
     }
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& process = job.processes[i];
-        auto& [made, otherwise] = generations[generation_of(process)];
+        auto& [made, otherwise, ranks] = generations[generation_of(process)];
         ++made.processes;
+        if (process.place.rank >= 0) {
+            ranks.insert(process.place.rank);
+            made.world_size = std::max(
+                made.world_size, static_cast<std::size_t>(std::max(process.place.world_size, 0)));
+        }
         if (made.first && made.first->process == i) {
             continue;
         }
@@ -214,6 +292,10 @@ std::vector<GenerationEnd> generation_ends(const Job& job) {
             auto& [end, count] = otherwise[key];
             end = process.end;
             ++count;
+            if (!made.maybe_earlier && made.first &&
+                maybe_earlier(job.processes[made.first->process], process)) {
+                made.maybe_earlier = i;
+            }
         } else {
             ++made.did_not_fail;
         }
@@ -221,6 +303,7 @@ std::vector<GenerationEnd> generation_ends(const Job& job) {
     std::vector<GenerationEnd> all;
     for (auto& [generation, ends] : generations) {
         ends.made.generation = generation;
+        find_missing(ends.ranks, &ends.made);
         std::vector<std::pair<ProcessEnd, std::size_t>>& failed = ends.made.failed_otherwise;
         for (const auto& [key, end] : ends.otherwise) {
             failed.push_back(end);
@@ -597,6 +680,26 @@ std::vector<SharedCard> shared_cards(const Job& job) {
     return shared;
 }
 
+std::vector<std::pair<std::string, std::size_t>> mixed_jobs(const Job& job) {
+    std::map<std::string, std::size_t> jobs;
+    std::map<std::pair<int, int>, std::string_view> known;  // of a generation's rank
+    bool mixed = false;
+    for (const ProcessSummary& process : job.processes) {
+        const JobPlace& place = process.place;
+        if (place.job_id.empty()) {
+            continue;
+        }
+        ++jobs[place.job_id];
+        if (place.rank >= 0) {
+            const auto at = known.emplace(std::pair(generation_of(process), place.rank),
+                                          std::string_view(place.job_id));
+            mixed |= at.first->second != place.job_id;
+        }
+    }
+    return mixed ? std::vector<std::pair<std::string, std::size_t>>(jobs.begin(), jobs.end())
+                 : std::vector<std::pair<std::string, std::size_t>>();
+}
+
 }  // namespace
 
 JobView view_of(const Job& job) {
@@ -608,10 +711,16 @@ JobView view_of(const Job& job) {
                                      : std::min(view.start_unix_ns, process.start_unix_ns);
         }
     }
+    view.mixed_jobs = mixed_jobs(job);
     view.generations = generation_ends(job);
     view.groups = groups_of(job, &view.not_compared);
-    for (std::size_t i = 1; i < view.groups.size(); ++i) {
-        view.differences.push_back(difference_of(job, view.groups, i));
+    std::map<int, std::size_t> largest;  // group of each generation
+    for (std::size_t i = 0; i < view.groups.size(); ++i) {
+        const int generation = generation_of(job.processes[view.groups[i].front()]);
+        const auto [at, is_first] = largest.emplace(generation, i);
+        if (!is_first) {
+            view.differences.push_back(difference_of(job, view.groups, i, at->second));
+        }
     }
     const Replayed replayed = replayed_of(job, view);
     view.settings_replayed = !replayed.processes.empty();

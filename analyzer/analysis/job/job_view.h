@@ -30,11 +30,18 @@ struct GenerationEnd {
     // An out-of-memory of another host within a second of the first one. Clocks of hosts differ, so
     // which was first is then not certain. nullopt: none.
     std::optional<std::size_t> as_early = {};
+    // When the first one ended is not known exactly, and it did not run out of memory: another
+    // process that failed later than its last event. nullopt: none.
+    std::optional<std::size_t> maybe_earlier = {};
+    std::size_t world_size = 0;     // the largest that was recorded; 0 = not known
+    std::size_t ranks_missing = 0;  // below the world size, without a readable trace here
+    std::vector<std::pair<int, int>> missing = {};  // these: first and last, at most eight
 };
 
-// Processes like the first member: the same devices, peaks that differ from its peak by at most 5
-// %, and large lines (10 % of the peak and more) that differ by at most 10 % of the peak. The first
-// member stands for all.
+// Processes like the first member: of its generation, with a rank if it has one, out of memory if
+// it ran out, as many devices, peaks of reserved and of allocated memory that differ from its peaks
+// by at most 5 %, and large lines (10 % of the peak and more) that differ by at most 10 % of the
+// peak. The first member stands for all.
 struct ProcessGroup {
     std::vector<std::size_t> members = {};  // indices into Job::processes, ascending
     std::uint64_t least_reserved = 0;  // peaks; if reserved memory is unknown, of allocated memory
@@ -44,18 +51,36 @@ struct ProcessGroup {
     [[nodiscard]] std::size_t front() const { return members.front(); }
 };
 
-// What a group holds more (or less) than the largest group.
+// Why processes of one generation are in two groups.
+enum class GroupReason : std::uint8_t {
+    kDevices,      // another number of devices
+    kRank,         // only one of them has a rank
+    kOutOfMemory,  // only one of them ran out of memory
+    kPeak,         // the peaks of a device
+    kAllocated,    // the peaks of allocated memory of a device
+    kLines,        // a large line of a device
+};
+
+// What a group holds more (or less) than the group with which it is compared.
 struct LineDifference {
     std::string line = {};
     std::int64_t bytes = 0;
     bool at_least = false;  // one list does not have this line, because it lists only large ones
 };
 
+// Between the first members of two groups.
 struct GroupDifference {
-    std::size_t group = 0;      // index into JobView::groups; compared with group 0
-    std::int64_t reserved = 0;  // of the peaks
-    std::int64_t unused = 0;    // part of it that no block used: cached, in holes, rounding
-    std::vector<LineDifference> lines = {};  // the largest first, at most four
+    std::size_t group = 0;  // index into JobView::groups
+    std::size_t from = 0;   // the same for the largest group of its generation: compared with it
+    std::vector<GroupReason> reasons = {};  // ascending, at least one
+    std::int64_t reserved = 0;              // of the peaks
+    std::int64_t allocated = 0;             // of the peaks of allocated memory
+    // Part of `reserved` that no block used: cached, in holes, rounding; 0 = too little to matter.
+    std::int64_t unused = 0;
+    // The largest first, at most four. Only those that differ by at least 10 % of the smaller peak
+    // or, if the peaks are a reason, 5 % of the larger peak. Of the lines that are a reason at
+    // least one.
+    std::vector<LineDifference> lines = {};
 };
 
 // A card on which all processes fit.
@@ -141,9 +166,13 @@ struct SharedCard {
 
 struct JobView {
     std::uint64_t start_unix_ns = 0;  // of the first process; 0 = not known
+    // If processes of different jobs have the same rank: the identifiers of the jobs and their
+    // numbers of processes. What is said of "the job" then mixes them.
+    std::vector<std::pair<std::string, std::size_t>> mixed_jobs;
     std::vector<GenerationEnd> generations;
     std::vector<ProcessGroup> groups;  // the largest first; only processes that used a device
-    std::vector<GroupDifference> differences;  // one per further group
+    // One per group that is not the largest of its generation.
+    std::vector<GroupDifference> differences;
     // Processes that are like none of the first 64 groups. They are compared with nothing.
     std::vector<std::size_t> not_compared;
     std::optional<UnequalShares> shares;

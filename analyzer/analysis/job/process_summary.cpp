@@ -214,6 +214,10 @@ std::optional<std::uint64_t> ProcessSummary::named_oom() const {
     return last ? last : first_oom();
 }
 
+std::uint64_t ProcessSummary::ended_at() const {
+    return start_unix_ns + std::max(end_ns.value_or(0), last_event_ns);
+}
+
 const FailureSummary* ProcessSummary::named_failure() const {
     const auto named = named_oom();
     const FailureSummary* first = nullptr;

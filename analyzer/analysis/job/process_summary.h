@@ -131,6 +131,8 @@ struct ProcessSummary {
     std::uint64_t events = 0;
     std::uint64_t events_lost = 0;
     std::uint64_t last_event_ns = 0;  // since the start of the trace
+    // When it exited, since the start of the trace. nullopt: not known; not before its last event.
+    std::optional<std::uint64_t> end_ns = {};
     ProcessEnd end;
     std::string import;            // the format of an imported recording; empty = none
     std::string analyzer_version;  // of the fraganalyze that computed this; empty = not known
@@ -150,7 +152,11 @@ struct ProcessSummary {
     [[nodiscard]] std::optional<std::uint64_t> final_oom() const;
     // The out-of-memory to name: the final one if there is one, else the first.
     [[nodiscard]] std::optional<std::uint64_t> named_oom() const;
-    // Its explanation; the first one if it has none. nullptr: no failure is explained.
+    // When it ended, on the same clock. If end_ns is not known, its last event: it ended then or
+    // later.
+    [[nodiscard]] std::uint64_t ended_at() const;
+    // The explanation of named_oom(); the first one if it has none. nullptr: no failure is
+    // explained.
     [[nodiscard]] const FailureSummary* named_failure() const;
 
     // Equal for two summaries of the same process, also of those from a trace and from a file.

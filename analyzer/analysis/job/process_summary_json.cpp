@@ -195,6 +195,7 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
         {"events", process.events},
         {"events_lost", process.events_lost},
         {"last_event_ns", process.last_event_ns},
+        {"end_ns", process.end_ns ? Json(*process.end_ns) : Json()},
         {"ended", ending_name(process.end.ending)},
         {"exit_code", process.end.code ? Json(*process.end.code) : Json()},
         {"signal", process.end.signal ? Json(*process.end.signal) : Json()},
@@ -552,6 +553,9 @@ ProcessSummary process_of(const Parsed& json) {
     process.events = count(json, "events");
     process.events_lost = count(json, "events_lost");
     process.last_event_ns = count(json, "last_event_ns");
+    if (!member(json, "end_ns").is_null()) {  // summaries of earlier versions lack it
+        process.end_ns = count(json, "end_ns");
+    }
     process.end.ending = ending_of(text(json, "ended"));
     if (const int code = small_or(json, "exit_code", kMostCode); code >= 0) {
         process.end.code = code;

@@ -41,9 +41,10 @@ Json failure_json(const Job& job, const FirstFailure& failure) {
                  {"generation", place(process.place.generation)},
                  {"of", failure.of},
                  {"out_of_memory", failure.out_of_memory},
+                 {"survived", survived_oom(process)},
                  {"index", failure.process}};
-    const auto oom = process.named_oom();
-    json["time_unix_ns"] = oom && process.start_unix_ns != 0 ? Json(*oom) : Json();
+    json["time_unix_ns"] = process.start_unix_ns != 0 ? Json(failure.at_unix_ns) : Json();
+    json["time_at_least"] = failure.at_least;
     const FailureSummary* named = process.named_failure();
     json["cause"] = named == nullptr ? Json()
                                      : Json{{"requested_bytes", named->requested_bytes},
@@ -65,35 +66,65 @@ Json generations_json(const JobView& view) {
         rows.push_back(
             {{"generation", generation.generation},
              {"processes", generation.processes},
+             {"world_size", size_or_null(generation.world_size)},
+             {"ranks_missing", generation.ranks_missing},
              {"first_failure", generation.first ? Json(generation.first->process) : Json()},
              {"also_out_of_memory", generation.also_out_of_memory},
              {"failed_otherwise", ends},
              {"did_not_fail", generation.did_not_fail},
-             {"as_early", generation.as_early ? Json(*generation.as_early) : Json()}});
+             {"as_early", generation.as_early ? Json(*generation.as_early) : Json()},
+             {"maybe_earlier",
+              generation.maybe_earlier ? Json(*generation.maybe_earlier) : Json()}});
     }
     return rows;
 }
 
+const char* reason_name(GroupReason reason) {
+    switch (reason) {
+        case GroupReason::kDevices:
+            return "devices";
+        case GroupReason::kRank:
+            return "rank";
+        case GroupReason::kOutOfMemory:
+            return "out_of_memory";
+        case GroupReason::kPeak:
+            return "peak";
+        case GroupReason::kAllocated:
+            return "allocated";
+        case GroupReason::kLines:
+            break;
+    }
+    return "lines";
+}
+
+Json difference_json(const GroupDifference& difference) {
+    Json reasons = Json::array();
+    for (const GroupReason reason : difference.reasons) {
+        reasons.push_back(reason_name(reason));
+    }
+    Json lines = Json::array();
+    for (const LineDifference& line : difference.lines) {
+        lines.push_back({{"label", line.line}, {"bytes", line.bytes}, {"at_least", line.at_least}});
+    }
+    return {{"from", difference.from},
+            {"reasons", reasons},
+            {"peak_bytes", difference.reserved},
+            {"allocated_bytes", difference.allocated},
+            {"unused_bytes", difference.unused},
+            {"lines", lines}};
+}
+
 Json groups_json(const JobView& view) {
     Json rows = Json::array();
-    for (std::size_t i = 0; i < view.groups.size(); ++i) {
-        const ProcessGroup& group = view.groups[i];
-        Json difference;
-        if (i > 0) {
-            const GroupDifference& from = view.differences[i - 1];
-            Json lines = Json::array();
-            for (const LineDifference& line : from.lines) {
-                lines.push_back(
-                    {{"label", line.line}, {"bytes", line.bytes}, {"at_least", line.at_least}});
-            }
-            difference = {
-                {"peak_bytes", from.reserved}, {"unused_bytes", from.unused}, {"lines", lines}};
-        }
+    for (const ProcessGroup& group : view.groups) {
         rows.push_back({{"processes", indices(group.members)},
                         {"least_peak_bytes", group.least_reserved},
                         {"most_peak_bytes", group.most_reserved},
                         {"shown", group.shown},
-                        {"difference", difference}});
+                        {"difference", nullptr}});
+    }
+    for (const GroupDifference& difference : view.differences) {
+        rows[difference.group]["difference"] = difference_json(difference);
     }
     return rows;
 }
@@ -229,6 +260,10 @@ std::string job_json(const std::string& folder, const Job& job, const JobView& v
     for (const FirstFailure& failure : first_failures(job)) {
         failures.push_back(failure_json(job, failure));
     }
+    Json mixed_jobs = Json::array();
+    for (const auto& [id, count] : view.mixed_jobs) {
+        mixed_jobs.push_back({{"job_id", id}, {"processes", count}});
+    }
     Json unreadable = Json::array();
     for (const UnreadableTrace& trace : job.unreadable) {
         unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
@@ -238,6 +273,7 @@ std::string job_json(const std::string& folder, const Job& job, const JobView& v
                            {"first_failure", first ? failure_json(job, *first) : Json()},
                            {"first_failures", failures},
                            {"start_unix_ns", view.start_unix_ns},
+                           {"mixed_jobs", mixed_jobs},
                            {"generations", generations_json(view)},
                            {"groups", groups_json(view)},
                            {"not_compared", indices(view.not_compared)},

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <string_view>
 
 namespace fragtrace::analyzer {
@@ -19,6 +20,7 @@ constexpr std::size_t kMostGroups = 6;
 constexpr std::size_t kMostCards = 4;
 constexpr std::size_t kMostUsers = 4;
 constexpr std::size_t kMostHolders = 3;
+constexpr std::size_t kMostMissing = 4;   // generations
 constexpr std::uint64_t kLargePart = 10;  // 1/10
 constexpr std::uint64_t kLongIdle_ns = 1'000'000'000;
 
@@ -26,6 +28,15 @@ std::string name_of(const ProcessSummary& process) {
     return process.place.rank >= 0 ? fmt::format("rank {}", process.place.rank)
            : process.pid != 0      ? fmt::format("pid {}", process.pid)
                                    : printable(process.file);
+}
+
+// " of generation 1" if the job has several.
+std::string of_generation(const Job& job, const ProcessSummary& process) {
+    return has_generations(job) ? fmt::format(" of generation {}", generation_of(process)) : "";
+}
+
+std::string name_of(const Job& job, const ProcessSummary& process) {
+    return name_of(process) + of_generation(job, process);
 }
 
 // "0-2, 4"
@@ -48,8 +59,8 @@ std::string ranges(const std::vector<int>& numbers) {
     return text;
 }
 
-// "ranks 0-2, 4", "rank 3", "3 processes without a rank".
-std::string names_of(const Job& job, const std::vector<std::size_t>& members) {
+// The names of processes of one generation.
+std::string names_in_generation(const Job& job, const std::vector<std::size_t>& members) {
     std::vector<int> ranks;
     for (const std::size_t i : members) {
         if (job.processes[i].place.rank >= 0) {
@@ -63,6 +74,20 @@ std::string names_of(const Job& job, const std::vector<std::size_t>& members) {
                    : format_counted(members.size(), "process", "processes without a rank");
     }
     return (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
+}
+
+// "ranks 0-2, 4", "rank 3 of generation 1", "3 processes without a rank".
+std::string names_of(const Job& job, const std::vector<std::size_t>& members) {
+    std::map<int, std::vector<std::size_t>> generations;
+    for (const std::size_t i : members) {
+        generations[generation_of(job.processes[i])].push_back(i);
+    }
+    std::string text;
+    for (const auto& [generation, of_it] : generations) {
+        text += (text.empty() ? "" : ", ") + names_in_generation(job, of_it) +
+                of_generation(job, job.processes[of_it.front()]);
+    }
+    return text;
 }
 
 std::string on_host(const Job& job, const ProcessSummary& process) {
@@ -99,7 +124,7 @@ std::string line_text(const LineHolds& line) {
 std::string user_text(const Job& job, const CardUser& user) {
     const ProcessSummary& process = job.processes[user.process];
     const ProcessDevice& device = process.devices[user.device];
-    std::string text = name_of(process);
+    std::string text = name_of(job, process);
     if (process.place.rank < 0 && !process.program.empty()) {
         text += fmt::format(" ({})", printable(shorten(command_text(process.program), 40)));
     }
@@ -158,9 +183,10 @@ std::string failure_lines(const Job& job,
                           const Terminal& terminal) {
     const ProcessSummary& process = job.processes[failure.process];
     std::string text = first_failure_text(job, failure) + on_host(job, process);
-    const auto oom = process.named_oom();
-    if (oom && process.start_unix_ns != 0) {
-        text += fmt::format(", {} after the job began", format_duration(*oom - view.start_unix_ns));
+    if (process.start_unix_ns != 0) {
+        text += fmt::format(", {}{} after the job began",
+                            failure.at_least ? "at least " : "",
+                            format_duration(failure.at_unix_ns - view.start_unix_ns));
     }
     const FailureSummary* why = failure.out_of_memory ? process.named_failure() : nullptr;
     if (why != nullptr && !why->at.empty()) {
@@ -194,18 +220,24 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
     if (!generation.first || generation.processes < 2) {
         return "";
     }
+    const ProcessSummary& first = job.processes[generation.first->process];
+    const bool survived = generation.first->out_of_memory && survived_oom(first);
     std::vector<std::string> parts;
     std::size_t failed_too = 0;
     for (const auto& [end, count] : generation.failed_otherwise) {
         failed_too += count;
     }
     if (failed_too != 0) {
-        parts.push_back(fmt::format("{} of the others failed{}: {}",
-                                    format_count(failed_too),
-                                    generation.first->out_of_memory
-                                        ? " without an out-of-memory, most likely because of it"
-                                        : " too",
-                                    ends_text(generation)));
+        parts.push_back(fmt::format(
+            "{} of the others failed{}{}: {}",
+            format_count(failed_too),
+            generation.first->out_of_memory ? " without an out-of-memory" : " too",
+            generation.first->out_of_memory && !survived ? ", most likely because of it" : "",
+            ends_text(generation)));
+        if (survived) {
+            parts.back() +=
+                fmt::format(" ({} got past its out-of-memory and ended normally)", name_of(first));
+        }
     }
     if (generation.also_out_of_memory != 0) {
         parts.push_back(
@@ -228,6 +260,12 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
             name_of(other),
             printable(other.place.host));
     }
+    if (generation.maybe_earlier) {
+        text += fmt::format("{}when {} ended is not known exactly: {} may have failed before it",
+                            text.empty() ? "" : "; ",
+                            name_of(job.processes[generation.first->process]),
+                            name_of(job.processes[*generation.maybe_earlier]));
+    }
     return text;
 }
 
@@ -245,12 +283,136 @@ std::string generation_lines(const Job& job, const JobView& view, const Terminal
     return text;
 }
 
+// Says that ranks of several jobs are mixed.
+std::string mixed_jobs_text(const JobView& view) {
+    constexpr std::size_t kMostJobs = 6;
+    if (view.mixed_jobs.empty()) {
+        return "";
+    }
+    std::string text =
+        fmt::format("the traces are of {} jobs: ", format_count(view.mixed_jobs.size()));
+    for (std::size_t i = 0; i < std::min(view.mixed_jobs.size(), kMostJobs); ++i) {
+        const auto& [id, processes] = view.mixed_jobs[i];
+        text += fmt::format("{}{} ({})",
+                            i == 0 ? "" : ", ",
+                            printable(id),
+                            format_counted(processes, "trace", "traces"));
+    }
+    if (view.mixed_jobs.size() > kMostJobs) {
+        text += fmt::format(" and {} more", format_count(view.mixed_jobs.size() - kMostJobs));
+    }
+    return text + ". All lines below mix their ranks: give the traces of each job separately";
+}
+
+// The ranks without a trace.
+std::string missing_text(const Job& job, const JobView& view) {
+    std::string text;
+    std::size_t shown = 0;
+    for (const GenerationEnd& generation : view.generations) {
+        if (generation.ranks_missing == 0 || shown++ >= kMostMissing) {
+            continue;
+        }
+        std::string names;
+        std::size_t named = 0;
+        for (const auto& [first, last] : generation.missing) {
+            names += fmt::format("{}{}", names.empty() ? "" : ", ", first);
+            names += first == last ? "" : fmt::format("-{}", last);
+            named += static_cast<std::size_t>(last - first) + 1;
+        }
+        if (named < generation.ranks_missing) {
+            names += fmt::format(" and {} more", format_count(generation.ranks_missing - named));
+        }
+        const bool one = generation.ranks_missing == 1;
+        text += fmt::format(
+            "{}{}{} of {} ranks {} no readable trace here: {} {}",
+            text.empty() ? "" : "; ",
+            has_generations(job) ? fmt::format("generation {}: ", generation.generation) : "",
+            format_count(generation.ranks_missing),
+            format_count(generation.world_size),
+            one ? "has" : "have",
+            one ? "rank" : "ranks",
+            names);
+    }
+    return shown <= kMostMissing ? text
+                                 : text + fmt::format("; {}",
+                                                      format_counted(shown - kMostMissing,
+                                                                     "more generation",
+                                                                     "more generations"));
+}
+
 std::string peaks_text(const ProcessGroup& group) {
     return group.least_reserved == group.most_reserved
                ? format_bytes(group.most_reserved)
                : fmt::format("{} to {}",
                              format_bytes(group.least_reserved),
                              format_bytes(group.most_reserved));
+}
+
+// Why processes are not in the group with which they are compared, beside the peak and the lines.
+std::string reasons_text(const Job& job, const JobView& view, const GroupDifference& difference) {
+    const ProcessSummary& a = job.processes[view.groups[difference.group].front()];
+    const ProcessSummary& b = job.processes[view.groups[difference.from].front()];
+    const bool by_peak =
+        std::find(difference.reasons.begin(), difference.reasons.end(), GroupReason::kPeak) !=
+        difference.reasons.end();
+    std::vector<std::string> parts;
+    for (const GroupReason reason : difference.reasons) {
+        switch (reason) {
+            case GroupReason::kDevices:
+                parts.push_back(fmt::format("{} instead of {}",
+                                            format_counted(a.devices.size(), "device", "devices"),
+                                            format_count(b.devices.size())));
+                break;
+            case GroupReason::kRank:
+                parts.emplace_back(a.place.rank < 0 ? "without a rank" : "with a rank");
+                break;
+            case GroupReason::kOutOfMemory:
+                parts.emplace_back(a.first_oom() ? "ran out of memory"
+                                                 : "did not run out of memory");
+                break;
+            case GroupReason::kPeak:
+                if (a.devices.size() > 1) {
+                    parts.emplace_back("another peak on at least one device");
+                }
+                break;
+            case GroupReason::kAllocated:
+                if (!by_peak) {
+                    parts.push_back(fmt::format(
+                        "allocated {} instead of {}{}",
+                        format_bytes(a.sum(&RunFigures::peak_allocated)),
+                        format_bytes(b.sum(&RunFigures::peak_allocated)),
+                        a.devices.size() > 1 ? ", unequal on at least one device" : ""));
+                }
+                break;
+            case GroupReason::kLines:
+                break;
+        }
+    }
+    std::string text;
+    for (const std::string& part : parts) {
+        text += (text.empty() ? "; " : ", ") + part;
+    }
+    return text;
+}
+
+std::string difference_text(const Job& job,
+                            const JobView& view,
+                            const GroupDifference& difference) {
+    const ProcessGroup& group = view.groups[difference.group];
+    const std::string others = names_of(job, view.groups[difference.from].members);
+    const std::string peak =
+        fmt::format("{}: peak {}", names_of(job, group.members), peaks_text(group));
+    const auto size = static_cast<std::uint64_t>(difference.reserved < 0 ? -difference.reserved
+                                                                         : difference.reserved);
+    const std::string than =
+        size != 0 ? fmt::format(", {} {} than {}",
+                                format_bytes(size),
+                                difference.reserved < 0 ? "less" : "more",
+                                others)
+                  : fmt::format(" as {}{}",
+                                others,
+                                difference.lines.empty() ? "" : ", but not in the same lines");
+    return peak + than + reasons_text(job, view, difference);
 }
 
 std::string group_lines(const Job& job, const JobView& view) {
@@ -270,24 +432,7 @@ std::string group_lines(const Job& job, const JobView& view) {
     }
     for (std::size_t i = 0; i < std::min(view.differences.size(), kMostDifferences); ++i) {
         const GroupDifference& difference = view.differences[i];
-        const ProcessGroup& group = view.groups[difference.group];
-        const std::uint64_t size = static_cast<std::uint64_t>(
-            difference.reserved < 0 ? -difference.reserved : difference.reserved);
-        if (size == 0 && difference.lines.empty() && difference.unused == 0) {
-            continue;  // one group ran out of memory, the other did not; that is said elsewhere
-        }
-        std::string line = fmt::format("{}: peak {}, {} {} than {}",
-                                       names_of(job, group.members),
-                                       peaks_text(group),
-                                       format_bytes(size),
-                                       difference.reserved < 0 ? "less" : "more",
-                                       names_of(job, view.groups[0].members));
-        if (size == 0) {
-            line = fmt::format("{}: peak {} as {}, but not in the same lines",
-                               names_of(job, group.members),
-                               peaks_text(group),
-                               names_of(job, view.groups[0].members));
-        }
+        std::string line = difference_text(job, view, difference);
         for (std::size_t at = 0; at < difference.lines.size(); ++at) {
             const LineDifference& of_line = difference.lines[at];
             line += fmt::format("{}{}{} {}",
@@ -323,7 +468,7 @@ std::string shares_text(const Job& job, const UnequalShares& shares) {
     return fmt::format(
         "{} needed at least {}, the {} {}: in equal shares each would need {} of {} (estimate; not "
         "all memory can be moved)",
-        name_of(job.processes[shares.process]),
+        name_of(job, job.processes[shares.process]),
         format_bytes(shares.needed_bytes),
         shares.others == 1 ? "other" : format_count(shares.others) + " others",
         shares.least_bytes == shares.most_bytes
@@ -450,8 +595,12 @@ std::string rank_text(const ProcessSummary& process, bool generations) {
 }
 
 // What the table says about a process before its program.
-std::string note_of(const ProcessSummary& process, bool hosts) {
+std::string note_of(const ProcessSummary& process, bool jobs, bool hosts) {
     std::string note;
+    if (jobs) {
+        note += process.place.job_id.empty() ? "no job: "
+                                             : "job " + printable(process.place.job_id) + ": ";
+    }
     if (hosts) {
         note += printable(process.place.host) + ": ";
     }
@@ -461,7 +610,7 @@ std::string note_of(const ProcessSummary& process, bool hosts) {
     return note;
 }
 
-std::string table(const Job& job, const Terminal& terminal) {
+std::string table(const Job& job, const JobView& view, const Terminal& terminal) {
     const bool generations = has_generations(job);
     const bool hosts =
         std::any_of(job.processes.begin(), job.processes.end(), [&](const ProcessSummary& other) {
@@ -495,7 +644,8 @@ std::string table(const Job& job, const Terminal& terminal) {
             !process.import.empty() ? printable(process.import)
             : process.pid == 0      ? "snapshot"
                                     : ending_text(process.end),
-            note_of(process, hosts) + printable(shorten(command_text(process.program), 60)));
+            note_of(process, !view.mixed_jobs.empty(), hosts) +
+                printable(shorten(command_text(process.program), 60)));
         text += process.first_oom() ? terminal.styled(Style::kRed, line) : line;
     }
     if (rows.size() < job.processes.size()) {
@@ -517,7 +667,7 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
         "{}{} of {}{} {}",
         has_generations(job) ? fmt::format("generation {}: ", generation_of(process)) : "",
         name_of(process),
-        failure.of,
+        std::max(failure.of, failure.world_size),
         process.place.rank >= 0 ? ""
         : failure.of == 1       ? " process"
                                 : " processes",
@@ -525,14 +675,16 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
 }
 
 std::string job_text(const Job& job, const JobView& view, const Terminal& terminal) {
-    std::string text = generation_lines(job, view, terminal) + group_lines(job, view);
+    std::string text = row("jobs", mixed_jobs_text(view)) + generation_lines(job, view, terminal) +
+                       row("missing", missing_text(job, view)) + group_lines(job, view);
     if (view.shares) {
         text += row("balance", shares_text(job, *view.shares));
     }
     if (view.card) {
         text += row("card", card_text(job, *view.card));
     }
-    text += row("setting", setting_text(job, view)) + card_lines(job, view) + table(job, terminal);
+    text += row("setting", setting_text(job, view)) + card_lines(job, view) +
+            table(job, view, terminal);
     // One line per unreadable trace. The reason contains its name.
     for (const UnreadableTrace& trace : job.unreadable) {
         text += terminal.styled(Style::kRed, "unreadable  " + printable(trace.reason)) + "\n";

@@ -40,7 +40,7 @@ largest free chunk usable by lower end 4096
 MAY_BE_ABSENT = {
     "report": {"fidelity", "config", "pool", "capacity_bytes"},
     "process_summaries": {"unreadable"},
-    "process_summaries#/properties/process_summaries/items": {"analyzer_version"},
+    "process_summaries#/properties/process_summaries/items": {"analyzer_version", "end_ns"},
     "common#/$defs/request": {"released_bytes", "driver_ns", "holders"},
     "common#/$defs/whatif/items": {"empties_cache", "cost"},
     "explain#/properties/messages/items/properties/figures": "all",

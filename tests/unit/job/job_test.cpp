@@ -72,6 +72,31 @@ TEST_CASE("the first failure is named: an out-of-memory before other ends, victi
     CHECK_FALSE(first_failure(Job()));
 }
 
+TEST_CASE("without an out-of-memory, the process that ended first failed first") {
+    Job job;
+    for (int rank = 0; rank < 2; ++rank) {
+        ProcessSummary made = process(kGiB);
+        made.place.rank = rank;
+        made.start_unix_ns = 1'000'000'000;
+        made.end = {.ending = Ending::kNormal, .code = 5};
+        job.processes.push_back(made);
+    }
+    job.processes[0].last_event_ns = 10;
+    job.processes[0].end_ns = 2'500'000'000;
+    job.processes[1].last_event_ns = 500'000'000;
+    job.processes[1].end_ns = 800'000'000;
+    REQUIRE(first_failure(job));
+    CHECK(first_failure(job)->process == 1);
+    CHECK(first_failure(job)->at_unix_ns == 1'800'000'000);
+    CHECK_FALSE(first_failure(job)->at_least);
+    // The time of a signal is not known: it came at the last event or later.
+    job.processes[1].end = {.ending = Ending::kKilled, .signal = SIGABRT};
+    job.processes[1].end_ns = std::nullopt;
+    CHECK(first_failure(job)->process == 1);
+    CHECK(first_failure(job)->at_unix_ns == 1'500'000'000);
+    CHECK(first_failure(job)->at_least);
+}
+
 TEST_CASE("an out-of-memory that a process got past does not count as its end") {
     Job job;
     job.processes = {failed(1, 100), failed(1, 900), failed(1, 200)};

@@ -170,6 +170,7 @@ TEST_CASE("a summary from a file equals the one that was written") {
     process.devices[0].cards = {
         {.name = "a card of 16 GiB", .total_bytes = 16 * kGiB, .gets_past = true}};
     fail(&process, 77);
+    process.end_ns = 99;
     ProcessSummary import;
     import.file = "log.csv";
     import.import = "RMM log";
@@ -181,6 +182,8 @@ TEST_CASE("a summary from a file equals the one that was written") {
     const std::vector<ProcessSummary> read = read_back(file.path());
     CHECK(text_of(read) == text_of({process, import}));
     CHECK(read[0].devices[0].curve == process.devices[0].curve);
+    CHECK(read[0].end_ns == process.end_ns);
+    CHECK_FALSE(read[1].end_ns);
     CHECK(read[0].devices[0].failures == process.devices[0].failures);
     CHECK_FALSE(segments_known(read[1].devices[0].run));
     CHECK(std::filesystem::file_size(file.path()) < 2 * kMostSummaryBytes);

@@ -8,12 +8,14 @@
 #include "analyzer/trace/process_end.h"
 #include "analyzer/trace/reader.h"
 #include "analyzer/trace/ring_reader.h"
+#include "analyzer/trace/trace_outline.h"
 #include "analyzer/trace/traced_process.h"
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
 
 #include <cstring>
+#include <optional>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -83,6 +85,26 @@ TEST_CASE("the signal that killed a process is noted once, even after a torn end
         CHECK(timeline->fact("end.signal") == "9");
         CHECK(timeline->events.size() == 1);
     }
+}
+
+TEST_CASE("the outline of a trace has the time of its exit, if it exited", "[ends]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("p.4711.ftrace");
+    const auto end_ns = [&path](std::optional<EndReason> reason) {
+        TraceWriter trace;
+        tell_block(&trace, 0x1000, 512, 700);
+        if (reason) {
+            trace.end(*reason);
+        }
+        trace.save(path);
+        const auto outline = read_outline(path);
+        REQUIRE(outline.ok());
+        return outline->end_ns;
+    };
+    CHECK(end_ns(EndReason::kNormal) == 700u);
+    CHECK(end_ns(EndReason::kQuickExit) == 700u);
+    CHECK_FALSE(end_ns(EndReason::kContinued));  // its next part has the end
+    CHECK_FALSE(end_ns(std::nullopt));
 }
 
 TEST_CASE("if file and ring both count a loss, the higher count is used", "[ends]") {
