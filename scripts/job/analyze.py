@@ -55,7 +55,7 @@ def mark_unreadable(output, name, reason):
     row = json.dumps({"file": name, "reason": reason}, separators=(",", ":"), ensure_ascii=False)
     temporary = f"{output}.{socket.gethostname()}.{os.getpid()}.tmp"
     pathlib.Path(temporary).write_text(
-        f'{{"schema":1,"process_summaries":[\n],"unreadable":[\n{row}\n]}}\n', "utf-8"
+        f'{{"schema":1,"process_summaries":[\n],"unreadable":[\n{row}\n]}}\n', "utf-8", "replace"
     )
     os.replace(temporary, output)
 
@@ -86,8 +86,9 @@ def summarize_file(trace, output, analyzer, whatif):
     if done.returncode == 0:
         return "kept" if identity_of(output) == before else "made"
     reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1].removeprefix("fraganalyze: ")
-    if not os.path.exists(trace):
-        reason = f"{trace}: no such file on {socket.gethostname()}"
+    if not os.path.isfile(trace):
+        what = "is a folder" if os.path.isdir(trace) else f"no such file on {socket.gethostname()}"
+        reason = f"{trace}: {what}"
         mark_unreadable(output, os.path.basename(trace), reason)
     elif identity_of(output) in (before, None):
         raise RuntimeError(reason)  # the summary cannot be written
@@ -327,7 +328,7 @@ def run_tasks(client, folder, names, summaries, options):
             mark_unreadable(output, name, reason)
             outcome = "unreadable"
         elif isinstance(outcome, BaseException):
-            refuse(outcome)
+            refuse(str(outcome) or repr(outcome))
         counts[outcome if outcome in counts else "unreadable"] += 1
         if sys.stderr.isatty():
             print(f"\r{sum(counts.values()):,} of {len(tasks):,} traces", end="", file=sys.stderr)

@@ -152,6 +152,15 @@ class Engine(made_up_job.MadeUpJobTest):
         self.assertLessEqual(len(changed), 3)
         self.assertIn(f"{self.names[3]}.json", changed)
 
+    def test_a_folder_and_a_broken_link_with_names_of_traces_are_unreadable(self):
+        (self.job / "folder.ftrace").mkdir()
+        os.symlink("/nowhere", os.fsencode(self.job) + b"/gone\xfe.ftrace")
+        done = self.analyze("--no-whatif", "--local", "2")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("11 traces: 8 summaries made, 0 kept, 3 unreadable; ", done.stderr)
+        self.assertIn("folder.ftrace: is a folder", done.stdout)
+        self.assertIn("gone?.ftrace: no such file", done.stdout)
+
     def test_a_scheduler_without_workers_or_none_at_all_ends_in_one_line(self):
         self.assertIn(
             "no Dask scheduler answers at tcp://127.0.0.1:1 (waited up to 10 s)",

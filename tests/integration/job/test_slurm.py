@@ -105,6 +105,9 @@ class SlurmTest(made_up_job.MadeUpJobTest):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertTrue(done.stderr.startswith("analyze-job: "), done.stderr)
         self.submit("--partition=nowhere", expected=2)
+        env = {**self.slurm.environment, "FRAGANALYZE": "/nowhere/fraganalyze"}
+        done = self.run_well([ANALYZE_JOB, self.job], 2, env=env)
+        self.assertIn("/nowhere/fraganalyze is missing", done.stderr)
         self.assertEqual(self.slurm.ask("squeue", "--noheader"), "")
         if DASK_PYTHON:
             done = self.analyze("--slurm", "--sbatch=--partition=nowhere", env=self.slurm.environment)
