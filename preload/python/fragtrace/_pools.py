@@ -23,9 +23,9 @@ class pool:
     frames.close()                          # the pool is gone; also: with fragtrace.pool(...) as frames
 
     `kind` names the algorithm: a name that `fraganalyze replay --pool` knows, or "other". Sizes are bytes.
-    `stream` is the handle of a CUDA stream, None if it is not known. Numbers may be of any type that int() takes.
-    There is room for about 1,000 different names and kinds in the life of a process. Further pools share one
-    entry in the report. Without the recorder nothing happens.
+    `stream` is the handle of a CUDA stream, None if it is not known. Numbers may be of any type that int()
+    takes. There is room for about 1,000 different names and kinds in the life of a process. Further pools
+    share one entry in the report. Without the recorder nothing happens.
     """
 
     __slots__ = ("_number",)
