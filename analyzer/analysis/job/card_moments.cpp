@@ -53,7 +53,7 @@ void look_at(const Job& job,
     }
     user->moment = moment_of(&*found, device.device);
     user->bytes = user->moment->bytes;
-    if (card.at_failure && card.failed.process == user->process) {
+    if (card.failed.process == user->process) {
         for (const OtherProcesses& others : other_processes(found->tables, device.device)) {
             if (others.lists_self && others.sequence <= found->sequence) {
                 *listed = others;
@@ -80,11 +80,14 @@ void drop_ended(const Job& job, const OtherProcesses& listed, std::vector<CardUs
 void add_moments(const Job& job, JobView* view) {
     for (std::size_t i = 0; i < std::min(view->shared.size(), kMostCards); ++i) {
         SharedCard& card = view->shared[i];
+        if (!card.at_failure) {  // the maximum of a part of the time, within which no moment is known
+            continue;
+        }
         std::optional<OtherProcesses> listed;
         for (std::size_t at = 0; at < std::min(card.users.size(), kMostUsers); ++at) {
             look_at(job, card, &card.users[at], &listed);
         }
-        if (card.at_failure && !listed) {  // it may have held nothing, and is then no user
+        if (!listed) {  // it may have held nothing, and is then no user
             CardUser failed = card.failed;
             look_at(job, card, &failed, &listed);
         }
