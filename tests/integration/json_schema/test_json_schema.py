@@ -129,7 +129,7 @@ class Documents(real_process.RealProcessTest):
             ],
             "cards": [row | {"name": "a card of 4 GiB", "total_bytes": 4 << 30}],
         }
-        first |= {"replayed": True, "generation": 1, "ancestors": [[1, 2]]}
+        first |= {"replayed": True, "generation": 1, "ancestors": [[1, 2]], "job_id": "11"}
         well = device | {
             "ooms": 0,
             "first_oom_ns": None,
@@ -146,6 +146,7 @@ class Documents(real_process.RealProcessTest):
             other | {"devices": [well], **killed},
             other | {"host": "other", "rank": 2, "process": 2, "file": "c.ftrace", "session": [1, 2]},
             other | {"rank": 3, "process": 3, "file": "d.ftrace", "session": [1, 3]},
+            other | {"process": 4, "file": "e.ftrace", "session": [1, 4], "job_id": "12"},
         ]
         unreadable = [{"file": "bad.ftrace", "reason": "bad.ftrace: is not a trace"}]
         whole = {"schema": 1, "process_summaries": made, "unreadable": unreadable}
