@@ -80,7 +80,8 @@ void drop_ended(const Job& job, const OtherProcesses& listed, std::vector<CardUs
 void add_moments(const Job& job, JobView* view) {
     for (std::size_t i = 0; i < std::min(view->shared.size(), kMostCards); ++i) {
         SharedCard& card = view->shared[i];
-        if (!card.at_failure) {  // the maximum of a part of the time, within which no moment is known
+        if (!card.at_failure) {  // the maximum of a part of the time, within which no moment is
+                                 // known
             continue;
         }
         std::optional<OtherProcesses> listed;
