@@ -80,8 +80,9 @@ void drop_ended(const Job& job, const OtherProcesses& listed, std::vector<CardUs
 void add_moments(const Job& job, JobView* view) {
     for (std::size_t i = 0; i < std::min(view->shared.size(), kMostCards); ++i) {
         SharedCard& card = view->shared[i];
-        if (!card.at_failure) {  // the maximum of a part of the time, within which no moment is
-                                 // known
+        // The sum of the highest values within a part of the time is an upper bound. No moment is
+        // known at which the processes held most.
+        if (!card.at_failure) {
             continue;
         }
         std::optional<OtherProcesses> listed;

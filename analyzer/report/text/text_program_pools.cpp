@@ -133,9 +133,8 @@ std::string replay_line(const ProgramPool& pool) {
         return "";
     }
     return fmt::format(
-        "    simulated  peak reserved for the same requests: {}; recorded {} (estimates: the "
-        "pool's "
-        "settings are not known)\n",
+        "    simulated  peak reserved for the same requests: {}; recorded {} (estimates: "
+        "the pool's settings are not known)\n",
         text,
         pool.memory == PoolMemory::kUnknown ? "unknown" : format_bytes(pool.peak_reserved_bytes));
 }

@@ -647,19 +647,3 @@ TEST_CASE("a label does not reach a block whose pool has ended") {
     CHECK(copy_of(table).size() == 1);
     table.abandon();
 }
-
-// Some hundred million entries would be read if each end looked at all of them.
-TEST_CASE("many ends of pools beside many live blocks") {
-    LiveTable table;
-    REQUIRE(table.create());
-    uint64_t sequence = 0;
-    for (uint64_t block = 0; block < 100000; ++block) {
-        table.apply(program_event(Kind::kProgramBlockAlloc, ++sequence, 2, (block + 1) << 12));
-    }
-    for (uint64_t round = 0; round < 5000; ++round) {
-        table.apply(program_event(Kind::kProgramBlockAlloc, ++sequence, 3, uint64_t{1} << 40));
-        table.apply(program_event(Kind::kProgramPoolEnd, ++sequence, 3));
-    }
-    CHECK(table.event_count() == 100000);
-    table.abandon();
-}

@@ -309,12 +309,6 @@ static void shrink(void) {
     ncclCommDestroy(rest);
 }
 
-static void* abort_later(void* communicator) {
-    pause_ms(50);
-    ncclCommAbort(communicator);
-    return NULL;
-}
-
 static void aborted(void) {
     Communicator communicator = join();
     if (rank == 0) {

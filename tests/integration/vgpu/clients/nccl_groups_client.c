@@ -205,12 +205,6 @@ static void killed(void) {
     ncclCommDestroy(communicator);
 }
 
-static void* abort_later(void* communicator) {
-    pause_ms(50);
-    ncclCommAbort(communicator);
-    return NULL;
-}
-
 static void aborted(void) {
     Communicator communicator = join();
     if (rank == 0) {

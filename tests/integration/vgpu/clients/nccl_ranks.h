@@ -109,6 +109,13 @@ typedef struct {
 
 enum { kNone = -1, kOneProcess = -2 };
 
+/* A thread that aborts a communicator while another thread waits. */
+static inline void* abort_later(void* communicator) {
+    pause_ms(50);
+    ncclCommAbort(communicator);
+    return NULL;
+}
+
 static int run_ranks(void (*run)(void), int killed) {
     pid_t children[128];
     for (rank = 0; rank < ranks; ++rank) {
