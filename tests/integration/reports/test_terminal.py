@@ -6,6 +6,7 @@ import pathlib
 import struct
 import subprocess
 import termios
+import threading
 
 import real_process
 
@@ -18,16 +19,19 @@ def shown_on_terminal(command, columns, stream="stdout"):
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: terminal}
+    # This process keeps the terminal open and writes a mark when the command has ended: the end of a
+    # terminal that everybody closed can reach the reader before the last output.
+    mark = b"-- end of the command --"
+    shown = b""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, **streams) as process:
-        os.close(terminal)
-        shown = b""
-        try:
-            while data := os.read(controller, 65536):
-                shown += data
-        except OSError:  # the end, on Linux
-            pass
+        ended = threading.Thread(target=lambda: (process.wait(), os.write(terminal, mark)))
+        ended.start()
+        while not shown.endswith(mark):
+            shown += os.read(controller, 65536)
+        ended.join()
+    os.close(terminal)
     os.close(controller)
-    return process.returncode, shown.decode().replace("\r\n", "\n")
+    return process.returncode, shown.removesuffix(mark).decode().replace("\r\n", "\n")
 
 
 class Terminal(real_process.RealProcessTest):
