@@ -68,11 +68,12 @@ function(fragtrace_add_unit_test)
     target_include_directories(${arg_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support)
     list(TRANSFORM arg_APART REPLACE "(.+)" "~[\\1]" OUTPUT_VARIABLE others)
     string(CONCAT others ${others})
+    set(full_disk FRAGTRACE_KEEP_FREE=0)  # also records where less than 10 % of the disk is free
     fragtrace_add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGUMENTS}${others}
-                       LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+                       LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT ${full_disk})
     foreach(tag IN LISTS arg_APART)
         string(REPLACE "-" "_" test ${arg_NAME}_${tag})
         fragtrace_add_test(NAME ${test} COMMAND ${arg_NAME} [${tag}] LABELS ${arg_LABELS}
-                           TIMEOUT ${arg_TIMEOUT})
+                           TIMEOUT ${arg_TIMEOUT} ENVIRONMENT ${full_disk})
     endforeach()
 endfunction()

@@ -136,13 +136,15 @@ class Runner:
         return done.stdout
 
     def variables(self):
-        """Environment variables with the paths that the programs need: fragtrace's module, and IPython."""
+        """Environment variables with the paths that the programs need: fragtrace's module, and IPython.
+        They also record where less than 10 % of the disk is free."""
         ipython = map(str, sorted(CACHE.glob("ipython-*")))
         return {
             "PYTHONPATH": os.pathsep.join(
                 [str(SOURCE / "preload/python"), *ipython, os.environ.get("PYTHONPATH", "")]
             ),
             "IPYTHONDIR": str(self.folder),
+            "FRAGTRACE_KEEP_FREE": "0",
         }
 
     def environment(self, run):
