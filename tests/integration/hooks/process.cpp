@@ -24,6 +24,7 @@ std::vector<std::string> environment_of(const Setup& setup, const std::string& f
     std::vector<std::string> preload = setup.preload;
     std::vector<std::string> result = setup.environment;
     result.push_back("FRAGTRACE_OUTPUT=" + folder);
+    result.push_back("FRAGTRACE_KEEP_FREE=0");  // also where less than 10 % of the disk is free
     result.push_back("PATH=/usr/bin:/bin");
     result.push_back("HOME=/tmp");
     if (!setup.card.empty()) {
