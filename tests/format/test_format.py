@@ -43,7 +43,9 @@ class Format(real_process.RealProcessTest):
 
     def versions(self):
         found = sorted(GOLDEN.glob("*.ftrace"))
-        self.assertIn("v1-killed.ftrace", [path.name for path in found])
+        self.assertEqual(
+            [path.name for path in found], ["v1-ended.ftrace", "v1-killed.ftrace", "v1-pools.ftrace"]
+        )
         return found
 
     def golden(self, name):
