@@ -182,6 +182,16 @@ Result<std::optional<std::uint64_t>> CommonOptions::capacity_bytes() const {
                      "--capacity: a card without memory serves nothing; give a "
                      "size such as 16GiB"};
     }
+    if (capacity.ends_with("GB")) {
+        const std::string number = capacity.substr(0, capacity.size() - 2);
+        fmt::print(
+            stderr,
+            "fraganalyze: note: --capacity {} is {}; a card sold with {} GB has about {}GiB\n",
+            capacity,
+            format_bytes(*parsed),
+            number,
+            number);
+    }
     return std::optional<std::uint64_t>{*parsed};
 }
 

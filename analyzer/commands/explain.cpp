@@ -275,6 +275,12 @@ Status run_explain(int argc, char** argv) {
         feeder.add(input);
     } else if (input == "-") {
         scan_standard_input(&feeder);
+    } else if (std::error_code ignored; !std::filesystem::exists(input, ignored)) {
+        return Error{
+            ErrorCode::kInput,
+            fmt::format("{}: neither a file nor an out-of-memory message. Give a log file, the "
+                        "whole message in quotation marks, or '-' for standard input.",
+                        input)};
     } else if (const Status scanned = scan_file(input, &feeder); !scanned) {
         return scanned.error();
     }

@@ -110,6 +110,14 @@ void check_baseline(const RunFigures& run, const RunFigures& before, double tole
 
 Result<ShareOrBytes> parse_share_or_bytes(std::string_view text) {
     if (!text.ends_with('%')) {
+        if (text != "0" && text.find_first_not_of("0123456789.") == std::string_view::npos) {
+            return Error{
+                ErrorCode::kUsage,
+                fmt::format("'{}' has no unit; write {}% for a share, or a size such as {}MiB",
+                            text,
+                            text,
+                            text)};
+        }
         const auto bytes = parse_bytes(text);
         return bytes ? Result<ShareOrBytes>(ShareOrBytes{{}, *bytes}) : bytes.error();
     }

@@ -83,6 +83,23 @@ class BadCommandLines(real_process.RealProcessTest):
         self.assertIn("did you mean 'whatif'?", self.refusal("whatfi", "--no-scan"))
         self.assertIn("no such file", self.refusal("somewhere/train.1.ftrace"))
 
+    def test_an_argument_of_explain_that_is_no_file_and_no_message_is_refused(self):
+        said = self.refusal("explain", "hello")
+        self.assertIn("hello: neither a file nor an out-of-memory message", said)
+
+    def test_a_share_without_its_sign_is_not_taken_for_bytes(self):
+        said = self.refusal("check", TRACE, "--max-waste", "10")
+        self.assertIn("'10' has no unit; write 10% for a share, or a size such as 10MiB", said)
+        done = real_process.run([real_process.ANALYZER, "check", TRACE, "--max-waste", "0"])
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_decimal_gigabytes_of_a_capacity_are_pointed_out(self):
+        for size, noted in (("16GB", True), ("16GiB", False)):
+            done = real_process.run([real_process.ANALYZER, "whatif", TRACE, "--capacity", size])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            note = "note: --capacity 16GB is 14.9 GiB; a card sold with 16 GB has about 16GiB"
+            self.assertEqual(note in done.stderr, noted, done.stderr)
+
     def test_an_output_that_cannot_be_written_is_refused_before_the_work(self):
         missing = self.folder / "missing" / "file"
         for words in (
