@@ -347,6 +347,10 @@ test("data left out of the file is announced", () =>
 test("the selector shows the second device with its pages, pools and pending blocks", () =>
     on(join(pages, "two.html"), {}, async (page) => {
         assert.equal(await page.getAttribute("html", "data-blocks"), "190");
+        assert.match(
+            await text(page, "#program-pools"),
+            /Pools of the program\s+frames \(other, device 0\)/,
+        );
         await page.selectOption("#device", "1");
         await page.waitForFunction(() => location.hash.includes("device=1"));
         assert.match(await text(page, "#verdict"), /Retry/);

@@ -285,6 +285,8 @@ PageData checkerboard_page() {
 
 PageData two_device_page() {
     PageData data = checkerboard_page();
+    data.processes.front().program_pools =
+        "  frames (other, device 0)\n    peak       8 MiB in 2 blocks\n";
     PageDevice device;
     device.name = "second";
     device.index = 1;

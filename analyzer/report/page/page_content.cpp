@@ -10,6 +10,7 @@
 #include "analyzer/report/page/page_phases.h"
 #include "analyzer/report/page/page_stacks.h"
 #include "analyzer/report/text/text.h"
+#include "analyzer/report/text/text_parts.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/support/units.h"
 
@@ -48,6 +49,7 @@ class DevicePage {
         add_bursts(notes);
         add_cards(analysis_, device_, blocks, stacks_, &page_);
         add_troubles();
+        add_program_pools();
         std::stable_sort(
             page_.markers.begin(),
             page_.markers.end(),
@@ -136,6 +138,25 @@ class DevicePage {
                                        size_known ? format_bytes(event.size_bytes)
                                                   : std::string("an unknown size"),
                                        size_known ? "were" : "was")});
+            }
+        }
+    }
+
+    // Adds markers for requests that pools of the program could not serve.
+    void add_program_pools() {
+        for (const ProgramPool& pool : analysis_.program_pools) {
+            if (pool.memory != PoolMemory::kDevice || pool.device != device_.device) {
+                continue;
+            }
+            for (const ProgramPoolMoment& moment : pool.failures) {
+                const std::uint64_t size_bytes = moment.requested_bytes;
+                page_.markers.push_back(
+                    {analysis_.timeline.events[moment.event].time_ns,
+                     PageMarkerKind::kOther,
+                     fmt::format("the program's pool {} could not serve {}",
+                                 printable(pool.name),
+                                 size_bytes == kUnknown64 ? std::string("a request")
+                                                          : format_bytes(size_bytes))});
             }
         }
     }
@@ -254,6 +275,9 @@ void PageContent::add(const Analysis& analysis) {
                           ? fmt::format("pid {}", timeline.pid)
                           : fmt::format("pid {}, rank {}", timeline.pid, timeline.rank);
     process.command = timeline.fact("command_line");
+    const std::string pools =
+        program_pool_lines(analysis, false, Terminal(-1, ColorChoice::kNever));
+    process.program_pools = pools.substr(std::min(pools.size(), pools.find('\n') + 1));
     for (const DeviceAnalysis& device : analysis.devices) {
         add_device_notes(device, &process.notes);
         if (const auto& fidelity = device.fidelity) {

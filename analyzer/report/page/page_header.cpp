@@ -207,7 +207,8 @@ json page_header(const PageData& data) {
         processes.push_back({{"title", process.title},
                              {"process", process.process},
                              {"command", process.command},
-                             {"notes", process.notes}});
+                             {"notes", process.notes},
+                             {"program_pools", process.program_pools}});
     }
     json ranks = json::array();
     for (const PageRank& row : data.ranks)

@@ -148,6 +148,7 @@ export interface Process {
     process: string;
     command: string;
     notes: string[];
+    program_pools: string; // the report's lines about pools of the program; empty = none
 }
 
 /**

@@ -30,7 +30,7 @@ import { connectRanks, type RankStrip, selectDevice } from "./ranks";
 import { RestSweep } from "./restsweep";
 import { connectScrollHints } from "./scrollhint";
 import { SegmentsPanel } from "./segmentspanel";
-import { showTotals, showWhatIf } from "./side";
+import { showProgramPools, showTotals, showWhatIf } from "./side";
 import { Slices } from "./slices";
 import { StacksPanel } from "./stackspanel";
 import { describe, say, statusText, windowText } from "./status";
@@ -379,6 +379,7 @@ export class Page implements PageView {
 
     private showDevice(): void {
         byId("main").style.setProperty("--lanes", `${lanesHeight(this.model)}px`);
+        showProgramPools(this);
         showTotals(this.model);
         selectDevice(this.view.device);
     }

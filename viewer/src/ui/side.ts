@@ -1,4 +1,4 @@
-// The what-if table and the totals.
+// The what-if table, the pools of the program and the totals.
 import { formatBytes, formatCount } from "../data/format";
 import type { DeviceModel } from "../data/model";
 import { choosable, heads } from "./cards";
@@ -98,6 +98,23 @@ export function showWhatIf(page: PageView): void {
     if (focused >= 0) {
         (list.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
     }
+}
+
+/** Shows what the report says about pools of the program's own. */
+export function showProgramPools(page: PageView): void {
+    const lines = page.header.processes[page.model.head.process].program_pools;
+    byId("program-pools").replaceChildren(
+        ...(lines === ""
+            ? []
+            : [
+                  el(
+                      "details",
+                      { open: "" },
+                      el("summary", {}, "Pools of the program"),
+                      el("pre", { tabindex: "0" }, lines),
+                  ),
+              ]),
+    );
 }
 
 export function showTotals(model: DeviceModel): void {
