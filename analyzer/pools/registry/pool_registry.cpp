@@ -3,6 +3,7 @@
 #include "analyzer/pools/others/best_fit_pool.h"
 #include "analyzer/pools/others/bfc_pool.h"
 #include "analyzer/pools/others/cuda_async_pool.h"
+#include "analyzer/pools/others/cupy_pool.h"
 #include "analyzer/pools/others/moving_pool.h"
 #include "analyzer/pools/others/none_pool.h"
 #include "analyzer/pools/others/offline_pool.h"
@@ -49,6 +50,10 @@ Result<std::unique_ptr<Pool>> make_best_fit(PoolSetup setup) {
 
 Result<std::unique_ptr<Pool>> make_bfc(PoolSetup setup) {
     return BfcPool::make(setup.config, std::move(setup.device));
+}
+
+Result<std::unique_ptr<Pool>> make_cupy(PoolSetup setup) {
+    return CupyPool::make(setup.config, std::move(setup.device));
 }
 
 Result<std::unique_ptr<Pool>> make_rmm_pool(PoolSetup setup) {
@@ -105,6 +110,10 @@ const std::vector<PoolDescription>& known_pools() {
          .not_usable = "of JAX and TensorFlow only",
          .keeps = true,
          .make = make_bfc},
+        {.name = "cupy",
+         .description = "CuPy's pool, settings: limit",
+         .not_usable = "of CuPy only",
+         .make = make_cupy},
         {.name = "best-fit",
          .description =
              "for comparison: best fit over one growing heap, settings: round_to, grow_by",

@@ -158,12 +158,12 @@ static inline void fragtrace_label_memory(const void* address, const char* label
 //
 // Creates a pool and returns its number for the other functions; 0 = nothing is recorded, and the
 // other functions then do nothing. `kind` names the algorithm of the pool: a name that
-// `fraganalyze replay --pool` knows ("rmm-pool", "rmm-arena", "bfc", "best-fit"), so that a report
-// can compare with it, or "other". It is one word of at most 32 letters. Of `name`, the first 200
-// bytes are kept. A pool with the name and kind of a destroyed one is the same pool to the
-// recorder, so its name should not contain a counter: there is room for about 1,000 different names
-// and kinds in the life of a process (more if several live pools have the same ones). Further pools
-// share one entry in the report, and their end is not recorded.
+// `fraganalyze replay --pool` knows ("rmm-pool", "rmm-arena", "bfc", "cupy", "best-fit"), so that a
+// report can compare with it, or "other". It is one word of at most 32 letters. Of `name`, the
+// first 200 bytes are kept. A pool with the name and kind of a destroyed one is the same pool to
+// the recorder, so its name should not contain a counter: there is room for about 1,000 different
+// names and kinds in the life of a process (more if several live pools have the same ones). Further
+// pools share one entry in the report, and their end is not recorded.
 static inline uint32_t fragtrace_pool_create(const char* name, const char* kind) {
     const struct fragtrace_functions* recorder = fragtrace_find_functions();
     return recorder->pool_create != NULL ? recorder->pool_create(name, kind) : 0;

@@ -259,6 +259,7 @@ class Settings(Attacks):
                     "initial_pool_size:100%",
                 ),
             ),
+            ("cupy", ("limit:0", "limit:1PiB", "limit:nan%", "limit:101%")),
             ("rmm-arena", ("arena_size:0", "arena_size:1e-300%", "arena_size:1PiB")),
         ):
             for conf in confs:
