@@ -82,7 +82,7 @@ _fraganalyze() {
                 --driver-page) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;
-                --pool) mapfile -t COMPREPLY < <(compgen -W "pytorch none cuda-async rmm-pool rmm-arena bfc best-fit live compact pages offline" -- "$word"); return ;;
+                --pool) mapfile -t COMPREPLY < <(compgen -W "pytorch none cuda-async rmm-pool rmm-arena bfc cupy best-fit live compact pages offline" -- "$word"); return ;;
                 --request) return ;;
                 --torch-version) return ;;
             esac
@@ -124,7 +124,7 @@ _fraganalyze() {
                 --conf) return ;;
                 --device) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
-                --pool) mapfile -t COMPREPLY < <(compgen -W "pytorch none cuda-async rmm-pool rmm-arena bfc best-fit live compact pages offline" -- "$word"); return ;;
+                --pool) mapfile -t COMPREPLY < <(compgen -W "pytorch none cuda-async rmm-pool rmm-arena bfc cupy best-fit live compact pages offline" -- "$word"); return ;;
                 --torch-version) return ;;
             esac
             ;;

@@ -164,7 +164,7 @@ struct PageProcess {
     std::string process;             // "pid 4711, rank 0"
     std::string command;             // command line; shown as text
     std::vector<std::string> notes;  // damage, loss, assumptions: printed on the page
-    std::string program_pools;       // the report's lines about pools of the program; empty = none
+    std::string program_pools = {};  // the report's lines about pools of the program; empty = none
 };
 
 inline constexpr std::size_t kPageNoDevice = static_cast<std::size_t>(-1);
