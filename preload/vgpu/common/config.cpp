@@ -70,6 +70,25 @@ Config invalid(const char* text, const char* why) {
     return result;
 }
 
+// Names the cards whose names begin with `text`, if there are any: "A100" is not one card.
+Config no_such_card(const char* text, size_t length) {
+    char why[256];
+    int used = snprintf(why, sizeof why, "'%.*s' could be", static_cast<int>(length), text);
+    bool any = false;
+    for (const Card& known : kCards) {
+        if (length != 0 && used < static_cast<int>(sizeof why) &&
+            strncasecmp(known.name, text, length) == 0) {
+            used += snprintf(why + used,
+                             sizeof why - static_cast<size_t>(used),
+                             "%s %s",
+                             any ? " or" : "",
+                             known.name);
+            any = true;
+        }
+    }
+    return invalid(text, any ? why : kNoSuchCard);
+}
+
 // The name becomes a part of a file's name.
 bool take_name(const char* text, size_t length, char out[kCardsBytes]) {
     constexpr const char* kAllowed =
@@ -185,7 +204,7 @@ Config parse_config(const char* text, const char* visible_devices) {
     if (!find_card(text, length, &result.card)) {
         result.card = kPlainCard;
         if (!parse_size(text, length, &result.card.total_bytes)) {
-            return invalid(text, kNoSuchCard);
+            return no_such_card(text, length);
         }
         snprintf(result.card.name, sizeof result.card.name, "%.*s", static_cast<int>(length), text);
     }

@@ -111,3 +111,10 @@ TEST_CASE("virtual GPU cards and recorder limits use the same size format") {
     const vgpu::Config huge = vgpu::parse_config("99999999999999999999GiB", nullptr);
     CHECK(std::string(huge.problem).find("at most 1 TiB") != std::string::npos);
 }
+
+TEST_CASE("part of a card's name is answered with the cards that it could be") {
+    const std::string problem = vgpu::parse_config("a100,count=2", nullptr).problem;
+    CHECK(problem.find("'a100' could be A100-40GB or A100-80GB;") != std::string::npos);
+    const std::string other = vgpu::parse_config("B1000", nullptr).problem;
+    CHECK(other.find("neither a size nor a card (the cards: P100-16GB") != std::string::npos);
+}
