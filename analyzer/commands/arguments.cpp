@@ -51,6 +51,16 @@ Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
             return written.error();
         }
         return false;
+    } catch (const CLI::ExtrasError& failure) {
+        const std::string unknown = unknown_option(*app);
+        const std::vector<std::string> extra = app->remaining();
+        return Error{ErrorCode::kUsage,
+                     fmt::format("{} (see '{} --help')",
+                                 !unknown.empty() ? unknown + " is no option" +
+                                                        did_you_mean(unknown, option_names(*app))
+                                 : extra.empty() ? std::string(failure.what())
+                                                 : extra.front() + ": one argument too many",
+                                 app->get_name())};
     } catch (const CLI::ParseError& failure) {
         // A mistyped option is the cause of other faults: a required option is missing, or its
         // value is taken for the trace.

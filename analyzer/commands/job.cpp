@@ -10,10 +10,12 @@
 #include "analyzer/report/text/job_text.h"
 #include "analyzer/report/text/judged_process.h"
 #include "analyzer/report/text/text.h"
+#include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
 #include "analyzer/support/output_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <utility>
 #include <vector>
@@ -133,15 +135,75 @@ Status explain_process(AnalyzeOptions options, ProcessSummary* process) {
     return Ok{};
 }
 
+namespace {
+
+// The first folder below `folder` that has recordings; empty = none. Looks three folders deep, and
+// at the first thousand folders.
+std::string subfolder_with_recordings(const std::string& folder) {
+    namespace fs = std::filesystem;
+    constexpr std::size_t kMostFolders = 1000;
+    constexpr int kMostDepth = 2;
+    std::error_code failed;
+    std::size_t folders = 0;
+    for (fs::recursive_directory_iterator
+             at(folder, fs::directory_options::skip_permission_denied, failed),
+         end;
+         !failed && at != end && folders < kMostFolders;
+         at.increment(failed)) {
+        std::error_code unknown;
+        if (!at->is_directory(unknown)) {
+            continue;
+        }
+        ++folders;
+        if (at.depth() >= kMostDepth) {
+            at.disable_recursion_pending();
+        }
+        if (!recordings_in(at->path().string(), &unknown).empty()) {
+            return at->path().string();
+        }
+    }
+    return "";
+}
+
+}  // namespace
+
+Error nothing_in(const std::string& folder, const std::error_code& failure) {
+    if (failure) {
+        return {ErrorCode::kInput,
+                fmt::format("{}: {}. Give a folder that you can read.", folder, failure.message())};
+    }
+    const std::string below = subfolder_with_recordings(folder);
+    return {ErrorCode::kInput,
+            fmt::format("{}: no traces, snapshots or summaries in it. {}",
+                        folder,
+                        below.empty() ? "Give a trace (*.ftrace), a snapshot (*.pickle, *.pkl), a "
+                                        "summary (of `fraganalyze summarize -o`), or a folder of "
+                                        "them."
+                                      : "Its subfolders are not read, and " + below +
+                                            " has traces: give that folder.")};
+}
+
 Result<std::vector<std::string>> recordings_of_job(const std::string& folder) {
     std::error_code failed;
     std::vector<std::string> paths = files_of_job(folder, &failed);
     if (failed || paths.empty()) {
-        return Error{ErrorCode::kInput,
-                     fmt::format("{}: {}; give a trace, a snapshot, or a folder of "
-                                 "them (*.ftrace, *.pickle, *.pkl)",
-                                 folder,
-                                 failed ? failed.message() : "no traces or snapshots in it")};
+        return nothing_in(folder, failed);
+    }
+    return paths;
+}
+
+Result<std::vector<std::string>> recordings_of_job(const std::vector<std::string>& inputs) {
+    std::vector<std::string> paths;
+    for (const std::string& input : inputs) {
+        if (!std::filesystem::is_directory(input)) {
+            paths.push_back(input);
+            continue;
+        }
+        const Result<std::vector<std::string>> found = recordings_of_job(input);
+        if (!found) {
+            return found.error();
+        }
+        paths.insert(paths.end(), found->begin(), found->end());
     }
     return paths;
 }
@@ -159,14 +221,11 @@ Error unreadable_in_job(std::size_t unreadable, std::size_t all, const std::stri
 }
 
 Status report_job(const JobRequest& request, const Terminal& terminal) {
-    std::vector<std::string> paths = request.traces;
-    if (!request.folder.empty()) {
-        Result<std::vector<std::string>> found = recordings_of_job(request.folder);
-        if (!found) {
-            return found.error();
-        }
-        paths = std::move(found).value();
+    const Result<std::vector<std::string>> found = recordings_of_job(request.traces);
+    if (!found) {
+        return found.error();
     }
+    const std::vector<std::string>& paths = *found;
     Job job;
     {
         Progress progress("reading");
@@ -201,8 +260,11 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
         written = write_output(request.json, job_json(request.folder, job, view));
     }
     if (written && request.json != "-" && request.html != "-") {
-        written = write_text(job_text(job, view, terminal) +
-                             "Peaks are per process. Next: fraganalyze TRACE for one process.\n");
+        written =
+            write_text(job_text(job, view, terminal) +
+                       (job.processes.empty()
+                            ? ""
+                            : "Peaks are per process. Next: fraganalyze TRACE for one process.\n"));
         if (written && !request.html.empty()) {
             fmt::print("  page written to {}\n", printable(request.html));
         }

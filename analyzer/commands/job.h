@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -20,6 +21,13 @@ Status report_job(const JobRequest& request, const Terminal& terminal);
 
 // The traces, snapshots and summaries in a folder. Fails if there are none.
 Result<std::vector<std::string>> recordings_of_job(const std::string& folder);
+
+// The inputs, with the recordings in each folder instead of the folder.
+Result<std::vector<std::string>> recordings_of_job(const std::vector<std::string>& inputs);
+
+// Why a folder has nothing to read, and what to do: it names a subfolder that has traces. `failure`
+// is why it cannot be read.
+Error nothing_in(const std::string& folder, const std::error_code& failure);
 
 // Explains the failures of a process and replays it, as `options` ask. Traces that are too long
 // stay as they are.

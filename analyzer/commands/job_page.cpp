@@ -6,6 +6,7 @@
 #include "analyzer/report/page/page_ranks.h"
 #include "analyzer/support/guarded.h"
 #include "analyzer/support/output_file.h"
+#include "analyzer/support/units.h"
 
 #include <filesystem>
 #include <fmt/format.h>
@@ -15,9 +16,9 @@
 namespace fragtrace::analyzer {
 namespace {
 
-std::string job_title(const JobRequest& request) {
+std::string job_title(const JobRequest& request, const Job& job) {
     if (request.folder.empty()) {
-        return fmt::format("{} traces", request.traces.size());
+        return format_counted(job.processes.size(), "process", "processes");
     }
     const std::filesystem::path folder = std::filesystem::path(request.folder).lexically_normal();
     const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename();
@@ -29,10 +30,8 @@ class JobPage {
     JobPage(const JobRequest& request, Job* job) : request_(request), job_(job), content_(&data_) {}
 
     Result<std::string> make() {
-        data_.title = job_title(request_);
-        const std::uint64_t blocks =
-            job_->processes.size() > kLargeJob ? kBlocksOfLargeJob : data_.block_budget;
-        for (const std::size_t at : choose_whole(*job_, kMostWholeProcesses, blocks)) {
+        data_.title = job_title(request_, *job_);
+        for (const std::size_t at : whole_on_page(*job_)) {
             const Status added = add(at);
             if (!added) {
                 return added.error();
@@ -80,6 +79,12 @@ class JobPage {
 };
 
 }  // namespace
+
+std::vector<std::size_t> whole_on_page(const Job& job) {
+    const std::uint64_t blocks =
+        job.processes.size() > kLargeJob ? kBlocksOfLargeJob : PageData().block_budget;
+    return choose_whole(job, kMostWholeProcesses, blocks);
+}
 
 Status write_job_page(const JobRequest& request, Job* job) {
     const Result<std::string> page = JobPage(request, job).make();

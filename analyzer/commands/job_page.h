@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -18,6 +19,9 @@ inline constexpr std::size_t kMostWholeProcesses = 8;
 // blocks together, so that the page stays below 10 MB. The first one chosen may have more.
 inline constexpr std::size_t kLargeJob = 64;
 inline constexpr std::uint64_t kBlocksOfLargeJob = 900'000;
+
+// The processes that a page of the job shows completely, by these limits.
+std::vector<std::size_t> whole_on_page(const Job& job);
 
 // Analyses the processes one by one and writes the page to `request.html`. If the analysis of a
 // process fails, the process gets only a row and is added to the job's unreadable traces. Fails and

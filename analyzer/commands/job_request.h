@@ -10,8 +10,9 @@
 namespace fragtrace::analyzer {
 
 struct JobRequest {
-    std::string folder;  // all traces, snapshots and summaries in it; empty = use `traces`
-    // Also files of summaries. At least two, or one such file.
+    std::string folder;  // if `traces` is one folder: this folder
+    // Traces, snapshots, files of summaries, and folders of them. At least two, or one such file or
+    // folder.
     std::vector<std::string> traces;
     // Output files; empty = none. '-' means standard output and replaces the table.
     std::string json;

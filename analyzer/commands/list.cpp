@@ -1,5 +1,6 @@
 // fraganalyze list PATH...: lists traces, one line each, without reading their events.
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/job.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/snapshot/input.h"
@@ -245,6 +246,11 @@ Status run_list(int argc, char** argv) {
     const std::vector<TraceOutline>& outlines = *read;
     if (!common.json.empty()) {
         return write_output(common.json, list_json(outlines));
+    }
+    std::error_code unknown;
+    if (outlines.empty() && options.job.empty() && options.paths.size() == 1 &&
+        fs::is_directory(fs::status(options.paths.front(), unknown))) {
+        return nothing_in(options.paths.front(), {});
     }
     if (outlines.empty()) {
         return Error{ErrorCode::kInput,

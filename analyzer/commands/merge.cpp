@@ -5,9 +5,7 @@
 #include "analyzer/commands/job.h"
 #include "analyzer/commands/registry.h"
 
-#include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -37,21 +35,13 @@ Status run_merge(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
-    std::vector<std::string> paths;
-    for (const std::string& input : inputs) {
-        if (!std::filesystem::is_directory(input)) {
-            paths.push_back(input);
-            continue;
-        }
-        const Result<std::vector<std::string>> found = recordings_of_job(input);
-        if (!found) {
-            return found.error();
-        }
-        paths.insert(paths.end(), found->begin(), found->end());
+    const Result<std::vector<std::string>> paths = recordings_of_job(inputs);
+    if (!paths) {
+        return paths.error();
     }
-    const Job job = read_job(paths);
+    const Job job = read_job(*paths);
     if (job.processes.empty()) {
-        return no_process_in(job, paths.front());
+        return no_process_in(job, paths->front());
     }
     const Status written = write_summaries(output, job.processes, job.unreadable);
     if (written && !job.unreadable.empty()) {

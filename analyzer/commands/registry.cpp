@@ -48,7 +48,9 @@ std::string overview() {
         "  fraganalyze train.4711.ftrace --html timeline.html  the same as an HTML page\n"
         "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True --capacity 16GiB\n"
         "\n"
-        "fraganalyze TRACE [options], or fraganalyze COMMAND TRACE [options]\n"
+        "fraganalyze TRACE [options], or fraganalyze COMMAND TRACE [options]. Without COMMAND, "
+        "the\n"
+        "options are those of `fraganalyze report --help`.\n"
         "\n"
         "Commands (each has --help)\n";
     for (const Command& command : kCommands) {

@@ -50,7 +50,7 @@ Status run_report(int argc, char** argv) {
         "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n"
         "  fraganalyze traces/ [--json job.json]    a job: which process failed first, and why\n"
         "  fraganalyze traces/ --html job.html      all processes of a job on one page\n",
-        "fraganalyze");
+        "fraganalyze report");
     CommonOptions common;
     std::string html;
     bool summary = false;
@@ -81,9 +81,10 @@ Status run_report(int argc, char** argv) {
     app.add_option(
            "--cache",
            cache,
-           "of a folder: keep summaries beside the traces (TRACE.summary.json), which makes "
-           "the next view fast. 'large': of traces from 1 MiB on, if the folder is yours; "
-           "'always', 'never' (default: large)")
+           "of a folder: keep summaries beside the traces (TRACE.summary.json), so that the next "
+           "view of the folder reads only traces that have changed. 'large': of traces from 1 MiB "
+           "on, if the folder is yours; 'always': of all traces; 'never': write no file (default: "
+           "large)")
         ->check(CLI::IsMember({"large", "always", "never"}))
         ->type_name("WHICH");
     app.add_option("--killed",

@@ -229,6 +229,12 @@ Status summarize_folder(const std::string& folder, const std::string& json, bool
     if (!paths) {
         return paths.error();
     }
+    if (std::all_of(paths->begin(), paths->end(), is_summaries_file)) {
+        return Error{ErrorCode::kInput,
+                     folder +
+                         ": only summaries in it, without the traces. `fraganalyze FOLDER` "
+                         "shows them; `fraganalyze merge FOLDER -o FILE` joins them."};
+    }
     std::string text;
     Json runs = Json::array();
     Json unreadable = Json::array();
@@ -277,7 +283,12 @@ Status run_summarize(int argc, char** argv) {
         "the view of a job\n",
         "fraganalyze summarize");
     CommonOptions common;
-    common.add_trace(&app);
+    std::vector<std::string> inputs;
+    app.add_option("TRACE",
+                   inputs,
+                   "one trace, snapshot or profile that `fraganalyze report` reads, or one folder "
+                   "of them")
+        ->required();
     common.add_json(&app);
     bool no_stacks = false;
     app.add_flag("--no-stacks", no_stacks, "leave out memory by line: no symbols are read");
@@ -303,6 +314,26 @@ Status run_summarize(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
+    if (inputs.size() > 1) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("{}: this command takes one trace or one folder, and {} is given "
+                                 "too. Put the traces into one folder and name the folder; `merge "
+                                 "TRACE... -o FILE` writes one file for the view of a job.",
+                                 inputs[1],
+                                 inputs[0])};
+    }
+    if (output.empty() && (if_changed || no_whatif)) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("{} needs -o FILE: without it nothing is {}",
+                                 if_changed ? "--if-changed" : "--no-whatif",
+                                 if_changed ? "kept" : "replayed")};
+    }
+    if (!output.empty() && !common.json.empty()) {
+        return Error{ErrorCode::kUsage,
+                     "-o and --json exclude each other: -o writes what the view of a job needs, "
+                     "--json the figures of the run. Give one of them."};
+    }
+    common.trace = inputs.front();
     if (!output.empty()) {
         if (!std::filesystem::exists(common.trace)) {
             return Error{ErrorCode::kInput, common.trace + ": no such file or folder"};

@@ -72,7 +72,7 @@ Error is_no_trace(const std::string& path, std::string_view first_bytes) {
         hint.empty()
             ? fmt::format(
                   "is {} (its first bytes are not those of one). {}", expected.is, expected.give)
-            : fmt::format("is {} but looks like {}.", expected.is, hint));
+            : fmt::format("is {} but looks like {}. {}", expected.is, hint, expected.give));
 }
 
 Result<TraceHeader> read_trace_header(const std::string& path, const InputFile& file) {

@@ -70,6 +70,13 @@ void check_environment(const Request& request) {
     if (card != nullptr && *card != '\0' && request.virtual_gpu.empty()) {
         check_virtual_gpu(card);
     }
+    for (const vgpu::Variable& variable : vgpu::kVariables) {
+        const char* value = getenv(variable.name);
+        if (value != nullptr && *value != '\0' && !variable.accepts(value)) {
+            refuse_usage(std::string(variable.name) + " cannot be " + in_quotes(value) + ": give " +
+                         variable.allowed);
+        }
+    }
 }
 
 std::vector<std::string> command_of(const CLI::App& app) {

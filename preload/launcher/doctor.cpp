@@ -10,6 +10,7 @@
 #include "launcher/probe.h"
 #include "launcher/refusal.h"
 #include "launcher/target.h"
+#include "vgpu/common/config.h"
 
 #include <nlohmann/json.hpp>
 
@@ -177,10 +178,9 @@ std::string system_lines() {
     return text;
 }
 
-// The variables that change what is recorded, besides those of options.def. No other variable gets
-// into the archive: its name alone could be that of a project.
+// The variables that change what is recorded, besides those of options.def and of the virtual GPU.
+// No other variable gets into the archive: its name alone could be that of a project.
 constexpr const char* kOtherVariables[] = {"FRAGTRACE_VIRTUAL_GPU",
-                                           "FRAGTRACE_VIRTUAL_GPU_DEBUG",
                                            "PYTORCH_ALLOC_CONF",
                                            "PYTORCH_CUDA_ALLOC_CONF",
                                            "PYTORCH_NO_CUDA_MEMORY_CACHING",
@@ -212,6 +212,9 @@ std::string settings_lines() {
     };
     for (const OptionText& row : kOptionTexts) {
         add(row.variable);
+    }
+    for (const vgpu::Variable& variable : vgpu::kVariables) {
+        add(variable.name);
     }
     for (const char* name : kOtherVariables) {
         add(name);

@@ -1,6 +1,7 @@
 #include "launcher/help.h"
 
 #include "launcher/option_texts.h"
+#include "vgpu/common/config.h"
 
 #include <string_view>
 
@@ -129,14 +130,9 @@ std::string help_text() {
             "FRAGTRACE_VIRTUAL_GPU",
             "set for COMMAND by --virtual-gpu; without the launcher, the cards of the virtual GPU",
             kVariableColumn);
-    add_row(&text,
-            "FRAGTRACE_VIRTUAL_GPU_CARDS",
-            "set for COMMAND by --virtual-gpu: processes with the same name here share their cards",
-            kVariableColumn);
-    add_row(&text,
-            "FRAGTRACE_VIRTUAL_GPU_DEBUG",
-            "1: the virtual GPU says which functions it does not have",
-            kVariableColumn);
+    for (const vgpu::Variable& variable : vgpu::kVariables) {
+        add_row(&text, variable.name, variable.description, kVariableColumn);
+    }
     add_row(&text,
             "FRAGTRACE_JOB",
             "set for COMMAND: a name for this run, kept in the traces of all its processes",

@@ -35,7 +35,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     }
     if (program.output >= 0) {
         dup2(program.output, STDOUT_FILENO);
-        dup2(program.output, STDERR_FILENO);
+        dup2(program.errors_too ? program.output : open("/dev/null", O_WRONLY | O_CLOEXEC),
+             STDERR_FILENO);
     }
     signals.give_back();
     execv(program.file.c_str(), pointers_to(program.arguments).data());

@@ -15,7 +15,8 @@ struct Program {
     std::string file;  // the file to execute
     std::vector<std::string> arguments;
     std::vector<std::pair<std::string, std::string>> environment;  // changes to our environment
-    int output = -1;  // for its standard output and error; -1 = the same as ours
+    int output = -1;         // for its standard output and error; -1 = the same as ours
+    bool errors_too = true;  // false: what it writes to standard error is dropped
 };
 
 // Returns the file that a shell would execute for this name. Throws a Refusal if there is none.

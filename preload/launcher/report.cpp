@@ -4,10 +4,13 @@
 #include "launcher/refusal.h"
 #include "launcher/traces.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <set>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +33,29 @@ std::string_view begin_of(std::string_view text, int* most) {
         --*most;
     }
     return text.substr(0, at);
+}
+
+// Returns all that fraganalyze writes to standard output; empty if it cannot be run.
+std::string output_of(const std::string& analyzer,
+                      std::vector<std::string> arguments,
+                      const HeldSignals& signals) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return "";
+    }
+    arguments.insert(arguments.begin(), analyzer);
+    const Child child({analyzer, std::move(arguments), {}, ends[1], false}, signals);
+    close(ends[1]);
+    std::string text;
+    char buffer[65536];
+    for (ssize_t size = 1; size > 0 || (size < 0 && errno == EINTR);) {
+        size = read(ends[0], buffer, sizeof buffer);
+        text.append(buffer, size < 0 ? 0 : static_cast<std::size_t>(size));
+    }
+    close(ends[0]);
+    while (waitpid(child.id(), nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return text;
 }
 
 // Prints the first lines of fraganalyze's output.
@@ -94,12 +120,43 @@ std::vector<std::string> list_arguments(const FinishedRun& run,
 
 }  // namespace
 
+std::vector<std::string> traces_of_run(const FinishedRun& run,
+                                       const HeldSignals& signals,
+                                       std::size_t* others) {
+    std::vector<std::string> traces = find_traces(run.output, run.begin, run.process);
+    *others = 0;
+    if (traces.empty() || access(run.analyzer.c_str(), X_OK) != 0) {
+        return traces;
+    }
+    std::vector<std::string> arguments = {"list", "--json", "-", "--"};
+    arguments.insert(arguments.end(), traces.begin(), traces.end());
+    const auto list =
+        nlohmann::json::parse(output_of(run.analyzer, arguments, signals), nullptr, false);
+    std::set<std::string> of_others;
+    if (list.is_object() && list.contains("traces")) {
+        for (const auto& trace : list["traces"]) {
+            const std::string job = trace.value("job", "");
+            if (!job.empty() && job != run.job) {
+                of_others.insert(trace.value("path", ""));
+            }
+        }
+    }
+    *others = std::erase_if(
+        traces, [&of_others](const std::string& trace) { return of_others.contains(trace); });
+    return traces;
+}
+
 void report(const FinishedRun& run, const HeldSignals& signals) {
-    const std::vector<std::string> traces = find_traces(run.output, run.begin, run.process);
+    std::size_t others = 0;
+    const std::vector<std::string> traces = traces_of_run(run, signals, &others);
     if (traces.empty()) {
         say(run.off ? "no trace: FRAGTRACE_OFF switched recording off"
-                    : "no trace in " + run.output.name() +
-                          ": no process of this command made a CUDA call that is recorded");
+            : others == 0
+                ? "no trace in " + run.output.name() +
+                      ": no process of this command made a CUDA call that is recorded"
+                : "no trace of this run in " + run.output.name() +
+                      ", only traces that other runs of fragtrace wrote there meanwhile: " +
+                      std::to_string(others));
         return;
     }
     std::error_code failed;

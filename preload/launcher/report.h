@@ -4,9 +4,11 @@
 #include "launcher/signals.h"
 #include "launcher/traces.h"
 
+#include <cstddef>
 #include <ctime>
 #include <string>
 #include <sys/types.h>
+#include <vector>
 
 namespace fragtrace::launcher {
 
@@ -20,6 +22,13 @@ struct FinishedRun {
     bool off = false;      // FRAGTRACE_OFF
     std::string analyzer;  // the path of fraganalyze
 };
+
+// Returns find_traces() without the traces of other runs, which may write into the same folder at
+// the same time. A trace without the name of a run counts as one of this run, and so does one that
+// cannot be read. `others` becomes the number of the traces of other runs.
+std::vector<std::string> traces_of_run(const FinishedRun& run,
+                                       const HeldSignals& signals,
+                                       std::size_t* others);
 
 // Writes a few lines to standard error.
 void report(const FinishedRun& run, const HeldSignals& signals);

@@ -5,9 +5,9 @@
 #include "launcher/probe.h"
 #include "launcher/program.h"
 #include "launcher/refusal.h"
+#include "launcher/report.h"
 #include "launcher/run.h"
 #include "launcher/sizes_text.h"
-#include "launcher/traces.h"
 #include "vgpu/common/config.h"
 
 #include <nlohmann/json.hpp>
@@ -442,8 +442,12 @@ void print_lines(const std::vector<Line>& lines) {
 
 // The trace of the run that belongs to the recorded process: of the same rank in a job, otherwise
 // the command's own, otherwise the largest. Empty if there is none.
-std::string new_trace(const FinishedRun& run, int rank, const Scratch& scratch) {
-    const std::vector<std::string> traces = find_traces(run.output, run.begin, run.process);
+std::string new_trace(const FinishedRun& run,
+                      const HeldSignals& signals,
+                      int rank,
+                      const Scratch& scratch) {
+    std::size_t others = 0;
+    const std::vector<std::string> traces = traces_of_run(run, signals, &others);
     for (const std::string& trace : traces) {
         if (rank < 0) {
             break;
@@ -557,7 +561,7 @@ int try_remedy(int argc, char** argv) {
     const FinishedRun finished = run_command(run, &signals);
     const int exit_code = exit_code_of(finished.status);
     say(fmt::format("the program ended with exit code {}", exit_code));
-    const std::string recorded = new_trace(finished, rank, scratch);
+    const std::string recorded = new_trace(finished, signals, rank, scratch);
     if (recorded.empty()) {
         throw Refusal{kBadUsage,
                       "no process of this command made a CUDA call that is recorded: nothing to "

@@ -199,10 +199,30 @@ def traces_in(folder):
             names = os.listdir(folder)
     except Exception as failure:
         refuse(f"{folder}: cannot be listed: {getattr(failure, 'strerror', None) or failure}")
-    names = sorted(name for name in names if name.endswith(ENDINGS))
-    if not names:
-        refuse(f"{folder}: no traces or snapshots in it; give a folder of them ({', '.join(ENDINGS)})")
-    return names
+    recordings = sorted(name for name in names if name.endswith(ENDINGS))
+    if not recordings:
+        below = None if fsspec else first_with_traces(folder, names)
+        refuse(
+            f"{folder}: no traces or snapshots in it; "
+            + (
+                f"{below} has some: give that folder"
+                if below
+                else f"give a folder of them ({', '.join(ENDINGS)})"
+            )
+        )
+    return recordings
+
+
+def first_with_traces(folder, names):
+    """The first of these subfolders that has traces or snapshots; None if none has."""
+    for name in sorted(names):
+        below = os.path.join(folder, name)
+        try:
+            if any(found.endswith(ENDINGS) for found in os.listdir(below)):
+                return below
+        except OSError:
+            continue
+    return None
 
 
 def local_cluster(workers, scratch):

@@ -429,23 +429,32 @@ bool has_generations(const Job& job) {
         });
 }
 
-// One pass over the processes: a file of summaries may claim a generation for each of them.
+std::map<int, GenerationRanks> ranks_by_generation(const Job& job) {
+    std::map<int, GenerationRanks> generations;
+    for (const ProcessSummary& process : job.processes) {
+        if (process.place.rank >= 0) {
+            GenerationRanks& generation = generations[generation_of(process)];
+            generation.ranks.insert(process.place.rank);
+            generation.world_size =
+                std::max(generation.world_size,
+                         static_cast<std::size_t>(std::max(process.place.world_size, 0)));
+        }
+    }
+    return generations;
+}
+
+// Few passes over the processes: a file of summaries may claim a generation for each of them.
 std::vector<FirstFailure> first_failures(const Job& job) {
     struct Generation {
         std::optional<FirstFailure> first;
-        std::set<int> ranks;
-        int world_size = 0;
         std::set<std::tuple<std::uint32_t, std::string_view, std::string_view>> processes;
     };
 
+    std::map<int, GenerationRanks> all_ranks = ranks_by_generation(job);
     std::map<int, Generation> generations;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& process = job.processes[i];
         Generation& generation = generations[generation_of(process)];
-        if (process.place.rank >= 0) {
-            generation.ranks.insert(process.place.rank);
-            generation.world_size = std::max(generation.world_size, process.place.world_size);
-        }
         generation.processes.emplace(
             process.pid, process.place.host, process.pid == 0 ? process.file : std::string_view());
         std::optional<FirstFailure>& first = generation.first;
@@ -458,13 +467,14 @@ std::vector<FirstFailure> first_failures(const Job& job) {
                      .at_least = !oom && !process.end_ns};
         }
     }
+    const GenerationRanks none;
     std::vector<FirstFailure> failures;
     for (auto& [number, generation] : generations) {
         if (generation.first) {
             const bool ranked = job.processes[generation.first->process].place.rank >= 0;
-            generation.first->of = ranked ? generation.ranks.size() : generation.processes.size();
-            generation.first->world_size =
-                ranked ? static_cast<std::size_t>(generation.world_size) : 0;
+            const GenerationRanks& with_rank = ranked ? all_ranks[number] : none;
+            generation.first->of = ranked ? with_rank.ranks.size() : generation.processes.size();
+            generation.first->world_size = with_rank.world_size;
             failures.push_back(*generation.first);
         }
     }

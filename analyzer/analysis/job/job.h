@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,8 +76,8 @@ struct FirstFailure {
     // Number of processes; if the failed one has a rank, of processes with a rank. Of the same
     // generation.
     std::size_t of = 0;
-    // Largest recorded world size of its generation, if the failed process has a rank. 0 = not
-    // known. If it is larger than `of`, ranks have no trace here.
+    // GenerationRanks::world_size, if the failed process has a rank; else 0. If it is larger than
+    // `of`, ranks have no trace here.
     std::size_t world_size = 0;
 };
 
@@ -87,6 +89,15 @@ bool survived_oom(const ProcessSummary& process);
 
 // Whether SIGTERM, SIGINT or SIGHUP ended a process.
 bool ended_by_others(const ProcessSummary& process);
+
+// The ranks of a generation.
+struct GenerationRanks {
+    std::set<int> ranks = {};    // those with a process
+    std::size_t world_size = 0;  // the largest that was recorded; 0 = not known
+};
+
+// By generation; only those with a rank.
+std::map<int, GenerationRanks> ranks_by_generation(const Job& job);
 
 // nullopt: no failure is known.
 std::optional<FirstFailure> first_failure(const Job& job);

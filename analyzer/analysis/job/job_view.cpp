@@ -253,14 +253,13 @@ void find_missing(const std::set<int>& ranks, GenerationEnd* made) {
     skip_to(end);
 }
 
-// One pass over the processes, however many generations they claim.
+// Few passes over the processes, however many generations they claim.
 std::vector<GenerationEnd> generation_ends(const Job& job) {
     using Key = std::tuple<int, int, int>;
 
     struct Ends {
         GenerationEnd made;
         std::map<Key, std::pair<ProcessEnd, std::size_t>> otherwise;
-        std::set<int> ranks;
     };
 
     std::map<int, Ends> generations;
@@ -269,13 +268,8 @@ std::vector<GenerationEnd> generation_ends(const Job& job) {
     }
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& process = job.processes[i];
-        auto& [made, otherwise, ranks] = generations[generation_of(process)];
+        auto& [made, otherwise] = generations[generation_of(process)];
         ++made.processes;
-        if (process.place.rank >= 0) {
-            ranks.insert(process.place.rank);
-            made.world_size = std::max(
-                made.world_size, static_cast<std::size_t>(std::max(process.place.world_size, 0)));
-        }
         if (made.first && made.first->process == i) {
             continue;
         }
@@ -300,10 +294,12 @@ std::vector<GenerationEnd> generation_ends(const Job& job) {
             ++made.did_not_fail;
         }
     }
+    std::map<int, GenerationRanks> all_ranks = ranks_by_generation(job);
     std::vector<GenerationEnd> all;
     for (auto& [generation, ends] : generations) {
         ends.made.generation = generation;
-        find_missing(ends.ranks, &ends.made);
+        ends.made.world_size = all_ranks[generation].world_size;
+        find_missing(all_ranks[generation].ranks, &ends.made);
         std::vector<std::pair<ProcessEnd, std::size_t>>& failed = ends.made.failed_otherwise;
         for (const auto& [key, end] : ends.otherwise) {
             failed.push_back(end);

@@ -21,7 +21,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kBegin = "{\"schema\":1,\"process_summaries\":[";
+// A file begins with this, the number of its schema, and kBeginEnd.
+constexpr std::string_view kBegin = "{\"schema\":";
+constexpr std::string_view kBeginEnd = ",\"process_summaries\":[";
 constexpr std::string_view kSchemaKey = "schema";
 constexpr std::uint64_t kSchema = 1;
 constexpr std::size_t kMostVersion = 40;   // bytes
@@ -244,7 +246,7 @@ Status write_summaries(const std::string& path,
         const auto put = [file](std::string_view text) {
             std::fwrite(text.data(), 1, text.size(), file);
         };
-        put(kBegin);
+        put(fmt::format("{}{}{}", kBegin, kSchema, kBeginEnd));
         for (std::size_t i = 0; i < processes.size(); ++i) {
             put(i == 0 ? "\n" : ",\n");
             put(to_json_text(processes[i]));
@@ -259,16 +261,26 @@ Status write_summaries(const std::string& path,
 }
 
 bool is_summaries_file(const std::string& path) {
+    constexpr std::size_t kMostDigits = 9;
     const auto file = look_at(path);
-    std::array<char, kBegin.size()> first = {};
-    return file && file->read_at(0, first.data(), first.size()) == first.size() &&
-           std::string_view(first.data(), first.size()) == kBegin;
+    std::array<char, kBegin.size() + kMostDigits + kBeginEnd.size()> first = {};
+    std::string_view text(first.data(), file ? file->read_at(0, first.data(), first.size()) : 0);
+    if (!text.starts_with(kBegin)) {
+        return false;
+    }
+    text.remove_prefix(kBegin.size());
+    const std::size_t digits = text.find_first_not_of("0123456789");
+    return digits != 0 && digits != std::string_view::npos &&
+           text.substr(digits).starts_with(kBeginEnd);
 }
 
 namespace {
 
 // Sorted keys: many keys of a made-up file must not make look-ups slow.
 using Parsed = nlohmann::json;
+
+// Thrown within this file if the schema is not kSchema.
+struct OtherSchema {};
 
 // Thrown within this file while a summary is read.
 struct BadSummary {
@@ -607,6 +619,17 @@ Error bad_file(const std::string& path, std::string_view what) {
                         what)};
 }
 
+Error other_schema(const std::string& path, std::uint64_t schema) {
+    return {ErrorCode::kInput,
+            fmt::format("{}: another version of fraganalyze wrote these summaries (schema {}), and "
+                        "this one ({}) reads schema {}. Make them again with this version: "
+                        "`fraganalyze summarize TRACE -o FILE`.",
+                        path,
+                        schema == 0 ? "unknown" : std::to_string(schema),
+                        FRAGTRACE_VERSION,
+                        kSchema)};
+}
+
 }  // namespace
 
 Status read_summaries(const std::string& path,
@@ -632,15 +655,15 @@ Status read_summaries(const std::string& path,
             list = value == "process_summaries" ? List::kSummaries
                    : value == "unreadable"      ? List::kUnreadable
                                                 : List::kNone;
+            if (list != List::kNone && schema != kSchema) {
+                throw OtherSchema{};
+            }
         } else if (event == Parsed::parse_event_t::value && depth == 1 && list == List::kNone) {
             schema = value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
         }
         if (event != Parsed::parse_event_t::object_end || depth != kSummaryDepth ||
             list == List::kNone) {
             return true;
-        }
-        if (schema != kSchema) {
-            throw BadSummary{fmt::format("its schema is not {}", kSchema)};
         }
         if (list == List::kSummaries) {
             take(process_of(value));
@@ -657,10 +680,15 @@ Status read_summaries(const std::string& path,
     };
     try {
         const Parsed rest = Parsed::parse(JsonInput(&bytes), JsonInput<SummaryBytes>(), visit);
-        if (!rest.is_object() || schema != kSchema || !rest.contains("process_summaries") ||
+        if (!rest.is_object() || !rest.contains("process_summaries") ||
             !rest.contains(kSchemaKey)) {
             return bad_file(path, "is no file of process summaries");
         }
+        if (schema != kSchema) {
+            return other_schema(path, schema);
+        }
+    } catch (const OtherSchema&) {
+        return other_schema(path, schema);
     } catch (const BadSummary& bad) {
         return bad_file(path, fmt::format("summary {}: {}", summaries + 1, bad.what));
     } catch (const Parsed::parse_error& error) {

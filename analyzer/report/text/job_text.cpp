@@ -490,9 +490,63 @@ std::string replayed_text(const Job& job,
                              format_counted(stand_for, "process", "processes"));
 }
 
-std::string card_text(const Job& job, const CommonCard& card) {
+bool has_pool(const ProcessSummary& process) {
+    return std::any_of(process.devices.begin(),
+                       process.devices.end(),
+                       [](const ProcessDevice& device) { return device.blocks_are_pool_blocks; });
+}
+
+// Why a process with a pool was not replayed, although replays were asked for; empty = not known.
+const char* why_not_replayed(const JobView& view, const ProcessSummary& process) {
+    return process.path.empty()          ? "only a summary without such a replay: give the trace"
+           : process.events > kLongTrace ? "a long trace: give it alone"
+           : view.settings_replayed      ? "at most four groups are replayed"
+                                         : "";
+}
+
+// Why a question that needs replays has no answer; empty if nothing can be replayed, or if nobody
+// asked for replays.
+std::string not_replayed_text(const Job& job, const JobView& view) {
+    std::vector<std::pair<std::string_view, std::vector<std::size_t>>> reasons;
+    for (const ProcessGroup& group : view.groups) {
+        const ProcessSummary& process = job.processes[group.shown];
+        const std::string_view why =
+            process.replayed || !has_pool(process) ? "" : why_not_replayed(view, process);
+        if (why.empty()) {
+            continue;
+        }
+        auto at = std::find_if(reasons.begin(), reasons.end(), [why](const auto& reason) {
+            return reason.first == why;
+        });
+        if (at == reasons.end()) {
+            at = reasons.emplace(at, why, std::vector<std::size_t>());
+        }
+        at->second.insert(at->second.end(), group.members.begin(), group.members.end());
+    }
     std::string text;
-    if (card.replayed_bytes != 0) {
+    for (const auto& [why, members] : reasons) {
+        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", names_of(job, members), why);
+    }
+    return text.empty() ? "" : "not known without replays of " + text;
+}
+
+// The smaller size comes first. A size that is enough without a replay makes a larger card
+// superfluous.
+std::string card_text(const Job& job, const JobView& view) {
+    if (!view.card) {
+        const std::string why = not_replayed_text(job, view);
+        const bool pool = std::any_of(job.processes.begin(), job.processes.end(), has_pool);
+        return view.groups.empty()      ? ""
+               : !why.empty()           ? why
+               : view.settings_replayed ? "none that was replayed is known to be enough for all: "
+                                          "`fraganalyze whatif TRACE` scans more sizes"
+               : pool                   ? ""
+                                        : "not known: no process has a pool that can be replayed";
+    }
+    const CommonCard& card = *view.card;
+    std::string text;
+    if (card.replayed_bytes != 0 &&
+        (card.enough_bytes == 0 || card.replayed_bytes < card.enough_bytes)) {
         text = fmt::format("on {} all {} ({}; {})",
                            printable(card.name),
                            card.only_past_failure
@@ -513,7 +567,8 @@ std::string card_text(const Job& job, const CommonCard& card) {
 
 std::string setting_text(const Job& job, const JobView& view) {
     if (!view.setting) {
-        return view.settings_replayed ? "no setting that was replayed helps all" : "";
+        return view.settings_replayed ? "no setting that was replayed helps all"
+                                      : not_replayed_text(job, view);
     }
     const CommonSetting& setting = *view.setting;
     std::string effect =
@@ -680,11 +735,8 @@ std::string job_text(const Job& job, const JobView& view, const Terminal& termin
     if (view.shares) {
         text += row("balance", shares_text(job, *view.shares));
     }
-    if (view.card) {
-        text += row("card", card_text(job, *view.card));
-    }
-    text += row("setting", setting_text(job, view)) + card_lines(job, view) +
-            table(job, view, terminal);
+    text += row("card", card_text(job, view)) + row("setting", setting_text(job, view)) +
+            card_lines(job, view) + (job.processes.empty() ? "" : table(job, view, terminal));
     // One line per unreadable trace. The reason contains its name.
     for (const UnreadableTrace& trace : job.unreadable) {
         text += terminal.styled(Style::kRed, "unreadable  " + printable(trace.reason)) + "\n";

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _recorder
 
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _UNKNOWN = 2**64 - 1
+
+
+def _address(pointer: Any) -> int:
+    """An address or a handle as a number. A ctypes pointer that is NULL is 0."""
+    if isinstance(pointer, ctypes.c_void_p):
+        return pointer.value or 0
+    return int(pointer)
 
 
 class pool:
@@ -24,8 +32,9 @@ class pool:
 
     `kind` names the algorithm: a name that `fraganalyze replay --pool` knows, or "other". Sizes are bytes.
     `stream` is the handle of a CUDA stream, None if it is not known. Numbers may be of any type that int()
-    takes. There is room for about 1,000 different names and kinds in the life of a process. Further pools
-    share one entry in the report. Without the recorder nothing happens.
+    takes, addresses and handles also ctypes.c_void_p. There is room for about 1,000 different names and kinds
+    in the life of a process. Further pools share one entry in the report. Without the recorder nothing
+    happens.
     """
 
     __slots__ = ("_number",)
@@ -38,30 +47,36 @@ class pool:
             if limit:
                 self.limit(limit)
 
-    def alloc(self, pointer: int, requested: int, size: int | None = None, stream: int | None = 0) -> None:
+    def alloc(
+        self,
+        pointer: int | ctypes.c_void_p,
+        requested: int,
+        size: int | None = None,
+        stream: int | ctypes.c_void_p | None = 0,
+    ) -> None:
         """A new block: `requested` bytes for the program, `size` in the pool (the same if None)."""
-        pointer, requested = int(pointer), int(requested)
+        pointer, requested = _address(pointer), int(requested)
         size = requested if size is None else int(size)
-        stream = _UNKNOWN if stream is None else int(stream)
+        stream = _UNKNOWN if stream is None else _address(stream)
         if self._number:
             _recorder.block_alloc(self._number, pointer, requested, size, stream)
 
-    def free(self, pointer: int) -> None:
+    def free(self, pointer: int | ctypes.c_void_p) -> None:
         """The block becomes free."""
-        pointer = int(pointer)
+        pointer = _address(pointer)
         if self._number:
             _recorder.block_free(self._number, pointer)
 
-    def failed(self, requested: int, stream: int | None = 0) -> None:
+    def failed(self, requested: int, stream: int | ctypes.c_void_p | None = 0) -> None:
         """The pool could not serve a request."""
         requested = int(requested)
-        stream = _UNKNOWN if stream is None else int(stream)
+        stream = _UNKNOWN if stream is None else _address(stream)
         if self._number:
             _recorder.block_failed(self._number, requested, stream)
 
-    def label(self, pointer: int, name: object) -> None:
+    def label(self, pointer: int | ctypes.c_void_p, name: object) -> None:
         """Labels a live block, and replaces its label."""
-        pointer, encoded = int(pointer), _recorder.encoded(name)
+        pointer, encoded = _address(pointer), _recorder.encoded(name)
         if self._number:
             _recorder.block_label(self._number, pointer, encoded)
 

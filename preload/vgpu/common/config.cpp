@@ -1,9 +1,10 @@
-// Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE][,nccl=SIZE|model][,shared=NAME] and
-// CUDA_VISIBLE_DEVICES.
+// Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE][,nccl=SIZE|model][,shared=NAME], the
+// other variables of the virtual GPU, and CUDA_VISIBLE_DEVICES.
 #include "common/config.h"
 
 #include <fragtrace/sizes.h>
 
+#include <initializer_list>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,20 +183,124 @@ void apply_visible_devices(const char* visible, Config* result) {
     result->device_count = count;
 }
 
+// Reads a number without sign, of at most `most`, up to a character that is no digit. False if
+// there is none, or if it is larger.
+bool read_number(const char** text, unsigned long long most, unsigned long long* number) {
+    const char* at = *text;
+    *number = 0;
+    for (; *at >= '0' && *at <= '9'; ++at) {
+        const auto digit = static_cast<unsigned>(*at - '0');
+        if (*number > (most - digit) / 10) return false;
+        *number = *number * 10 + digit;
+    }
+    const bool any = at != *text;
+    *text = at;
+    return any;
+}
+
+// The value as a number from `least` to `most`; `otherwise` if it is no such number.
+unsigned number_of(const char* value, unsigned least, unsigned most, unsigned otherwise) {
+    unsigned long long number = 0;
+    const bool read = value != nullptr && read_number(&value, most, &number) && *value == '\0';
+    return read && number >= least ? static_cast<unsigned>(number) : otherwise;
+}
+
+constexpr unsigned kNone = ~0u;
+constexpr unsigned kMostLimit_s = 86'399;
+
+// Returns 0 or 1; -1 if the value is no switch.
+int read_switch(const char* value) {
+    for (const char* word : {"1", "on", "yes", "true"}) {
+        if (strcmp(value, word) == 0) return 1;
+    }
+    for (const char* word : {"", "0", "off", "no", "false"}) {
+        if (strcmp(value, word) == 0) return 0;
+    }
+    return -1;
+}
+
+bool accepts_cards(const char* value) {
+    char name[kCardsBytes];
+    return take_name(value, strlen(value), name);
+}
+
+bool accepts_debug(const char* value) {
+    return read_switch(value) >= 0;
+}
+
+bool accepts_host(const char* value) {
+    return number_of(value, 0, kMaxDevices - 1, kNone) != kNone;
+}
+
+bool accepts_limit(const char* value) {
+    return number_of(value, 1, kMostLimit_s, kNone) != kNone;
+}
+
+bool accepts_processes(const char* value) {
+    unsigned process = 0;
+    unsigned long long bytes = 0;
+    int count = 0;
+    while (*value != '\0') {
+        if (++count > kMostSimulatedProcesses ||
+            !next_simulated_process(&value, &process, &bytes)) {
+            return false;
+        }
+    }
+    return count != 0;
+}
+
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
 Config g_config;
 
 void load() {
     g_config = parse_config(getenv("FRAGTRACE_VIRTUAL_GPU"), getenv("CUDA_VISIBLE_DEVICES"));
+    for (const Variable& variable : kVariables) {
+        const char* value = getenv(variable.name);
+        if (g_config.status == Config::kValid && value != nullptr && *value != '\0' &&
+            !variable.accepts(value)) {
+            g_config = Config{};
+            g_config.status = Config::kInvalid;
+            snprintf(g_config.problem,
+                     sizeof g_config.problem,
+                     "fragtrace: %s=%.80s: give %s\n",
+                     variable.name,
+                     value,
+                     variable.allowed);
+        }
+    }
     const char* cards = getenv("FRAGTRACE_VIRTUAL_GPU_CARDS");
     if (cards != nullptr && g_config.cards[0] == '\0' && !g_config.alone) {
         (void)take_name(cards, strlen(cards), g_config.cards);
     }
     const char* debug = getenv("FRAGTRACE_VIRTUAL_GPU_DEBUG");
-    g_config.debug = debug != nullptr && debug[0] != '\0' && strcmp(debug, "0") != 0;
+    g_config.debug = debug != nullptr && read_switch(debug) == 1;
 }
 
 }  // namespace
+
+const Variable kVariables[kVariableCount] = {
+    {"FRAGTRACE_VIRTUAL_GPU_CARDS",
+     accepts_cards,
+     "a name of at most 32 letters, digits, '.', '_' and '-'",
+     "set for COMMAND by --virtual-gpu: processes with the same name here share their cards"},
+    {"FRAGTRACE_VIRTUAL_GPU_DEBUG",
+     accepts_debug,
+     "on or off (or 1, 0, yes, no, true, false)",
+     "1: the virtual GPU says which functions it does not have"},
+    {"FRAGTRACE_VIRTUAL_GPU_HOST",
+     accepts_host,
+     "a number from 0 to 63",
+     "number of the virtual host: on another one, cards have other UUIDs (default: 0)"},
+    {"FRAGTRACE_VIRTUAL_GPU_NCCL_LIMIT",
+     accepts_limit,
+     "a number of seconds from 1 to 86399",
+     "how many seconds a rank waits for the others of a new communicator, and for its calls at its "
+     "end (default: 600)"},
+    {"FRAGTRACE_VIRTUAL_GPU_PROCESSES",
+     accepts_processes,
+     "PID:BYTES[,PID:BYTES...], at most 16, such as 4242:1073741824",
+     "PID:BYTES[,PID:BYTES...]: other processes that NVML reports on the first card"},
+};
 
 Config parse_config(const char* text, const char* visible_devices) {
     Config result{};
@@ -241,9 +346,25 @@ void device_name(const Config& from, char* out, int out_bytes) {
 }
 
 int virtual_host() {
-    const char* host = getenv("FRAGTRACE_VIRTUAL_GPU_HOST");
-    const long number = host != nullptr ? strtol(host, nullptr, 10) : 0;
-    return number > 0 && number < kMaxDevices ? static_cast<int>(number) : 0;
+    return static_cast<int>(number_of(getenv("FRAGTRACE_VIRTUAL_GPU_HOST"), 0, kMaxDevices - 1, 0));
+}
+
+unsigned nccl_limit_s() {
+    constexpr unsigned kUsual_s = 600;  // PyTorch's limit for collectives
+    return number_of(getenv("FRAGTRACE_VIRTUAL_GPU_NCCL_LIMIT"), 1, kMostLimit_s, kUsual_s);
+}
+
+bool next_simulated_process(const char** text, unsigned* process, unsigned long long* bytes) {
+    unsigned long long number = 0;
+    const char* at = *text;
+    if (!read_number(&at, 0xffffffff, &number) || number == 0 || *at++ != ':' ||
+        !read_number(&at, ~0ull, bytes) || (*at != ',' && *at != '\0') ||
+        (*at == ',' && at[1] == '\0')) {
+        return false;
+    }
+    *process = static_cast<unsigned>(number);
+    *text = *at == ',' ? at + 1 : at;
+    return true;
 }
 
 void device_uuid(int physical_index, unsigned char out[16]) {

@@ -1,6 +1,6 @@
-// The settings in FRAGTRACE_VIRTUAL_GPU, parsed once, at first use. FRAGTRACE_VIRTUAL_GPU_CARDS is
-// the name of the cards without shared=NAME. Thread safe. Each stand-in
-// library carries its own copy, so the libraries share nothing but the environment.
+// The settings in FRAGTRACE_VIRTUAL_GPU and the other variables of the virtual GPU, parsed once, at
+// first use. FRAGTRACE_VIRTUAL_GPU_CARDS is the name of the cards without shared=NAME. Thread safe.
+// Each stand-in library carries its own copy, so the libraries share nothing but the environment.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,29 @@ void device_uuid(int physical_index, unsigned char out[16]);
 constexpr int kUuidTextBytes = 48;
 void uuid_text(int physical_index, char out[kUuidTextBytes]);  // "GPU-..."
 
+// The other variables of the virtual GPU. An empty value counts as unset. A bad value of one of
+// them makes config() invalid.
+struct Variable {
+    const char* name;
+    bool (*accepts)(const char* value);
+    const char* allowed;  // after "give"
+    const char* description;
+};
+
+constexpr int kVariableCount = 5;
+extern const Variable kVariables[kVariableCount];
+
 // FRAGTRACE_VIRTUAL_GPU_HOST: 0 to 63. Processes on one machine can stand for several hosts.
 int virtual_host();
+
+// FRAGTRACE_VIRTUAL_GPU_NCCL_LIMIT: how long a rank waits for others, 1 to 86,399 s.
+unsigned nccl_limit_s();
+
+constexpr int kMostSimulatedProcesses = 16;
+
+// Reads the next PID:BYTES of FRAGTRACE_VIRTUAL_GPU_PROCESSES. `*text` then points to the one after
+// it, or to the end. False at the end, or if the text is something else.
+bool next_simulated_process(const char** text, unsigned* process, unsigned long long* bytes);
 
 constexpr int pci_bus_of(int physical_index) {
     return 0x10 + physical_index;

@@ -1,6 +1,7 @@
 // NCCL: the functions that programs call. Communicators find their ranks in shared memory
 // (nccl_segment.h). Collectives wait for their peers and carry contents of up to 1 MiB
 // (nccl_communicator.h). The file follows NCCL's documentation and does not include its header.
+#include "common/config.h"
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
 #include "libraries/nccl_buffers.h"
@@ -62,13 +63,6 @@ struct Group {
 };
 
 __thread Group t_group;
-
-// NCCL waits without limit. Ten minutes are PyTorch's limit for collectives.
-unsigned limit_s() {
-    const char* text = getenv("FRAGTRACE_VIRTUAL_GPU_NCCL_LIMIT");
-    const long seconds = text != nullptr ? strtol(text, nullptr, 10) : 0;
-    return seconds > 0 && seconds < 86400 ? unsigned(seconds) : 600;
-}
 
 // Joins the ranks of this rank's colour, in the order of their keys and ranks.
 int agree(Forming* forming) {
@@ -147,10 +141,10 @@ int form_all(Forming* first) {
     FormingAll all{first, kSuccess};
     {
         const CommunicatorLock lock;
-        if (!wait_unlocked(formed, &all, limit_s())) {
+        if (!wait_unlocked(formed, &all, nccl_limit_s())) {
             fprintf(stderr,
                     "fragtrace: virtual NCCL: not all ranks of a communicator came within %u s\n",
-                    limit_s());
+                    nccl_limit_s());
             all.error = kSystemError;
         }
     }
@@ -199,10 +193,10 @@ int create(Communicator** out, int ranks, const UniqueId& id, int rank) {
 
 // Waits until the calls of the communicator have ended, with the lock held.
 int finalize(Communicator* communicator) {
-    if (wait_until_ended(communicator, limit_s())) return kSuccess;
+    if (wait_until_ended(communicator, nccl_limit_s())) return kSuccess;
     fprintf(stderr,
             "fragtrace: virtual NCCL: the calls of a communicator did not end within %u s\n",
-            limit_s());
+            nccl_limit_s());
     return kSystemError;
 }
 
@@ -466,14 +460,16 @@ FT_EXPORT int ncclMemFree(void* memory) {
     return kSuccess;
 }
 
-FT_EXPORT int ncclCommRegister(const Communicator*, void* buffer, size_t, void** handle) {
-    if (handle == nullptr) return kInvalidArgument;
+FT_EXPORT int ncclCommRegister(const Communicator* on, void* buffer, size_t, void** handle) {
+    const CommunicatorLock lock;
+    if (handle == nullptr || !is_communicator(on)) return kInvalidArgument;
     *handle = buffer;
     return kSuccess;
 }
 
-FT_EXPORT int ncclCommDeregister(const Communicator*, void*) {
-    return kSuccess;
+FT_EXPORT int ncclCommDeregister(const Communicator* on, void*) {
+    const CommunicatorLock lock;
+    return is_communicator(on) ? kSuccess : kInvalidArgument;
 }
 
 FT_EXPORT int ncclCommWindowRegister(

@@ -29,7 +29,8 @@ int physical_count() {
     static int count = -1;
     if (count < 0) {
         const Config all = fragtrace::vgpu::parse_config(getenv("FRAGTRACE_VIRTUAL_GPU"), nullptr);
-        count = all.status == Config::kValid ? all.device_count : 0;
+        const bool valid = all.status == Config::kValid && config().status == Config::kValid;
+        count = valid ? all.device_count : 0;
     }
     return count;
 }
@@ -87,8 +88,6 @@ struct Process {
     unsigned compute_instance;
 };
 
-constexpr int kMostSimulated = 16;
-
 bool cards_are_shared() {
     return config().cards[0] != '\0';
 }
@@ -119,12 +118,10 @@ void find_processes(int index, ProcessList* list) {
             list);
     }
     const char* text = getenv("FRAGTRACE_VIRTUAL_GPU_PROCESSES");
-    for (int i = 0; index == 0 && text != nullptr && i < kMostSimulated; ++i) {
-        Process process{0, 0, ~0u, ~0u};
-        if (sscanf(text, "%u:%llu", &process.pid, &process.used) != 2) break;
+    Process process{0, 0, ~0u, ~0u};
+    while (index == 0 && text != nullptr &&
+           fragtrace::vgpu::next_simulated_process(&text, &process.pid, &process.used)) {
         add_process(process, list);
-        text = strchr(text, ',');
-        if (text != nullptr) ++text;
     }
 }
 

@@ -201,6 +201,9 @@ class Engine(made_up_job.MadeUpJobTest):
         empty = self.folder / "empty"
         empty.mkdir()
         self.assertIn(f"{empty}: no traces or snapshots in it", self.refused(folder=empty))
+        (empty / "below").mkdir()
+        (empty / "below" / "a.ftrace").write_bytes(b"")
+        self.assertIn(f"{empty}/below has some: give that folder", self.refused(folder=empty))
         self.assertIn("give a folder for the results, -o DIR", self.refused(folder="memory://job"))
         self.assertIn("cannot be listed", self.refused("-o", empty, folder="nothing://job"))
         self.assertIn("cannot be made", self.refused("-o", self.bad))

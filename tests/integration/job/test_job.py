@@ -261,7 +261,7 @@ class JobTest(real_process.RealProcessTest):
         tree = list(zip(header["stacks"]["parent"], header["stacks"]["frame"]))[1:]
         self.assertEqual(len(tree), len(set(tree)))
         given, _ = self.page(*sorted(traces(self.folder), reverse=True))
-        self.assertEqual((given["ranks"], given["title"]), (header["ranks"], "3 traces"))
+        self.assertEqual((given["ranks"], given["title"]), (header["ranks"], "3 processes"))
         self.assertEqual(sorted(self.folder.glob("*.tmp")), [])
 
     def test_with_many_ranks_the_page_has_eight_complete_and_all_as_lines(self):

@@ -322,6 +322,85 @@ class SummariesTest(real_process.RealProcessTest):
         self.assertTrue(card["exact"])
         self.assertEqual([user["index"] for user in card["users"]], [1])
 
+    def refused(self, *command):
+        done = self.run_well([ANALYZER, *command], 2, cwd=self.folder)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done
+
+    def test_a_folder_without_traces_names_a_subfolder_that_has_some(self):
+        outer = self.folder / "outer"
+        (outer / "a" / "b").mkdir(parents=True)
+        for command in ([outer], ["summarize", outer], ["merge", outer, "-o", "m.json"], ["list", outer]):
+            said = self.refused(*command).stderr
+            self.assertIn(f"{outer}: no traces, snapshots or summaries in it. Give a trace (*.ftrace)", said)
+            self.assertIn("a summary (of `fraganalyze summarize -o`)", said)
+        trace = self.record("alloc=4194304")
+        trace.rename(outer / "a" / "b" / trace.name)
+        for command in ([outer], ["summarize", outer], ["merge", outer, "-o", "m.json"], ["list", outer]):
+            said = self.refused(*command).stderr
+            self.assertIn(f"Its subfolders are not read, and {outer}/a/b has traces: give that folder.", said)
+
+    def test_a_folder_beside_other_inputs_stands_for_its_traces(self):
+        recorded = self.record_job()
+        folder = self.elsewhere(*recorded[:3])
+        summary = self.summarize(recorded[3])
+        self.assertEqual(
+            [row["rank"] for row in self.view(folder, summary)["processes"]],
+            [row["rank"] for row in self.view(*recorded)["processes"]],
+        )
+        self.assertEqual(len(self.view(summary, folder, recorded[3], recorded[0])["processes"]), 4)
+        (self.folder / "empty").mkdir()
+        self.assertIn("empty: no traces, snapshots", self.refused(summary, "empty").stderr)
+
+    def test_a_job_of_which_nothing_can_be_read_has_no_table(self):
+        folder = self.folder / "bad"
+        folder.mkdir()
+        for name in ("a.ftrace", "b.ftrace"):
+            (folder / name).write_text("junk")
+        done = self.refused(folder)
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], ["unreadable"] * 2)
+        self.assertIn("2 of 2 traces cannot be read", done.stderr)
+
+    def test_summaries_of_another_schema_are_named_with_what_to_do(self):
+        summary = self.summarize(self.record("alloc=4194304"), "--no-whatif")
+        folder = self.elsewhere(summary)
+        newer = folder / "newer.json"
+        newer.write_bytes(summary.read_bytes().replace(b'"schema":1', b'"schema":7', 1))
+        said = f"wrote these summaries (schema 7), and this one ({VERSION}) reads schema 1. Make them again"
+        for command in ([newer], [newer, summary], ["merge", newer, "-o", "m.json"], [folder]):
+            done = self.refused(*command)
+            self.assertIn(said, done.stderr)
+        changed = folder / "pretty.json"
+        changed.write_text(json.dumps(json.loads(summary.read_bytes()), indent=1))
+        self.assertIn("summarize -o` wrote.", self.refused(changed).stderr)
+
+    def test_options_and_inputs_of_summarize_that_have_no_effect_are_refused(self):
+        trace = self.record("alloc=4194304")
+        for command, said in (
+            ([trace, "--if-changed"], "--if-changed needs -o FILE"),
+            ([trace, "--no-whatif"], "--no-whatif needs -o FILE"),
+            ([trace, "-o", "s.json", "--json", "f.json"], "-o and --json exclude each other"),
+            ([trace, "other.ftrace"], "other.ftrace: this command takes one trace or one folder"),
+            ([trace, "other.ftrace", "-o", "s.json"], "`merge TRACE... -o FILE` writes one file"),
+        ):
+            self.assertIn(said, self.refused("summarize", *command).stderr)
+        self.assertFalse((self.folder / "s.json").exists())
+        self.assertIn("b.ftrace: one argument too many", self.refused("whatif", trace, "b.ftrace").stderr)
+
+    def test_a_card_that_is_not_known_is_called_so(self):
+        text = self.run_well([ANALYZER, *self.record_job(), "--capacity", "64MiB"]).stdout
+        self.assertIn("\n  card       not known: no process has a pool that can be replayed\n", text)
+
+    def test_only_summaries_have_no_figures_to_print(self):
+        folder = self.elsewhere(self.summarize(self.record("alloc=4194304"), "--no-whatif"))
+        self.assertIn("only summaries in it", self.refused("summarize", folder).stderr)
+
+    def test_a_message_about_an_option_names_a_help_that_has_it(self):
+        done = self.refused("a.ftrace", "--cache", "sometimes")
+        self.assertIn("(see 'fraganalyze report --help')", done.stderr)
+        self.assertIn("--cache", self.run_well([ANALYZER, "report", "--help"]).stdout)
+        self.assertIn("`fraganalyze report --help`", self.run_well([ANALYZER, "--help"]).stdout)
+
     def test_hostile_summaries_give_one_line(self):
         trace = self.record("alloc=4194304")
         good = self.summarize(trace, "--no-whatif")

@@ -31,6 +31,11 @@ BAD_VALUES = {
     "FRAGTRACE_FLIGHT": "much",
     "FRAGTRACE_KEEP_FREE": "100%",
     "FRAGTRACE_VIRTUAL_GPU": "24XiB",
+    "FRAGTRACE_VIRTUAL_GPU_CARDS": "a/b",
+    "FRAGTRACE_VIRTUAL_GPU_DEBUG": "maybe",
+    "FRAGTRACE_VIRTUAL_GPU_HOST": "64",
+    "FRAGTRACE_VIRTUAL_GPU_NCCL_LIMIT": "0",
+    "FRAGTRACE_VIRTUAL_GPU_PROCESSES": "4242:1GiB",
 }
 
 
@@ -58,7 +63,7 @@ class Environment(real_process.RealProcessTest):
     def test_each_variable_of_the_recorder_is_in_its_readme_and_in_these_tests(self):
         text = (real_process.SOURCE / "preload" / "recorder" / "options.def").read_text()
         names = set(re.findall(r'^FT_OPTION\("(FRAGTRACE_\w+)"', text, re.MULTILINE))
-        self.assertEqual(names, set(BAD_VALUES) - {"FRAGTRACE_VIRTUAL_GPU"})
+        self.assertEqual(names, {name for name in BAD_VALUES if "_VIRTUAL_GPU" not in name})
         readme = (real_process.SOURCE / "preload" / "README.md").read_text()
         self.assertEqual(names - set(re.findall(r"FRAGTRACE_[A-Z_]+", readme)), set())
 
@@ -69,6 +74,25 @@ class Environment(real_process.RealProcessTest):
                 self.assertIn(name, said)
                 self.assertIn(value[:80], said)
                 self.assertRegex(said, r"give |expected ")
+
+    def test_values_that_are_nearly_good_are_refused_too(self):
+        for name, values in {
+            "HOST": ("-1", "1x", "+1", "0x1", "99999999999999999999"),
+            "NCCL_LIMIT": ("-1", "86400", "1.5", "1s"),
+            "PROCESSES": ("1", "1:", ":1", "1:2,", "1:2;3:4", "0:1", "x:1", "1:-1", ",".join(["1:2"] * 17)),
+            "DEBUG": ("2", "ON"),
+            "CARDS": ("x" * 33, "a b"),
+        }.items():
+            for value in values:
+                with self.subTest(name=name, value=value):
+                    env = environment(**{f"FRAGTRACE_VIRTUAL_GPU_{name}": value})
+                    self.refused([LAUNCHER, "run"], env=env)
+        good = {"HOST": "63", "NCCL_LIMIT": "86399", "PROCESSES": ",".join(["1:2"] * 16), "DEBUG": "off"}
+        self.run_well(
+            [LAUNCHER, "run", "--virtual-gpu", CARD, "--quiet", "--", *self.client(1)],
+            cwd=self.folder,
+            env=environment(**{f"FRAGTRACE_VIRTUAL_GPU_{name}": value for name, value in good.items()}),
+        )
 
     def test_an_empty_variable_counts_as_unset_and_an_option_replaces_a_bad_one(self):
         self.run_well(

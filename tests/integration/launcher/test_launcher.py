@@ -413,6 +413,40 @@ class Launcher(real_process.RealProcessTest):
         (command,) = re.findall("(?m)^fragtrace: (.*)$", done.stderr)
         self.assertIn("rank 1 of ", self.run_well(["bash", "-c", command], cwd=self.folder).stdout)
 
+    def while_another_run_fails(self, *command):
+        """Standard error of a run in whose time and folder another run is killed, and that one's trace."""
+        outer = subprocess.Popen(
+            [LAUNCHER, "run", *command[:-1], "--", "sh", "-c", f"read line; {command[-1]}"],
+            cwd=self.folder,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(outer.kill)
+        before = set(traces(self.folder))
+        self.launch("run", "--virtual-gpu", CARD, "--", *self.client(20, "kill"), expected=137)
+        (other,) = set(traces(self.folder)) - before
+        _, errors = outer.communicate("go on\n", timeout=60)
+        self.assertEqual(outer.returncode, 0, errors)
+        return errors, other
+
+    def test_traces_of_another_run_in_the_same_folder_at_the_same_time_are_left_out(self):
+        well = " ".join(self.client())
+        errors, other = self.while_another_run_fails("--virtual-gpu", CARD, well)
+        self.assertNotIn("failed first", errors)
+        self.assertNotIn(other.name, errors)
+        self.assertRegex(errors, "(?m)^fragtrace: 1 trace of job [0-9a-f]{12}:$")
+        errors, other = self.while_another_run_fails("--virtual-gpu", CARD, "--quiet", well)
+        self.assertNotIn(other.name, errors)
+        self.assertRegex(errors, r"^fragtrace: \S*fraganalyze \S+\.ftrace\n$")
+        errors, _ = self.while_another_run_fails("true")
+        self.assertEqual(
+            errors,
+            f"fragtrace: no trace of this run in {self.folder}, only traces that other runs of fragtrace "
+            "wrote there meanwhile: 1\n",
+        )
+
     def test_quiet_absorbs_the_rings_of_killed_processes(self):
         rings = self.folder / "rings"
         rings.mkdir()

@@ -90,6 +90,30 @@ class Launcher(real_process.RealProcessTest):
             self.assertGreater(len(options(text)), 10)
         self.assertEqual(*(set(re.findall(r"FRAGTRACE_[A-Z_]*[A-Z]", text)) for text in (told, shown)))
 
+    def test_the_variables_that_the_programs_read_are_in_the_manual_and_in_the_documents(self):
+        """And each variable that the documents name exists."""
+        read, python = set(), set()
+        for file in (SOURCE / "preload").rglob("*"):
+            if file.suffix in (".cpp", ".h", ".def", ".c"):
+                read |= set(re.findall(r'"(FRAGTRACE_[A-Z_]*[A-Z])"', file.read_text()))
+            elif file.suffix == ".py":
+                python |= set(re.findall(r'"(FRAGTRACE_[A-Z_]*[A-Z])"', file.read_text()))
+        self.assertGreater(len(read), 20)
+        self.assertEqual(read, set(re.findall(r"FRAGTRACE_[A-Z_]*[A-Z]", page("fragtrace.1"))))
+        pages = [
+            *(SOURCE / "docs").glob("*.md"),
+            *(SOURCE / "preload").rglob("README.md"),
+            SOURCE / "README.md",
+        ]
+        told = set().union(*(re.findall(r"FRAGTRACE_[A-Z_]*[A-Z]", file.read_text()) for file in pages))
+        self.assertEqual((read | python) - told, set())
+        # The others are of the build and of the tests.
+        for name in told - read - python:
+            files = [*SOURCE.glob("CMake*"), *SOURCE.glob("scripts/**/*"), *SOURCE.glob("tests/**/*")]
+            self.assertTrue(
+                any(name in file.read_text(errors="replace") for file in files if file.is_file()), name
+            )
+
 
 if __name__ == "__main__":
     real_process.main()

@@ -31,9 +31,8 @@ tiles.alloc(base.value, 1)   # after the end: nothing
 
 # Values that are no int: integers like those of numpy, floats, and no number at all.
 VALUES = """
-import sys
+import ctypes, sys
 if len(sys.argv) > 1:
-    import ctypes
     cuda = ctypes.CDLL("libcudart.so.13")
     assert cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20) == 0
 import fragtrace
@@ -51,6 +50,10 @@ pool.label(Integer(4096), "kept")
 pool.failed(Integer(1 << 20), stream=Integer(7))
 pool.limit(Integer(1 << 20))
 pool.free(Integer(8192))
+pool.alloc(ctypes.c_void_p(1 << 20), 512, stream=ctypes.c_void_p(5))
+pool.label(ctypes.c_void_p(1 << 20), "of ctypes")
+pool.failed(1 << 20, stream=ctypes.c_void_p())
+pool.free(ctypes.c_void_p(1 << 20))
 for call in (pool.free, pool.failed, pool.limit, lambda value: pool.alloc(1, value)):
     try:
         call("many")
@@ -179,7 +182,7 @@ class ProgramPoolsTest(real_process.RealProcessTest):
             )
             self.assertEqual(done.stdout, wanted)
         values = self.pools(self.only_trace())["values"]
-        self.assertEqual((values["allocations"], values["limit_bytes"]), (2, MIB))
+        self.assertEqual((values["allocations"], values["limit_bytes"]), (3, MIB))
 
     def test_the_python_example_of_the_page_runs(self):
         page = (real_process.SOURCE / "docs" / "program-pools.md").read_text(encoding="utf-8")

@@ -34,6 +34,12 @@ class VirtualGpu(real_process.RealProcessTest):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(f"FRAGTRACE_VIRTUAL_GPU={card}:", done.stderr)
         self.assertIn("RTX-5090)", run([DRIVER], env=environment("huge")).stderr)
+        for name, value in (("HOST", "64"), ("NCCL_LIMIT", "soon"), ("PROCESSES", "1"), ("CARDS", "a/b")):
+            variable = f"FRAGTRACE_VIRTUAL_GPU_{name}"
+            done = run([DRIVER], env=environment("1GiB", **{variable: value}))
+            self.assertIn("FAILED: cuInit", done.stdout, variable)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(f"{variable}={value}: give ", done.stderr)
 
     def test_only_visible_devices_are_found(self):
         for visible, status in (("1", 0), ("", 1), ("-1", 1), ("7", 1)):

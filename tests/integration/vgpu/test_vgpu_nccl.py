@@ -66,6 +66,9 @@ class Nccl(real_process.RealProcessTest):
         for ranks in (2, 4):
             self.trial("messages", ranks)
 
+    def test_registration_takes_no_memory_and_changes_no_result(self):
+        self.trial("registered", 2)
+
     def test_streams_and_events_wait_for_the_peers(self):
         self.trial("waits", 2)
 

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/job/job.h"
 
 #include "../model/events.h"
+#include "analyzer/commands/job_page.h"
 #include "analyzer/report/page/page_ranks.h"
 #include "analyzer/support/units.h"
 
@@ -160,6 +161,27 @@ TEST_CASE("a process whose blocks do not fit is skipped, except the first") {
     CHECK(choose_whole(Job(), 8, 100).empty());
     job.processes[1].path.clear();  // only a summary
     CHECK(choose_whole(job, 8, 160) == std::vector<std::size_t>{2, 0, 3});
+}
+
+TEST_CASE(
+    "the processes that a page of more than 64 shows completely have at most 900,000 blocks") {
+    Job job;
+    for (int i = 0; i < 64; ++i) {
+        job.processes.push_back(process(1));
+        job.processes.back().path = "x.ftrace";
+        job.processes.back().devices[0].blocks = 300'000;
+    }
+    CHECK(whole_on_page(job).size() == 8);
+    job.processes.push_back(job.processes.front());
+    CHECK(whole_on_page(job).size() == 3);
+    for (ProcessSummary& each : job.processes) {
+        each.devices[0].blocks = 300'001;
+    }
+    CHECK(whole_on_page(job).size() == 2);
+    for (ProcessSummary& each : job.processes) {
+        each.devices[0].blocks = 2'000'000;
+    }
+    CHECK(whole_on_page(job).size() == 1);  // the first one may have more
 }
 
 TEST_CASE("a process that used no device is not drawn") {

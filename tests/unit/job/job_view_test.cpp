@@ -515,6 +515,79 @@ TEST_CASE("a card and a setting for all were replayed on one process of each gro
         has("A: no out-of-memory (estimate; replayed on ranks 1, 3, which stand for 8 processes)"));
 }
 
+TEST_CASE("the smallest card that is enough is named first, and no larger one after it") {
+    const auto card_lines = [](std::uint64_t peak) {
+        std::vector<ProcessSummary> made = {rank_of(0, peak), rank_of(1, peak)};
+        made[0].replayed = true;
+        for (const std::uint64_t gib : {4, 8}) {
+            made[0].devices[0].cards.push_back(
+                replay("a card of " + std::to_string(gib) + " GiB", 0, kGiB));
+            made[0].devices[0].cards.back().total_bytes = gib * kGiB;
+        }
+        std::string text;
+        for (const std::string& line : lines_of(job_of(made))) {
+            text += line.starts_with("  card ") ? line : "";
+        }
+        return text;
+    };
+    CHECK(card_lines(2 * kGiB) ==
+          "  card       a card of 3 GiB is enough for the recorded runs, without a replay (at "
+          "most: less may do)");
+    CHECK(card_lines(6 * kGiB) ==
+          "  card       on a card of 4 GiB all fit (exact; replayed on rank 0, which stands for 2 "
+          "processes); a card of 7 GiB is enough for the recorded runs, without a replay (at "
+          "most: less may do)");
+}
+
+TEST_CASE("a card and a setting that only replays would show are called unknown, with the reason") {
+    std::vector<ProcessSummary> made = ranks(3);
+    fail(&made[2], 5'000'000'000);
+    const auto lines = [&made] {
+        std::string text;
+        for (const std::string& line : lines_of(job_of(made))) {
+            text +=
+                line.starts_with("  card ") || line.starts_with("  setting ") ? line + "\n" : "";
+        }
+        return text;
+    };
+    for (ProcessSummary& process : made) {
+        process.path.clear();
+        process.devices[0].blocks_are_pool_blocks = true;
+    }
+    const std::string why =
+        "not known without replays of ranks 0-1 (only a summary without such a replay: give the "
+        "trace), rank 2 (a long trace: give it alone)\n";
+    made[2].path = "rank2.ftrace";
+    made[2].events = kLongTrace + 1;
+    CHECK(lines() == "  card       " + why + "  setting    " + why);
+    made[2].events = 10;
+    for (ProcessSummary& process : made) {
+        process.path = "x.ftrace";  // --no-whatif: nobody asked
+    }
+    CHECK(lines().empty());
+    made[2].replayed = true;
+    made[2].devices[0].settings = {replay("default settings", 1, kGiB)};
+    made[2].devices[0].settings[0].recorded = true;
+    CHECK(lines() ==
+          "  card       not known without replays of ranks 0-1 (at most four groups are replayed)\n"
+          "  setting    no setting that was replayed helps all\n");
+    made[0].replayed = true;
+    CHECK(lines() ==
+          "  card       none that was replayed is known to be enough for all: `fraganalyze whatif "
+          "TRACE` scans more sizes\n"
+          "  setting    no setting that was replayed helps all\n");
+    made[0].devices[0].blocks_are_pool_blocks = made[1].devices[0].blocks_are_pool_blocks =
+        made[2].devices[0].blocks_are_pool_blocks = false;
+    made[0].replayed = made[2].replayed = false;
+    CHECK(lines() == "  card       not known: no process has a pool that can be replayed\n");
+}
+
+TEST_CASE("a job of which nothing can be read has no table") {
+    Job job;
+    job.unreadable = {{"a.ftrace", "a.ftrace: is not a trace"}};
+    CHECK(lines_of(job) == std::vector<std::string>{"unreadable  a.ftrace: is not a trace", ""});
+}
+
 TEST_CASE("a setting with which the failed step is forecast to fail comes after the others") {
     std::vector<ProcessSummary> made = ranks(2);
     for (ProcessSummary& process : made) {

@@ -293,3 +293,26 @@ TEST_CASE("files that are not summaries are refused in one line") {
     }
     CHECK(refusal_of(begin + "]}").empty());  // a job without processes
 }
+
+TEST_CASE("summaries of another schema are known as such, and the refusal says what to do") {
+    const std::string summary = to_json_text(rank_of(0));
+    for (const std::string& number :
+         {std::string("0"), std::string("2"), std::string("123456789")}) {
+        const std::string begin = "{\"schema\":" + number + ",\"process_summaries\":[";
+        const File file(begin + summary + "]}");
+        CHECK(is_summaries_file(file.path()));
+        for (const std::string& content : {begin + summary + "]}", begin + "]}"}) {
+            const std::string why = refusal_of(content);
+            INFO(why);
+            CHECK(why.find("reads schema 1. Make them again with this version: `fraganalyze "
+                           "summarize TRACE -o FILE`.") != std::string::npos);
+            CHECK(why.find('\n') == std::string::npos);
+        }
+    }
+    for (const char* begin : {"{\"schema\":,\"process_summaries\":[",
+                              "{\"schema\":1234567890,\"process_summaries\":[",
+                              "{\"schema\":1",
+                              "{\"schema\":-1,\"process_summaries\":["}) {
+        CHECK_FALSE(is_summaries_file(File(begin).path()));
+    }
+}

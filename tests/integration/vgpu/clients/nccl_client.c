@@ -431,6 +431,42 @@ static void memory(void) {
     check(before == after, "all memory is free again");
 }
 
+/* Registration takes no memory and changes no result. */
+static void registered(void) {
+    size_t before = 0;
+    size_t after = 0;
+    size_t total = 0;
+    Communicator communicator = join();
+    int64_t value = rank + 1;
+    int64_t result = -1;
+    int64_t* memory = on_device(&value, sizeof value);
+    cudaMemGetInfo(&before, &total);
+    void* handle = NULL;
+    void* window = NULL;
+    void* of_window = NULL;
+    check(ncclCommRegister(communicator, memory, sizeof value, &handle) == kSuccess && handle,
+          "ncclCommRegister");
+    check(ncclCommRegister(communicator, memory, sizeof value, NULL) == kInvalidArgument,
+          "no place for the handle");
+    check(ncclCommRegister(NULL, memory, sizeof value, &handle) == kInvalidArgument,
+          "no communicator");
+    check(ncclCommWindowRegister(communicator, memory, sizeof value, &window, 0) == kSuccess,
+          "ncclCommWindowRegister");
+    check(ncclWinGetUserPtr(communicator, window, &of_window) == kSuccess && of_window == memory,
+          "the window's buffer");
+    cudaMemGetInfo(&after, &total);
+    check(before == after, "registration takes no device memory");
+    check(ncclAllReduce(memory, memory, 1, kInt64, kSum, communicator, NULL) == kSuccess,
+          "ncclAllReduce of a registered buffer");
+    cudaMemcpy(&result, memory, sizeof result, cudaMemcpyDeviceToHost);
+    check(result == triangle(ranks), "its result");
+    check(ncclCommWindowDeregister(communicator, window) == kSuccess, "ncclCommWindowDeregister");
+    check(ncclCommDeregister(communicator, handle) == kSuccess, "ncclCommDeregister");
+    check(ncclCommDeregister(NULL, handle) == kInvalidArgument, "no communicator to deregister");
+    cudaFree(memory);
+    ncclCommDestroy(communicator);
+}
+
 /* What NCCL takes with nccl=model: for the first collective, for the next one, and for the first
    message between two ranks. The collectives are larger than those that have contents. */
 static void connections(void) {
@@ -474,6 +510,7 @@ static const Trial kTrials[] = {
     {"stale", stale, kNone},
     {"many", many, kNone},
     {"memory", memory, kNone},
+    {"registered", registered, kNone},
     {"connections", connections, kNone},
 };
 

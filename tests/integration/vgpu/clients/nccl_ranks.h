@@ -43,6 +43,12 @@ int ncclCommCount(Communicator communicator, int* count);
 int ncclCommUserRank(Communicator communicator, int* rank);
 int ncclMemAlloc(void** out, size_t bytes);
 int ncclMemFree(void* memory);
+int ncclCommRegister(Communicator communicator, void* buffer, size_t bytes, void** handle);
+int ncclCommDeregister(Communicator communicator, void* handle);
+int ncclCommWindowRegister(
+    Communicator communicator, void* buffer, size_t bytes, void** window, int flags);
+int ncclCommWindowDeregister(Communicator communicator, void* window);
+int ncclWinGetUserPtr(Communicator communicator, void* window, void** out);
 int ncclRedOpCreatePreMulSum(
     int* op, void* factor, int type, int on_host, Communicator communicator);
 int ncclGroupStart(void);
