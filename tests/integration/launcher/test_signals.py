@@ -2,6 +2,7 @@
 
 import ctypes
 import fcntl
+import itertools
 import os
 import pathlib
 import select
@@ -291,22 +292,31 @@ class Signals(real_process.RealProcessTest):
         shutil.copy(LAUNCHER, launcher)
         (prefix / "lib").symlink_to(LAUNCHER.parents[1] / "lib")
         analyzer = prefix / "bin" / "fraganalyze"
-        analyzer.write_text("#!/bin/sh\necho $$\nexec sleep 60\n")
-        analyzer.chmod(0o755)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-            with self.subTest(number=number):
+        analyzer.touch(0o755)
+        # It is asked for a list first, and then for a summary.
+        asked = self.folder / "asked"
+        slow = f"echo $$ > {asked}.new\nmv {asked}.new {asked}\nexec sleep 60\n"
+        slow_list = f"#!/bin/sh\n{slow}"
+        slow_summary = f'#!/bin/sh\n[ "$1" = list ] && exit\n{slow}'
+        for number, text in itertools.product(
+            (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1), (slow_list, slow_summary)
+        ):
+            with self.subTest(number=number, text=text):
+                analyzer.write_text(text)
                 with subprocess.Popen(
                     [launcher, "run", "--", "sh", "-c", "touch -d '1 hour' a.ftrace; exit 5"],
                     cwd=self.folder,
                     env=environment(),
                     text=True,
-                    stderr=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
                     start_new_session=True,
                 ) as process:
-                    said = process.stderr.readline()
+                    wait_until(asked.exists, "fraganalyze starts")
                     process.send_signal(number)
                     self.assertEqual(process.wait(timeout=20), 5)
-                wait_until(lambda text=said: state_of(int(text)) in ("", "Z"), "fraganalyze ends")
+                    analyzer_process = int(asked.read_text())
+                wait_until(lambda pid=analyzer_process: state_of(pid) in ("", "Z"), "fraganalyze ends")
+                asked.unlink()
 
 
 if __name__ == "__main__":
