@@ -4,6 +4,7 @@
 #include "analyzer/analysis/job/card_moments.h"
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/analysis/job/job_view.h"
+#include "analyzer/analysis/job/several_jobs.h"
 #include "analyzer/commands/job_page.h"
 #include "analyzer/commands/long_trace.h"
 #include "analyzer/report/json/job_json.h"
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,8 @@ constexpr std::size_t kMostReplayed = 4;
 // Of an elastic job that fails again and again, the first failures of these generations are
 // explained.
 constexpr std::size_t kMostGenerations = 8;
+// If there are more jobs in one folder, only a table of them is printed.
+constexpr std::size_t kMostViews = 3;
 
 // The file that explains why a process failed.
 const std::string& path_of_failure(const ProcessSummary& process) {
@@ -117,6 +121,55 @@ Status explain_job(const JobRequest& request, Job* job) {
         }
     }
     return Ok{};
+}
+
+// The view of one job.
+std::string view_text(const Job& job, const Terminal& terminal) {
+    JobView view = view_of(job);
+    add_moments(job, &view);
+    return job_text(job, view, terminal);
+}
+
+// The views of two or three jobs, one after the other, or a table of more jobs. The processes of
+// `job` get the explanations.
+Result<std::string> jobs_text(const JobRequest& request,
+                              std::vector<OneJob> jobs,
+                              const Terminal& terminal,
+                              Job* job) {
+    if (jobs.size() > kMostViews) {
+        return jobs_table(jobs, request.folder) + unreadable_text(*job, terminal);
+    }
+    std::string text;
+    for (OneJob& one : jobs) {
+        if (const Status explained = explain_job(request, &one.job); !explained) {
+            return explained.error();
+        }
+        text += job_heading(one) + "\n" + view_text(one.job, terminal);
+        for (std::size_t i = 0; i < one.members.size(); ++i) {
+            job->processes[one.members[i]] = std::move(one.job.processes[i]);
+        }
+    }
+    return text + unreadable_text(*job, terminal);
+}
+
+Error no_such_job(const Job& job, const std::string& id) {
+    constexpr std::size_t kMostNames = 8;
+    std::set<std::string> ids;
+    for (const ProcessSummary& process : job.processes) {
+        ids.insert(process.place.job_id.empty() ? "-" : process.place.job_id);
+    }
+    std::string names;
+    std::size_t named = 0;
+    for (const std::string& known : ids) {
+        if (named++ < kMostNames) {
+            names += (names.empty() ? "" : ", ") + printable(known);
+        }
+    }
+    return {ErrorCode::kInput,
+            fmt::format("--job-id {}: no trace of this job. Give one of: {}{}",
+                        printable(id),
+                        names,
+                        named > kMostNames ? ", ..." : "")};
 }
 
 }  // namespace
@@ -241,10 +294,21 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
     if (job.processes.empty() && job.unreadable.empty()) {
         return no_process_in(job, paths.front());
     }
+    if (!request.job_id.empty() && !keep_job(request.job_id, &job)) {
+        return no_such_job(job, request.job_id);
+    }
     if (request.summary) {
         return write_first_summary(request.options, job, paths.front(), terminal);
     }
-    if (const Status explained = explain_job(request, &job); !explained) {
+    std::string text;
+    std::vector<OneJob> jobs = jobs_in(job);
+    if (!jobs.empty()) {
+        Result<std::string> made = jobs_text(request, std::move(jobs), terminal, &job);
+        if (!made) {
+            return made.error();
+        }
+        text = std::move(made).value();
+    } else if (const Status explained = explain_job(request, &job); !explained) {
         return explained;
     }
     if (!request.html.empty()) {
@@ -253,18 +317,20 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
             return written;
         }
     }
-    JobView view = view_of(job);
-    add_moments(job, &view);
     Status written = Ok{};
-    if (!request.json.empty()) {
-        written = write_output(request.json, job_json(request.folder, job, view));
+    if (text.empty() || !request.json.empty()) {
+        JobView view = view_of(job);
+        add_moments(job, &view);
+        text = text.empty() ? job_text(job, view, terminal) : text;
+        if (!request.json.empty()) {
+            written = write_output(request.json, job_json(request.folder, job, view));
+        }
     }
     if (written && request.json != "-" && request.html != "-") {
-        written =
-            write_text(job_text(job, view, terminal) +
-                       (job.processes.empty()
-                            ? ""
-                            : "Peaks are per process. Next: fraganalyze TRACE for one process.\n"));
+        written = write_text(
+            text + (job.processes.empty()
+                        ? ""
+                        : "Peaks are per process. Next: fraganalyze TRACE for one process.\n"));
         if (written && !request.html.empty()) {
             fmt::print("  page written to {}\n", printable(request.html));
         }

@@ -14,6 +14,7 @@ struct JobRequest {
     // Traces, snapshots, files of summaries, and folders of them. At least two, or one such file or
     // folder.
     std::vector<std::string> traces;
+    std::string job_id;  // only the processes of this job; "-" = those without one; empty = all
     // Output files; empty = none. '-' means standard output and replaces the table.
     std::string json;
     std::string html;

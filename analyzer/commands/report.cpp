@@ -23,18 +23,25 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Parses PID=SIGNAL; both are numbers.
+// Parses PID=SIGNAL or PID=SIGNAL@TIME; all are numbers.
 Status note_signals(const std::vector<std::string>& traces, const std::string& killed) {
     unsigned pid = 0;
     int signal = 0;
     int end = 0;
-    if (std::sscanf(killed.c_str(), "%9u=%2d%n", &pid, &signal, &end) != 2 ||
-        static_cast<std::size_t>(end) != killed.size() || signal < 1 || signal > 64) {
+    int end_of_time = 0;
+    unsigned long long seen_ns = 0;
+    const int found = std::sscanf(
+        killed.c_str(), "%9u=%2d%n@%19llu%n", &pid, &signal, &end, &seen_ns, &end_of_time);
+    const auto length = static_cast<std::size_t>(found == 3 ? end_of_time : end);
+    if (found < 2 || length != killed.size() || signal < 1 || signal > 64) {
         return Error{ErrorCode::kUsage,
-                     fmt::format("--killed: '{}' is not PID=SIGNAL, such as 4711=9", killed)};
+                     fmt::format("--killed: '{}' is not PID=SIGNAL, such as 4711=9, or "
+                                 "PID=SIGNAL@TIME",
+                                 killed)};
     }
     for (const std::string& trace : traces) {
-        note_signal(trace, pid, signal);
+        note_signal(
+            trace, pid, signal, found == 3 ? std::optional<std::uint64_t>(seen_ns) : std::nullopt);
     }
     return Ok{};
 }
@@ -58,6 +65,7 @@ Status run_report(int argc, char** argv) {
     bool progress = false;
     std::string killed;
     std::string cache = "large";
+    std::string job_id;
     std::vector<std::string> traces;
     app.add_option(
            "TRACE",
@@ -87,11 +95,16 @@ Status run_report(int argc, char** argv) {
            "large)")
         ->check(CLI::IsMember({"large", "always", "never"}))
         ->type_name("WHICH");
+    app.add_option("--job-id",
+                   job_id,
+                   "of a folder with several jobs: only the traces of this job; '-': those without "
+                   "a job id")
+        ->type_name("ID");
     app.add_option("--killed",
                    killed,
-                   "number of the signal that ended process PID, as its parent saw it; stored in "
-                   "the trace of that process")
-        ->type_name("PID=SIGNAL");
+                   "number of the signal that ended process PID, as its parent saw it, and when "
+                   "(nanoseconds of CLOCK_MONOTONIC); stored in the trace of that process")
+        ->type_name("PID=SIGNAL[@TIME]");
     app.add_flag(
         "--progress",
         progress,
@@ -146,12 +159,18 @@ Status run_report(int argc, char** argv) {
         // The summary at the end of a run leaves nothing in the user's folder.
         return report_job({.folder = folder ? common.trace : std::string(),
                            .traces = traces,
+                           .job_id = job_id,
                            .json = common.json,
                            .html = html,
                            .summary = summary,
                            .options = options,
                            .cache = folder && !summary ? kept : SummaryCache::kNever},
                           common.terminal());
+    }
+    if (!job_id.empty()) {
+        return Error{ErrorCode::kUsage,
+                     "--job-id chooses among the traces of a folder. Give a folder or several "
+                     "traces."};
     }
     if (summary && is_long_trace(common.trace)) {
         const auto text = summarize_long_trace(common.trace, common.terminal());

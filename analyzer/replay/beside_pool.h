@@ -1,5 +1,5 @@
-// Memory of the traced process outside its pool: from libraries, or from the program's own
-// cudaMallocs. It varies over time, but a replay uses one capacity for the whole run.
+// Memory outside the pool: of libraries, of the program's own cudaMallocs, of other processes. It
+// varies over time, but a replay uses one capacity for the whole run.
 #pragma once
 
 #include "analyzer/replay/replayer.h"
@@ -10,11 +10,11 @@
 namespace fragtrace::analyzer {
 
 struct BesidePool {
-    // First and last event between which memory outside the pool was as large as when the pool's
-    // capacity was determined.
+    // First and last event between which the process's own memory outside the pool was as large as
+    // when the pool's capacity was determined.
     EventIndex from = 0;
     EventIndex until = kNoEvent;     // kNoEvent: until the end
-    std::uint64_t excess_bytes = 0;  // maximum over the whole run of how much larger it was
+    std::uint64_t excess_bytes = 0;  // how much larger it was at most, with other processes
 };
 
 // Whether the replay would be the same with the memory that was really left for the pool at each

@@ -333,6 +333,8 @@ class Anonymizer {
                                               "generation",
                                               "end.code",
                                               "end.signal",
+                                              "end.signal_seen_ns",
+                                              "recorder.alive_ns",
                                               "control.signal",
                                               "copy.reason",
                                               "ring.absorbed",

@@ -9,7 +9,10 @@
 
 namespace fragtrace::analyzer {
 
-void note_signal(const std::string& trace_path, std::uint32_t pid, int signal) {
+void note_signal(const std::string& trace_path,
+                 std::uint32_t pid,
+                 int signal,
+                 std::optional<std::uint64_t> seen_monotonic_ns) {
     const Result<TraceOutline> outline = read_outline(trace_path);
     if (!outline.ok() || outline->pid != pid || outline->end.ending != Ending::kKilled ||
         outline->end.signal) {
@@ -20,7 +23,11 @@ void note_signal(const std::string& trace_path, std::uint32_t pid, int signal) {
         return;
     }
     std::string chunk((8 - trace->size() % 8) % 8, '\0');
-    append_facts(&chunk, {{kSignalFact, std::to_string(signal)}});
+    std::map<std::string, std::string> facts = {{kSignalFact, std::to_string(signal)}};
+    if (seen_monotonic_ns) {
+        facts[kSignalSeenFact] = std::to_string(*seen_monotonic_ns);
+    }
+    append_facts(&chunk, facts);
     const int descriptor = trace->open_to_append(trace_path);
     if (descriptor >= 0) {
         // Readers skip the half chunk that an incomplete write leaves.

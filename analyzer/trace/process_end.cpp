@@ -11,17 +11,19 @@ namespace {
 constexpr const char* kCodeFact = "end.code";
 constexpr int kMostCode = 255;
 constexpr int kMostSignal = 64;
+constexpr std::uint64_t kMostTime_ns = std::uint64_t{1} << 62;  // 146 years
 
-std::optional<int> number_of(const std::map<std::string, std::string>& facts,
-                             const char* key,
-                             int least,
-                             int most) {
+template <typename Number>
+std::optional<Number> number_of(const std::map<std::string, std::string>& facts,
+                                const char* key,
+                                Number least,
+                                Number most) {
     const auto fact = facts.find(key);
     if (fact == facts.end()) {
         return std::nullopt;
     }
     const char* const end = fact->second.data() + fact->second.size();
-    int number = -1;
+    Number number = 0;
     const auto [at, error] = std::from_chars(fact->second.data(), end, number);
     return error == std::errc() && at == end && number >= least && number <= most
                ? std::optional(number)
@@ -38,6 +40,20 @@ ProcessEnd process_end(Ending ending, const std::map<std::string, std::string>& 
         end.signal = number_of(facts, kSignalFact, 1, kMostSignal);
     }
     return end;
+}
+
+KilledBetween killed_between(const std::map<std::string, std::string>& facts,
+                             std::uint64_t start_monotonic_ns) {
+    const auto since_start = [&](const char* key) {
+        auto time_ns = number_of<std::uint64_t>(facts, key, start_monotonic_ns, kMostTime_ns);
+        return time_ns ? std::optional(*time_ns - start_monotonic_ns) : std::nullopt;
+    };
+    KilledBetween made{.alive_ns = since_start(kAliveFact),
+                       .seen_ns = since_start(kSignalSeenFact)};
+    if (made.seen_ns && made.alive_ns && *made.seen_ns < *made.alive_ns) {
+        made.seen_ns = std::nullopt;  // the parent has another clock, or the trace is wrong
+    }
+    return made;
 }
 
 std::string signal_name(int signal) {

@@ -1,9 +1,11 @@
-// How a process ended, from its trace. Sources: the last mark in the file, the exit code that its
-// own exit hooks saw, and the signal that its parent noted (preload/recorder/child_ends.cpp).
+// How and when a process ended, from its trace. Sources: the last mark in the file, the exit code
+// that its own exit hooks saw, the signal that its parent noted (preload/recorder/child_ends.cpp),
+// and when its drain ran last.
 #pragma once
 
 #include "analyzer/model/timeline.h"
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,8 +24,21 @@ struct ProcessEnd {
 // `facts` are the facts of the trace. They are untrusted.
 ProcessEnd process_end(Ending ending, const std::map<std::string, std::string>& facts);
 
-// The key of the fact with the signal's number.
+// The keys of the facts with the signal's number, with the time at which the parent saw it, and
+// with the time at which the drain ran last. Times are nanoseconds of CLOCK_MONOTONIC.
 inline constexpr const char* kSignalFact = "end.signal";
+inline constexpr const char* kSignalSeenFact = "end.signal_seen_ns";
+inline constexpr const char* kAliveFact = "recorder.alive_ns";
+
+// Bounds of the time at which a killed process ended, since the start of its trace.
+struct KilledBetween {
+    std::optional<std::uint64_t> alive_ns = {};  // it ended after this
+    std::optional<std::uint64_t> seen_ns = {};   // its parent saw then that it had ended
+};
+
+// `start_monotonic_ns` is that of the trace's header. Times before it are left out.
+KilledBetween killed_between(const std::map<std::string, std::string>& facts,
+                             std::uint64_t start_monotonic_ns);
 
 // "SIGSEGV"; "signal 40" for a signal without a name.
 std::string signal_name(int signal);

@@ -29,7 +29,7 @@ struct RingContents {
     std::vector<StackNode> nodes;               // all nodes in use, including the root
     std::vector<std::uint8_t> codes;            // all code records in use
     std::string facts;                          // all fact lines in use
-    std::map<std::string, std::string> losses;  // as the recorder's facts
+    std::map<std::string, std::string> losses;  // as the recorder's facts, with kAliveFact
     std::optional<InputFile> file;              // kRead: the file that was read
 };
 

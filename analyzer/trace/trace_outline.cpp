@@ -139,6 +139,9 @@ Result<TraceOutline> read_outline(const std::string& path) {
     if (in_ring) {
         merge_losses(ring.losses, &facts);
     }
+    if (ending == Ending::kKilled) {
+        outline.killed = killed_between(facts, header.start_monotonic_ns);
+    }
     outline.events_lost = losses_of(facts).events_lost;
     outline.place = job_place(header, facts);
     outline.command_line = facts["command_line"];

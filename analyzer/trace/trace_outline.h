@@ -28,6 +28,7 @@ struct TraceOutline {
     // When the process exited, since the start of the trace. nullopt: not known, or it did not
     // exit.
     std::optional<std::uint64_t> end_ns;
+    KilledBetween killed;  // of a killed process: bounds of its end
     // A snapshot of the pool at one moment, without a history.
     bool state_only = false;
     bool snapshot = false;  // of PyTorch's allocator; its process is not known

@@ -88,7 +88,7 @@ _fraganalyze() {
             esac
             ;;
         report)
-            options="--cache --capacity --categories --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version"
+            options="--cache --capacity --categories --color --context --driver-page --force --help --html --job-id --json --killed --no-whatif --pending --progress --summary --torch-version"
             case "$before" in
                 --cache) mapfile -t COMPREPLY < <(compgen -W "large always never" -- "$word"); return ;;
                 --capacity) return ;;
@@ -97,6 +97,7 @@ _fraganalyze() {
                 --context) return ;;
                 --driver-page) return ;;
                 --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --job-id) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --killed) return ;;
                 --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;
@@ -142,7 +143,7 @@ _fraganalyze() {
             esac
             ;;
         *)
-            options="--cache --capacity --categories --color --context --driver-page --force --help --html --json --killed --no-whatif --pending --progress --summary --torch-version --version"
+            options="--cache --capacity --categories --color --context --driver-page --force --help --html --job-id --json --killed --no-whatif --pending --progress --summary --torch-version --version"
             case "$before" in
                 --cache) mapfile -t COMPREPLY < <(compgen -W "large always never" -- "$word"); return ;;
                 --capacity) return ;;
@@ -151,6 +152,7 @@ _fraganalyze() {
                 --context) return ;;
                 --driver-page) return ;;
                 --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --job-id) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --killed) return ;;
                 --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;

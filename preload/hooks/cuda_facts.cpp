@@ -175,6 +175,13 @@ void record_cuda_facts(const void* caller) {
     }
 }
 
+void record_context_device(uint16_t device, const void* caller) {
+    static uint8_t recorded[kMaxDevices];
+    if (device < kMaxDevices && __atomic_exchange_n(&recorded[device], 1, __ATOMIC_RELAXED) == 0) {
+        record_device(device, caller);
+    }
+}
+
 void record_context_fact(uint16_t device, uint64_t bytes, const char* how) {
     if (device >= kMaxDevices ||
         __atomic_exchange_n(&g_context_known[device], 1, __ATOMIC_RELAXED) != 0) {

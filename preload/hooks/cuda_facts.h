@@ -9,6 +9,9 @@ namespace fragtrace::preload {
 // CUDA call of the host has succeeded: it never initialises the driver.
 void record_cuda_facts(const void* caller);
 
+// Records one device at its first context: a process may never allocate. Calls only the driver.
+void record_context_device(uint16_t device, const void* caller);
+
 // Records the memory of the device's first context, and how it was measured. Later contexts of the
 // device are not recorded.
 void record_context_fact(uint16_t device, uint64_t bytes, const char* how);

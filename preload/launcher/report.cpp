@@ -94,7 +94,7 @@ void print_analysis(const std::string& analyzer,
 
 // fraganalyze gets all traces and selects the process that failed first, whatever the command's
 // exit status: scripts and restarts hide failures. A trace does not contain the signal that ended
-// its process; only the parent knows it.
+// its process, nor when; only the parent knows them.
 std::vector<std::string> summary_arguments(const FinishedRun& run,
                                            const std::vector<std::string>& traces) {
     std::vector<std::string> arguments = traces;
@@ -102,7 +102,8 @@ std::vector<std::string> summary_arguments(const FinishedRun& run,
     if (WIFSIGNALED(run.status)) {
         arguments.emplace_back("--killed");
         arguments.push_back(std::to_string(run.process) + '=' +
-                            std::to_string(WTERMSIG(run.status)));
+                            std::to_string(WTERMSIG(run.status)) + '@' +
+                            std::to_string(run.ended_ns));
     }
     return arguments;
 }

@@ -5,6 +5,7 @@
 #include "launcher/traces.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <string>
 #include <sys/types.h>
@@ -17,7 +18,8 @@ struct FinishedRun {
     std::string job;
     timespec begin = {};  // folder_time() before the run
     pid_t process = 0;
-    int status = 0;  // as waitpid returns it
+    int status = 0;              // as waitpid returns it
+    std::uint64_t ended_ns = 0;  // CLOCK_MONOTONIC when it was waited for
     bool quiet = false;
     bool off = false;      // FRAGTRACE_OFF
     std::string analyzer;  // the path of fraganalyze

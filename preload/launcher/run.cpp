@@ -88,6 +88,10 @@ FinishedRun run_command(const Request& request, HeldSignals* signals) {
     const Child child(program, *signals);
     run.process = child.id();
     run.status = signals->wait_for(child.id());
+    timespec ended = {};
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    run.ended_ns = static_cast<std::uint64_t>(ended.tv_sec) * 1'000'000'000 +
+                   static_cast<std::uint64_t>(ended.tv_nsec);
     if (!request.virtual_gpu.empty()) {
         vgpu::remove_left_over_files();
     }

@@ -1,8 +1,8 @@
-// Records which signal killed a recorded child. A process without a handler cannot record that
-// itself, and the recorder must not install one; the kernel reports it only to the parent. If the
-// parent has this library too, it writes the signal into the ring that the child left, where the
-// analyzer finds it. The wait functions return the same as without the recorder and do not wait
-// longer: the ring is looked up only after a child was killed.
+// Records which signal killed a recorded child, and when this process saw it. A process without a
+// handler cannot record that itself, and the recorder must not install one; the kernel reports it
+// only to the parent. If the parent has this library too, it writes the signal into the ring that
+// the child left, where the analyzer finds it. The wait functions return the same as without the
+// recorder and do not wait longer: the ring is looked up only after a child was killed.
 #include <fragtrace/format.h>
 
 #include "recorder/ring.h"
@@ -91,7 +91,7 @@ int open_ring_of_a_child(const char* path) {
     return to;
 }
 
-void note_in_ring(const char* path, int signal) {
+void note_in_ring(const char* path, int signal, uint64_t seen_ns) {
     const int fd = open_ring_of_a_child(path);
 
     struct stat file {};
@@ -103,6 +103,7 @@ void note_in_ring(const char* path, int signal) {
     char line[64];
     Text fact(line, sizeof line);
     fact.add("end.signal\t").add_number(static_cast<uint64_t>(signal)).add("\n");
+    fact.add("end.signal_seen_ns\t").add_number(seen_ns).add("\n");
     const auto size = static_cast<uint32_t>(fact.size());
     if (fstat(fd, &file) == 0 &&
         pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
@@ -128,6 +129,7 @@ bool on_signal_stack() {
 }
 
 void note_signal(pid_t child, int signal) {
+    const uint64_t seen_ns = clock_ns(CLOCK_MONOTONIC);
     char path[sizeof(TraceHeader::ring_path)];
     if (on_signal_stack()) {
         return;
@@ -143,7 +145,7 @@ void note_signal(pid_t child, int signal) {
             return true;
         }
         folder.add("/").add(found);
-        note_in_ring(folder.c_str(), signal);
+        note_in_ring(folder.c_str(), signal, seen_ns);
         return false;
     });
 }

@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import sys
+import time
 
 import real_process
 from real_process import ANALYZER, environment
@@ -118,6 +119,7 @@ class Format(real_process.RealProcessTest):
                 trace = Trace(path)
                 if ending == "kill":
                     trace.add_ring(trace.ring_path)
+                    self.assertTrue(0 < trace.alive_ns <= time.monotonic_ns(), trace.alive_ns)
                 self.assertEqual(trace.has_trailer, ending == "return")
                 self.assertEqual(
                     [event["sequence"] for event in trace.events], list(range(1, len(trace.events) + 1))

@@ -213,6 +213,7 @@ class Trace:
         (node_count, nodes_written, code_bytes, code_written, _, facts_bytes, facts_written, part) = (
             struct.unpack_from("<8I", data, 256)
         )
+        (self.alive_ns,) = struct.unpack_from("<Q", data, 288)
         if part != self.part:
             raise Damaged(f"the ring continues part {part}")
         for number in range(nodes_written, node_count):

@@ -63,8 +63,9 @@ void look_at(const Job& job,
 }
 
 // A process whose last event is earlier may have ended. The driver's list tells.
-void drop_ended(const Job& job, const OtherProcesses& listed, std::vector<CardUser>* users) {
-    std::erase_if(*users, [&](CardUser& user) {
+template <typename User>
+void drop_ended(const Job& job, const OtherProcesses& listed, std::vector<User>* users) {
+    std::erase_if(*users, [&](User& user) {
         const std::uint32_t pid = job.processes[user.process].pid;
         const bool on_card = std::any_of(listed.each.begin(),
                                          listed.each.end(),
@@ -73,6 +74,37 @@ void drop_ended(const Job& job, const OtherProcesses& listed, std::vector<CardUs
         user.after_last_event_ns = on_card ? 0 : user.after_last_event_ns;
         return silent && !on_card;
     });
+}
+
+bool is_whole(const CardUser& user) {
+    return user.moment && user.moment->complete && !user.moment->recording_stopped;
+}
+
+// A process with nothing in its pool may hold other memory: its trace tells.
+void add_candidates(const Job& job, SharedCard* card) {
+    for (const CardContext& context : card->only_contexts()) {
+        const ProcessSummary& process = job.processes[context.process];
+        for (std::size_t d = 0; d < process.devices.size(); ++d) {
+            if (process.devices[d].device == process.contexts[context.context].device) {
+                card->users.push_back({.process = context.process,
+                                       .device = d,
+                                       .after_last_event_ns = context.after_last_event_ns});
+            }
+        }
+    }
+}
+
+// Removes users that hold nothing. Their contexts stay.
+void drop_empty(SharedCard* card) {
+    for (const CardUser& user : card->users) {
+        if (user.bytes != 0 || !is_whole(user)) {
+            continue;
+        }
+        for (CardContext& context : card->contexts) {
+            context.nothing_else = context.nothing_else || context.process == user.process;
+        }
+    }
+    std::erase_if(card->users, [](const CardUser& user) { return user.bytes == 0; });
 }
 
 }  // namespace
@@ -86,6 +118,7 @@ void add_moments(const Job& job, JobView* view) {
             continue;
         }
         std::optional<OtherProcesses> listed;
+        add_candidates(job, &card);
         for (std::size_t at = 0; at < std::min(card.users.size(), kMostUsers); ++at) {
             look_at(job, card, &card.users[at], &listed);
         }
@@ -95,17 +128,20 @@ void add_moments(const Job& job, JobView* view) {
         }
         if (listed) {
             drop_ended(job, *listed, &card.users);
+            drop_ended(job, *listed, &card.contexts);
         }
-        std::erase_if(card.users, [](const CardUser& user) { return user.bytes == 0; });
+        card.exact = !card.users.empty();
+        for (const CardUser& user : card.users) {
+            card.exact = card.exact && is_whole(user) && user.after_last_event_ns == 0;
+            card.at_most = card.at_most && (!user.moment || is_whole(user));
+        }
+        drop_empty(&card);
         std::stable_sort(card.users.begin(),
                          card.users.end(),
                          [](const CardUser& a, const CardUser& b) { return a.bytes > b.bytes; });
         card.sum_bytes = 0;
-        card.exact = !card.users.empty();
         for (const CardUser& user : card.users) {
             card.sum_bytes += user.bytes;
-            card.exact = card.exact && user.moment && user.moment->complete &&
-                         !user.moment->recording_stopped && user.after_last_event_ns == 0;
         }
     }
 }

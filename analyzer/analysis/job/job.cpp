@@ -237,6 +237,7 @@ Result<ProcessSummary> read_process(const std::string& path) {
     if (const auto outline = read_outline(path); is_trace && outline) {
         set_place(outline->place, &process);
         process.end_ns = outline->end_ns;
+        process.killed = outline->killed;
     }
     return process;
 }
@@ -330,6 +331,15 @@ void add_file(const ProcessSummary& file, ProcessSummary* process) {
         process->failure_path = file.path;
     }
     process->other_files.push_back(file.file);
+    for (const ProcessContext& context : file.contexts) {
+        const bool known = std::any_of(
+            process->contexts.begin(),
+            process->contexts.end(),
+            [&context](const ProcessContext& other) { return other.device == context.device; });
+        if (!known) {
+            process->contexts.push_back(context);
+        }
+    }
     process->last_event_ns = std::max(process->last_event_ns, file.last_event_ns);
     for (const ProcessDevice& device : file.devices) {
         const auto same = std::find_if(
@@ -464,7 +474,7 @@ std::vector<FirstFailure> first_failures(const Job& job) {
             first = {.process = i,
                      .out_of_memory = oom.has_value(),
                      .at_unix_ns = oom ? *oom : process.ended_at(),
-                     .at_least = !oom && !process.end_ns};
+                     .until_unix_ns = oom ? oom : process.ended_by()};
         }
     }
     const GenerationRanks none;

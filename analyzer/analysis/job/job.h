@@ -64,15 +64,17 @@ void keep_summary(const ProcessSummary& process, SummaryCache cache);
 // The process that failed first. An out-of-memory counts before any other failure. A program may
 // catch one and go on, so among out-of-memories those count first after which the process was
 // served no request, by their time, then those whose process failed later.
-// Processes that failed otherwise count by the time of their end or, if it is not known, of their
-// last event. Those ended by SIGTERM, SIGINT or SIGHUP count last, since others send these signals.
+// Processes that failed otherwise count by the time of their end or, if it is not known, by the
+// earliest that it can be. Those ended by SIGTERM, SIGINT or SIGHUP count last, since others send
+// these signals.
 struct FirstFailure {
     std::size_t process = 0;  // index into Job::processes
     bool out_of_memory = false;
     // When it ran out of memory or, without an out-of-memory, when it ended, on the clock of
     // ProcessSummary::first_oom().
     std::uint64_t at_unix_ns = 0;
-    bool at_least = false;  // only the last event before its end is known
+    // It failed then or earlier; equal to at_unix_ns if the time is exact. nullopt: not known.
+    std::optional<std::uint64_t> until_unix_ns = {};
     // Number of processes; if the failed one has a rank, of processes with a rank. Of the same
     // generation.
     std::size_t of = 0;

@@ -230,7 +230,9 @@ bool as_early(const ProcessSummary& first, const ProcessSummary& other, std::uin
 
 // Whether `other` may have failed before `first`, because the end of `first` is not known exactly.
 bool maybe_earlier(const ProcessSummary& first, const ProcessSummary& other) {
-    return !first.first_oom() && !first.end_ns && ended_by_others(first) == ended_by_others(other);
+    const auto latest = first.ended_by();
+    return !first.first_oom() && (!latest || other.ended_at() < *latest) &&
+           ended_by_others(first) == ended_by_others(other);
 }
 
 // The ranks below the world size that are not among `ranks`.
@@ -561,141 +563,6 @@ std::optional<UnequalShares> unequal_shares(const Job& job) {
                : std::nullopt;
 }
 
-// The most that a device had reserved in the bin of this time, which is of its own clock.
-std::uint64_t reserved_at(const ProcessDevice& device, std::uint64_t time_ns) {
-    const CompactCurve& curve = device.curve;
-    const std::vector<std::uint16_t>& bins =
-        curve.reserved.empty() ? curve.allocated : curve.reserved;
-    if (curve.bin_ns == 0 || bins.empty()) {
-        return 0;
-    }
-    const std::uint64_t bin = std::min<std::uint64_t>(time_ns / curve.bin_ns, bins.size() - 1);
-    return bins[bin] * curve.unit_bytes;
-}
-
-std::vector<CardUser> users_at(const Job& job,
-                               const std::vector<std::pair<std::size_t, std::size_t>>& places,
-                               std::uint64_t at_unix_ns) {
-    std::vector<CardUser> users;
-    for (const auto& [process_at, device_at] : places) {
-        const ProcessSummary& process = job.processes[process_at];
-        if (at_unix_ns < process.start_unix_ns) {
-            continue;
-        }
-        const std::uint64_t at_ns = at_unix_ns - process.start_unix_ns;
-        users.push_back({.process = process_at,
-                         .device = device_at,
-                         .bytes = reserved_at(process.devices[device_at], at_ns),
-                         .after_last_event_ns =
-                             at_ns > process.last_event_ns ? at_ns - process.last_event_ns : 0});
-    }
-    std::stable_sort(users.begin(), users.end(), [](const CardUser& a, const CardUser& b) {
-        return a.bytes > b.bytes;
-    });
-    return users;
-}
-
-std::uint64_t sum_of(const std::vector<CardUser>& users) {
-    std::uint64_t all = 0;
-    for (const CardUser& user : users) {
-        all += user.bytes;
-    }
-    return all;
-}
-
-// The moments at which a sum can be largest: where some process begins, or a curve has a maximum.
-std::set<std::uint64_t> moments_of(const Job& job,
-                                   const std::vector<std::pair<std::size_t, std::size_t>>& places) {
-    std::set<std::uint64_t> moments;
-    for (const auto& [process_at, device_at] : places) {
-        const ProcessSummary& process = job.processes[process_at];
-        const ProcessDevice& device = process.devices[device_at];
-        moments.insert(process.start_unix_ns);
-        moments.insert(process.start_unix_ns + device.peak_time_ns);
-        constexpr std::size_t kMostUsers = 16;  // of which each bin is looked at
-        for (std::size_t bin = 0; places.size() <= kMostUsers && bin < device.curve.reserved.size();
-             ++bin) {
-            moments.insert(process.start_unix_ns + bin * device.curve.bin_ns);
-        }
-    }
-    return moments;
-}
-
-std::vector<SharedCard> shared_cards(const Job& job) {
-    constexpr std::size_t kMostUsers = 256;
-    // By host, UUID and set of cards: virtual cards of different sets have equal UUIDs.
-    std::map<std::array<std::string, 3>, std::vector<std::pair<std::size_t, std::size_t>>> cards;
-    for (std::size_t i = 0; i < job.processes.size(); ++i) {
-        for (std::size_t d = 0; d < job.processes[i].devices.size(); ++d) {
-            const std::string& uuid = job.processes[i].devices[d].uuid;
-            const std::string& set = job.processes[i].card_set;
-            if (!uuid.empty() && set != "-" && job.processes[i].start_unix_ns != 0) {
-                auto& places = cards[{job.processes[i].place.host, uuid, set}];
-                if (places.size() < kMostUsers) {
-                    places.emplace_back(i, d);
-                }
-            }
-        }
-    }
-    std::vector<SharedCard> shared;
-    for (const auto& [key, places] : cards) {
-        std::optional<std::uint64_t> failure;
-        SharedCard card{.host = key[0], .uuid = key[1]};
-        for (const auto& [process_at, device_at] : places) {
-            const ProcessSummary& process = job.processes[process_at];
-            const ProcessDevice& device = process.devices[device_at];
-            card.total_bytes = std::max(card.total_bytes, device.total_bytes);
-            if (device.first_oom_ns) {
-                const std::uint64_t at = process.start_unix_ns + *device.first_oom_ns;
-                if (!failure || at < *failure) {
-                    failure = at;
-                    card.failed = {.process = process_at, .device = device_at};
-                }
-            }
-        }
-        if (places.size() < 2) {
-            continue;
-        }
-        card.at_failure = failure.has_value();
-        const std::set<std::uint64_t> moments =
-            failure ? std::set{*failure} : moments_of(job, places);
-        for (const std::uint64_t moment : moments) {
-            std::vector<CardUser> users = users_at(job, places, moment);
-            const std::uint64_t sum = sum_of(users);
-            if (card.users.empty() || sum > card.sum_bytes) {
-                card.at_unix_ns = moment;
-                card.sum_bytes = sum;
-                card.users = std::move(users);
-            }
-        }
-        std::erase_if(card.users, [](const CardUser& user) { return user.bytes == 0; });
-        if (card.users.size() > 1 || (card.at_failure && !card.users.empty())) {
-            shared.push_back(std::move(card));
-        }
-    }
-    return shared;
-}
-
-std::vector<std::pair<std::string, std::size_t>> mixed_jobs(const Job& job) {
-    std::map<std::string, std::size_t> jobs;
-    std::map<std::pair<int, int>, std::string_view> known;  // of a generation's rank
-    bool mixed = false;
-    for (const ProcessSummary& process : job.processes) {
-        const JobPlace& place = process.place;
-        if (place.job_id.empty()) {
-            continue;
-        }
-        ++jobs[place.job_id];
-        if (place.rank >= 0) {
-            const auto at = known.emplace(std::pair(generation_of(process), place.rank),
-                                          std::string_view(place.job_id));
-            mixed |= at.first->second != place.job_id;
-        }
-    }
-    return mixed ? std::vector<std::pair<std::string, std::size_t>>(jobs.begin(), jobs.end())
-                 : std::vector<std::pair<std::string, std::size_t>>();
-}
-
 }  // namespace
 
 JobView view_of(const Job& job) {
@@ -707,7 +574,6 @@ JobView view_of(const Job& job) {
                                      : std::min(view.start_unix_ns, process.start_unix_ns);
         }
     }
-    view.mixed_jobs = mixed_jobs(job);
     view.generations = generation_ends(job);
     view.groups = groups_of(job, &view.not_compared);
     std::map<int, std::size_t> largest;  // group of each generation

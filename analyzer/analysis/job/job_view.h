@@ -7,6 +7,7 @@
 #pragma once
 
 #include "analyzer/analysis/job/job.h"
+#include "analyzer/analysis/job/shared_cards.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@ struct GenerationEnd {
     // which was first is then not certain. nullopt: none.
     std::optional<std::size_t> as_early = {};
     // When the first one ended is not known exactly, and it did not run out of memory: another
-    // process that failed later than its last event. nullopt: none.
+    // process that may have failed before it. nullopt: none.
     std::optional<std::size_t> maybe_earlier = {};
     std::size_t world_size = 0;     // the largest that was recorded; 0 = not known
     std::size_t ranks_missing = 0;  // below the world size, without a readable trace here
@@ -116,18 +117,6 @@ struct CommonSetting {
     std::size_t stand_for = 0;
 };
 
-// What a process held at one moment, from its trace.
-struct UserMoment {
-    std::uint64_t bytes = 0;  // all driver memory of the process on the card, without its context
-    std::uint64_t allocated_bytes = 0;
-    std::vector<LineHolds> lines = {};  // most bytes first, at most three
-    std::string phase = {};             // empty = none was open
-    bool has_phases = false;            // false: the program had marked none by then
-    std::uint64_t idle_ns = 0;          // since its last event
-    bool recording_stopped = false;     // it may have allocated and freed meanwhile
-    bool complete = true;               // false: events of the trace are missing
-};
-
 // The rank that ran out of memory needed clearly more than the others, and equal shares of what all
 // ranks needed would fit its card. An estimate: not all memory can be moved to other ranks.
 struct UnequalShares {
@@ -140,35 +129,8 @@ struct UnequalShares {
     std::uint64_t capacity_bytes = 0;
 };
 
-// One process on a shared card, at the moment when all together held most.
-struct CardUser {
-    std::size_t process = 0;
-    std::size_t device = 0;  // index into its devices
-    // Without `moment`: the most that its pool reserved in the bin of that moment.
-    std::uint64_t bytes = 0;
-    // Its last event was this long before: it may have ended since. 0 = later events follow, or the
-    // driver's library listed the process at that moment.
-    std::uint64_t after_last_event_ns = 0;
-    std::optional<UserMoment> moment = {};  // add_moments()
-};
-
-struct SharedCard {
-    std::string host = {};
-    std::string uuid = {};
-    std::uint64_t total_bytes = 0;     // 0 = not known
-    std::uint64_t at_unix_ns = 0;      // that moment
-    bool at_failure = false;           // it is the first out-of-memory on this card
-    std::uint64_t sum_bytes = 0;       // without contexts
-    bool exact = false;                // false: the sum is an upper bound
-    CardUser failed = {};              // with at_failure: the process that ran out of memory then
-    std::vector<CardUser> users = {};  // most bytes first
-};
-
 struct JobView {
     std::uint64_t start_unix_ns = 0;  // of the first process; 0 = not known
-    // If processes of different jobs have the same rank: the identifiers of the jobs and their
-    // numbers of processes. What is said of "the job" then mixes them.
-    std::vector<std::pair<std::string, std::size_t>> mixed_jobs;
     std::vector<GenerationEnd> generations;
     std::vector<ProcessGroup> groups;  // the largest first; only processes that used a device
     // One per group that is not the largest of its generation.

@@ -215,7 +215,14 @@ std::optional<std::uint64_t> ProcessSummary::named_oom() const {
 }
 
 std::uint64_t ProcessSummary::ended_at() const {
-    return start_unix_ns + std::max(end_ns.value_or(0), last_event_ns);
+    return start_unix_ns +
+           std::max({end_ns.value_or(0), killed.alive_ns.value_or(0), last_event_ns});
+}
+
+std::optional<std::uint64_t> ProcessSummary::ended_by() const {
+    return end_ns           ? std::optional(ended_at())
+           : killed.seen_ns ? std::optional(std::max(start_unix_ns + *killed.seen_ns, ended_at()))
+                            : std::nullopt;
 }
 
 const FailureSummary* ProcessSummary::named_failure() const {
@@ -254,6 +261,16 @@ ProcessSummary summarize_process(const TraceSummary& summary, const std::string&
     Symbolizer symbols(tables);
     for (const DeviceSummary& device : summary.devices) {
         process.devices.push_back(device_of(summary, device, &symbols));
+    }
+    for (const ContextTime& context : summary.contexts) {
+        const ContextMemory memory = context_memory(tables, context.device);
+        const std::string uuid = tables.fact(fmt::format("device.{}.uuid", context.device));
+        process.contexts.push_back({.device = context.device,
+                                    .uuid = summary_word(uuid, kNameWidth),
+                                    .bytes = memory.bytes,
+                                    .measured = summary_word(memory.measured, kNameWidth),
+                                    .begin_ns = context.begin_ns,
+                                    .end_ns = context.end_ns});
     }
     return process;
 }

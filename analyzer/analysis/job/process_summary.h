@@ -103,6 +103,18 @@ struct ProcessDevice {
     std::vector<ReplaySummary> cards;      // by size
 };
 
+// A CUDA context of the process, also on a device on which it allocated nothing.
+struct ProcessContext {
+    DeviceId device = 0;
+    std::string uuid = {};                     // of the card; empty = not known
+    std::uint64_t bytes = 0;                   // 0 = not known
+    std::string measured = {};                 // how that was measured; empty = not known
+    std::uint64_t begin_ns = 0;                // since the start of the trace
+    std::optional<std::uint64_t> end_ns = {};  // nullopt: until the process ended
+
+    bool operator==(const ProcessContext&) const = default;
+};
+
 // The file of a trace, by which a summary in a file finds out that its trace has changed.
 struct TraceFile {
     std::uint64_t size_bytes = 0;
@@ -133,12 +145,14 @@ struct ProcessSummary {
     std::uint64_t last_event_ns = 0;  // since the start of the trace
     // When it exited, since the start of the trace. nullopt: not known; not before its last event.
     std::optional<std::uint64_t> end_ns = {};
+    KilledBetween killed = {};  // bounds of its end, if a signal ended it
     ProcessEnd end;
-    std::string import;            // the format of an imported recording; empty = none
-    std::string analyzer_version;  // of the fraganalyze that computed this; empty = not known
-    bool analysed = false;         // failures are explained
-    bool replayed = false;         // settings and cards were replayed
-    std::vector<ProcessDevice> devices;
+    std::string import;                  // the format of an imported recording; empty = none
+    std::string analyzer_version;        // of the fraganalyze that computed this; empty = not known
+    bool analysed = false;               // failures are explained
+    bool replayed = false;               // settings and cards were replayed
+    std::vector<ProcessDevice> devices;  // those of which it requested memory
+    std::vector<ProcessContext> contexts;
 
     // The sum over all devices; kUnknown64 if the figure of one is unknown. A peak is thus the sum
     // of the devices' own peaks.
@@ -152,9 +166,11 @@ struct ProcessSummary {
     [[nodiscard]] std::optional<std::uint64_t> final_oom() const;
     // The out-of-memory to name: the final one if there is one, else the first.
     [[nodiscard]] std::optional<std::uint64_t> named_oom() const;
-    // When it ended, on the same clock. If end_ns is not known, its last event: it ended then or
-    // later.
+    // When it ended, on the same clock. If end_ns is not known, when it last was alive: it ended
+    // then or later.
     [[nodiscard]] std::uint64_t ended_at() const;
+    // It ended then or earlier; equal to ended_at() if the time is exact. nullopt: not known.
+    [[nodiscard]] std::optional<std::uint64_t> ended_by() const;
     // The explanation of named_oom(); the first one if it has none. nullptr: no failure is
     // explained.
     [[nodiscard]] const FailureSummary* named_failure() const;

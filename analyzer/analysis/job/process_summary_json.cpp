@@ -166,6 +166,18 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
             devices.push_back(device_json(device, detail));
         }
     }
+    Json contexts = Json::array();
+    for (const ProcessContext& context : process.contexts) {
+        if (contexts.size() < detail.devices) {
+            contexts.push_back(
+                {{"device", context.device},
+                 {"uuid", or_null(context.uuid, !context.uuid.empty())},
+                 {"bytes", or_null(context.bytes, context.bytes != 0)},
+                 {"measured", or_null(cut(context.measured, detail), !context.measured.empty())},
+                 {"begin_ns", context.begin_ns},
+                 {"end_ns", context.end_ns ? Json(*context.end_ns) : Json()}});
+        }
+    }
     const JobPlace& where = process.place;
     Json ancestors = Json::array();
     for (const ProcessId& ancestor : where.ancestors) {
@@ -198,6 +210,8 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
         {"events_lost", process.events_lost},
         {"last_event_ns", process.last_event_ns},
         {"end_ns", process.end_ns ? Json(*process.end_ns) : Json()},
+        {"alive_ns", process.killed.alive_ns ? Json(*process.killed.alive_ns) : Json()},
+        {"signal_seen_ns", process.killed.seen_ns ? Json(*process.killed.seen_ns) : Json()},
         {"ended", ending_name(process.end.ending)},
         {"exit_code", process.end.code ? Json(*process.end.code) : Json()},
         {"signal", process.end.signal ? Json(*process.end.signal) : Json()},
@@ -207,7 +221,8 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
         {"replayed", process.replayed},
         {"fingerprint", fingerprint(process)},
         {"devices_left_out", process.devices.size() - devices.size()},
-        {"devices", devices}};
+        {"devices", devices},
+        {"contexts", contexts}};
     // Texts from a trace may be invalid UTF-8.
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -544,6 +559,23 @@ std::string file_name_of(const Parsed& json) {
     return name;
 }
 
+ProcessContext context_of(const Parsed& json) {
+    checked_object(json, "a context");
+    const std::uint64_t device = count(json, "device");
+    if (device >= kMaxDevices) {
+        throw BadSummary{fmt::format("device {} does not exist", device)};
+    }
+    ProcessContext context{.device = static_cast<DeviceId>(device),
+                           .uuid = text(json, "uuid"),
+                           .bytes = count_or(json, "bytes", 0),
+                           .measured = text(json, "measured"),
+                           .begin_ns = count(json, "begin_ns")};
+    if (!member(json, "end_ns").is_null()) {
+        context.end_ns = count(json, "end_ns");
+    }
+    return context;
+}
+
 ProcessSummary process_of(const Parsed& json) {
     constexpr int kMostCode = 255;
     constexpr int kMostSignal = 64;
@@ -565,9 +597,12 @@ ProcessSummary process_of(const Parsed& json) {
     process.events = count(json, "events");
     process.events_lost = count(json, "events_lost");
     process.last_event_ns = count(json, "last_event_ns");
-    if (!member(json, "end_ns").is_null()) {  // summaries of earlier versions lack it
-        process.end_ns = count(json, "end_ns");
-    }
+    // Summaries of earlier versions lack these times.
+    const auto time = [&json](const char* key) {
+        return member(json, key).is_null() ? std::nullopt : std::optional(count(json, key));
+    };
+    process.end_ns = time("end_ns");
+    process.killed = {.alive_ns = time("alive_ns"), .seen_ns = time("signal_seen_ns")};
     process.end.ending = ending_of(text(json, "ended"));
     if (const int code = small_or(json, "exit_code", kMostCode); code >= 0) {
         process.end.code = code;
@@ -581,6 +616,11 @@ ProcessSummary process_of(const Parsed& json) {
     process.replayed = flag(json, "replayed");
     for (const Parsed& device : list(json, "devices", kMaxDevices)) {
         process.devices.push_back(device_of(device));
+    }
+    if (!member(json, "contexts").is_null()) {
+        for (const Parsed& context : list(json, "contexts", kMaxDevices)) {
+            process.contexts.push_back(context_of(context));
+        }
     }
     return process;
 }

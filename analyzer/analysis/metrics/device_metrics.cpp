@@ -95,10 +95,14 @@ class DeviceMeasurement::Progress {
     // Capacity is read from the last sample without memory past the pool, if there is one. For such
     // memory only the requested sizes are known, not the pages that they took.
     void keep_sample(const MemorySample& last) {
+        const std::uint64_t others =
+            last.total_bytes - std::min(last.total_bytes, last.free_bytes + last.own_bytes);
+        most_others_bytes_ = requested_ ? std::max(most_others_bytes_, others) : others;
         if (sample_.event == kNoEvent || !sample_.settled || sample_.past_pool_bytes != 0 ||
             last.past_pool_bytes == 0) {
             sample_ = last;
             sampled_beside_bytes_ = beside_bytes_;
+            sampled_others_bytes_ = others;
             beside_at_sample_ = {.from = beside_from_, .until = kNoEvent, .excess_bytes = 0};
         }
     }
@@ -233,6 +237,11 @@ class DeviceMeasurement::Progress {
                 metrics_.beside_pool = beside_at_sample_;
                 metrics_.beside_pool.excess_bytes =
                     most_beside_bytes_ - std::min(most_beside_bytes_, sampled_beside_bytes_);
+                // Smaller changes can come from pages of the driver that requests share.
+                constexpr std::uint64_t kLittle = 8 << 20;
+                if (most_others_bytes_ > sampled_others_bytes_ + kLittle) {
+                    metrics_.beside_pool.excess_bytes += most_others_bytes_ - sampled_others_bytes_;
+                }
             }
         }
         if (segments_unknown_) {
@@ -255,6 +264,10 @@ class DeviceMeasurement::Progress {
     EventIndex beside_from_ = 0;      // event since which it is unchanged
     std::uint64_t most_beside_bytes_ = 0;
     std::uint64_t sampled_beside_bytes_ = 0;
+    // Memory of the card that is not this process's, in reports of the driver: contexts and other
+    // processes.
+    std::uint64_t most_others_bytes_ = 0;
+    std::uint64_t sampled_others_bytes_ = 0;
     BesidePool beside_at_sample_;
     std::function<void(const RecordedState&)> at_peak_;
     EventIndex last_ = 0;

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/metrics/trace_summary.h"
 
 #include "analyzer/analysis/metrics/live_origins.h"
+#include "analyzer/model/contexts.h"
 #include "analyzer/model/request_outcomes.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/trace/event_stream.h"
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -56,6 +58,48 @@ class TimelineEvents {
 
   private:
     const Timeline& timeline_;
+};
+
+// Finds when each device had a context.
+class ContextTimes {
+  public:
+    void follow(const Event& event) {
+        if (event.device >= kMaxDevices) {
+            return;
+        }
+        if (event.kind == EventKind::kContextCreate) {
+            contexts_.created(event.device, event.address);
+            const auto [at, is_first] = times_.try_emplace(event.device);
+            if (is_first || at->second.end_ns) {
+                at->second = {.device = event.device, .begin_ns = event.time_ns};
+            }
+        } else if (event.kind == EventKind::kDeviceReset) {
+            contexts_.reset(event.device);
+            end(event);
+        } else if (event.kind == EventKind::kContextDestroy &&
+                   contexts_.destroyed(event.device, event.address, 0)) {
+            end(event);
+        }
+    }
+
+    [[nodiscard]] std::vector<ContextTime> times() const {
+        std::vector<ContextTime> all;
+        for (const auto& [device, time] : times_) {
+            all.push_back(time);
+        }
+        return all;
+    }
+
+  private:
+    void end(const Event& event) {
+        const auto at = times_.find(event.device);
+        if (at != times_.end() && !at->second.end_ns) {
+            at->second.end_ns = event.time_ns;
+        }
+    }
+
+    Contexts contexts_;
+    std::map<DeviceId, ContextTime> times_;
 };
 
 // Finds the out-of-memory that a run did not get past.
@@ -207,6 +251,7 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
         }
         ledger.emplace(believed, watchers);
         RecordedDevices found = none;
+        ContextTimes contexts;
         events.for_each([&](EventIndex index,
                             const Event& event,
                             const EventRecord& record,
@@ -215,8 +260,10 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
             summary->events = std::uint64_t{index} + 1;
             summary->last_event_ns = event.time_ns;
             origin = from;
+            contexts.follow(event);
             ledger->apply(index, event, record.pool);
         });
+        summary->contexts = contexts.times();
         right = found.used == believed.used && found.has_pool == believed.has_pool;
         believed = found;
         for (const DeviceSummarizer& summarizer : summarizers) {

@@ -29,12 +29,21 @@ struct DeviceSummary {
     std::vector<HeldBy> holders;
 };
 
+// When the process had a context on a device: since the start of the trace, the last such time if
+// there were several.
+struct ContextTime {
+    DeviceId device = 0;
+    std::uint64_t begin_ns = 0;
+    std::optional<std::uint64_t> end_ns = {};  // nullopt: until the process ended
+};
+
 struct TraceSummary {
     Timeline tables;  // without events
     std::uint64_t events = 0;
     std::uint64_t events_left_out = 0;  // events that came too late or twice
     std::uint64_t last_event_ns = 0;
     std::vector<DeviceSummary> devices;
+    std::vector<ContextTime> contexts;  // by device
 
     // Whether all failed requests are known: a count of 0 means none.
     [[nodiscard]] bool failures_known() const { return shows_failures(tables.facts); }

@@ -1,5 +1,6 @@
 #include "analyzer/report/json/job_json.h"
 
+#include "analyzer/analysis/job/several_jobs.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/text/text_source.h"
 
@@ -44,7 +45,9 @@ Json failure_json(const Job& job, const FirstFailure& failure) {
                  {"survived", survived_oom(process)},
                  {"index", failure.process}};
     json["time_unix_ns"] = process.start_unix_ns != 0 ? Json(failure.at_unix_ns) : Json();
-    json["time_at_least"] = failure.at_least;
+    json["time_at_least"] = !failure.until_unix_ns;
+    json["time_until_unix_ns"] =
+        process.start_unix_ns != 0 && failure.until_unix_ns ? Json(*failure.until_unix_ns) : Json();
     const FailureSummary* named = process.named_failure();
     json["cause"] = named == nullptr ? Json()
                                      : Json{{"requested_bytes", named->requested_bytes},
@@ -205,6 +208,17 @@ Json shared_json(const Job& job, const JobView& view) {
                  {"label", device.holders.empty() ? Json() : Json(device.holders.front().line)},
                  {"moment", moment_json(user.moment)}});
         }
+        Json contexts = Json::array();
+        for (const CardContext& user : card.only_contexts()) {
+            const ProcessContext& context = job.processes[user.process].contexts[user.context];
+            contexts.push_back({{"index", user.process},
+                                {"device", context.device},
+                                {"bytes", size_or_null(context.bytes)},
+                                {"measured", text_or_null(context.measured)},
+                                {"virtual", !job.processes[user.process].card_set.empty()},
+                                {"nothing_else", user.nothing_else},
+                                {"after_last_event_ns", user.after_last_event_ns}});
+        }
         rows.push_back({{"host", text_or_null(card.host)},
                         {"uuid", card.uuid},
                         {"total_bytes", size_or_null(card.total_bytes)},
@@ -212,7 +226,9 @@ Json shared_json(const Job& job, const JobView& view) {
                         {"at_failure", card.at_failure},
                         {"sum_bytes", card.sum_bytes},
                         {"exact", card.exact},
-                        {"users", users}});
+                        {"at_most", card.at_most},
+                        {"users", users},
+                        {"only_contexts", contexts}});
     }
     return rows;
 }
@@ -261,8 +277,15 @@ std::string job_json(const std::string& folder, const Job& job, const JobView& v
         failures.push_back(failure_json(job, failure));
     }
     Json mixed_jobs = Json::array();
-    for (const auto& [id, count] : view.mixed_jobs) {
-        mixed_jobs.push_back({{"job_id", id}, {"processes", count}});
+    for (const OneJob& one : jobs_in(job)) {
+        auto of_job = first_failure(one.job);
+        if (of_job) {
+            of_job->process = one.members[of_job->process];
+        }
+        mixed_jobs.push_back({{"job_id", text_or_null(one.id)},
+                              {"processes", one.members.size()},
+                              {"indices", indices(one.members)},
+                              {"first_failure", of_job ? failure_json(job, *of_job) : Json()}});
     }
     Json unreadable = Json::array();
     for (const UnreadableTrace& trace : job.unreadable) {

@@ -120,15 +120,31 @@ std::string line_text(const LineHolds& line) {
                        format_counted(line.blocks, "block", "blocks"));
 }
 
+// The name of a process, with its program if it has no rank.
+std::string called(const Job& job, const ProcessSummary& process) {
+    return name_of(job, process) +
+           (process.place.rank < 0 && !process.program.empty()
+                ? fmt::format(" ({})", printable(shorten(command_text(process.program), 40)))
+                : "");
+}
+
+std::string silence_text(std::uint64_t after_last_event_ns) {
+    return after_last_event_ns == 0
+               ? ""
+               : fmt::format(", its last event {} before: it may have ended since",
+                             format_duration(after_last_event_ns));
+}
+
 // What a process held on a shared card at the moment of the view.
 std::string user_text(const Job& job, const CardUser& user) {
     const ProcessSummary& process = job.processes[user.process];
     const ProcessDevice& device = process.devices[user.device];
-    std::string text = name_of(job, process);
-    if (process.place.rank < 0 && !process.program.empty()) {
-        text += fmt::format(" ({})", printable(shorten(command_text(process.program), 40)));
-    }
-    text += fmt::format(" {}{}", user.moment ? "" : "at most ", format_bytes(user.bytes));
+    std::string text = called(job, process);
+    text += fmt::format(" {}{}",
+                        user.moment                ? ""
+                        : process.events_lost == 0 ? "at most "
+                                                   : "about ",
+                        format_bytes(user.bytes));
     if (!user.moment) {
         text += device.holders.empty() ? ""
                                        : fmt::format(" (at its own peak most in {})",
@@ -146,13 +162,34 @@ std::string user_text(const Job& job, const CardUser& user) {
         text += moment.recording_stopped ? ", recording was stopped" : "";
         text += moment.complete ? "" : ", events of its trace are missing";
     }
-    if (user.after_last_event_ns != 0) {
-        text += fmt::format(", its last event {} before: it may have ended since",
-                            format_duration(user.after_last_event_ns));
-    } else if (user.moment && user.moment->idle_ns >= kLongIdle_ns) {
+    text += silence_text(user.after_last_event_ns);
+    if (user.after_last_event_ns == 0 && user.moment && user.moment->idle_ns >= kLongIdle_ns) {
         text += fmt::format(", idle for {}", format_duration(user.moment->idle_ns));
     }
     return text;
+}
+
+// A process that is known to have only its context on a shared card.
+std::string context_text(const Job& job, const CardContext& user) {
+    const ProcessSummary& process = job.processes[user.process];
+    const ProcessContext& context = process.contexts[user.context];
+    const bool is_virtual = !process.card_set.empty();
+    const bool at_most = context.measured.starts_with("total less free");
+    std::string text =
+        called(job, process) +
+        (user.nothing_else ? " only its context" : " its context, and nothing in its pool");
+    if (context.bytes == 0) {
+        text += " (size unknown)";
+    } else {
+        text +=
+            fmt::format(", {}{} ({})",
+                        at_most ? "at most " : "",
+                        format_bytes(context.bytes),
+                        is_virtual                 ? "assumption: the context of a virtual card"
+                        : context.measured.empty() ? "measured"
+                                                   : "measured: " + printable(context.measured));
+    }
+    return text + silence_text(user.after_last_event_ns);
 }
 
 // The other processes on the card at a failure to which they contributed.
@@ -160,14 +197,20 @@ std::string other_holders(const Job& job, const JobView& view, const FirstFailur
     const auto oom = job.processes[failure.process].named_oom();
     std::string text;
     std::size_t shown = 0;
+    const auto add = [&](std::size_t process, const auto& user, auto* in_words) {
+        if (process != failure.process && shown++ < kMostHolders) {
+            text += (text.empty() ? "" : "; ") + in_words(job, user);
+        }
+    };
     for (const SharedCard& card : view.shared) {
         if (!card.at_failure || card.failed.process != failure.process || card.at_unix_ns != oom) {
             continue;
         }
         for (const CardUser& user : card.users) {
-            if (user.process != failure.process && shown++ < kMostHolders) {
-                text += (text.empty() ? "" : "; ") + user_text(job, user);
-            }
+            add(user.process, user, user_text);
+        }
+        for (const CardContext& context : card.only_contexts()) {
+            add(context.process, context, context_text);
         }
     }
     return shown <= kMostHolders
@@ -177,6 +220,16 @@ std::string other_holders(const Job& job, const JobView& view, const FirstFailur
                             format_counted(shown - kMostHolders, "more process", "more processes"));
 }
 
+// "200 ms"; "at least 200 ms"; "200 to 290 ms", if only these bounds are known.
+std::string failure_time(const FirstFailure& failure, const JobView& view) {
+    const std::string from = format_duration(failure.at_unix_ns - view.start_unix_ns);
+    if (!failure.until_unix_ns) {
+        return "at least " + from;
+    }
+    const std::string until = format_duration(*failure.until_unix_ns - view.start_unix_ns);
+    return from == until ? from : fmt::format("{} to {}", from, until);
+}
+
 std::string failure_lines(const Job& job,
                           const JobView& view,
                           const FirstFailure& failure,
@@ -184,9 +237,7 @@ std::string failure_lines(const Job& job,
     const ProcessSummary& process = job.processes[failure.process];
     std::string text = first_failure_text(job, failure) + on_host(job, process);
     if (process.start_unix_ns != 0) {
-        text += fmt::format(", {}{} after the job began",
-                            failure.at_least ? "at least " : "",
-                            format_duration(failure.at_unix_ns - view.start_unix_ns));
+        text += fmt::format(", {} after the job began", failure_time(failure, view));
     }
     const FailureSummary* why = failure.out_of_memory ? process.named_failure() : nullptr;
     if (why != nullptr && !why->at.empty()) {
@@ -281,27 +332,6 @@ std::string generation_lines(const Job& job, const JobView& view, const Terminal
         text = generation.first->process == first->process ? lines + text : text + lines;
     }
     return text;
-}
-
-// Says that ranks of several jobs are mixed.
-std::string mixed_jobs_text(const JobView& view) {
-    constexpr std::size_t kMostJobs = 6;
-    if (view.mixed_jobs.empty()) {
-        return "";
-    }
-    std::string text =
-        fmt::format("the traces are of {} jobs: ", format_count(view.mixed_jobs.size()));
-    for (std::size_t i = 0; i < std::min(view.mixed_jobs.size(), kMostJobs); ++i) {
-        const auto& [id, processes] = view.mixed_jobs[i];
-        text += fmt::format("{}{} ({})",
-                            i == 0 ? "" : ", ",
-                            printable(id),
-                            format_counted(processes, "trace", "traces"));
-    }
-    if (view.mixed_jobs.size() > kMostJobs) {
-        text += fmt::format(" and {} more", format_count(view.mixed_jobs.size() - kMostJobs));
-    }
-    return text + ". All lines below mix their ranks: give the traces of each job separately";
 }
 
 // The ranks without a trace.
@@ -595,27 +625,43 @@ std::string setting_text(const Job& job, const JobView& view) {
                        setting.only_past_failure ? "; " + rest_text(setting.rest_fits) : "");
 }
 
+std::string moment_text(const SharedCard& card) {
+    return card.at_failure      ? "at its first out-of-memory"
+           : card.users.empty() ? "when its last context began"
+                                : "when most was reserved";
+}
+
 std::string card_lines(const Job& job, const JobView& view) {
     std::string text;
     for (std::size_t i = 0; i < std::min(view.shared.size(), kMostCards); ++i) {
         const SharedCard& card = view.shared[i];
         std::string line =
-            fmt::format("{}{}: {} {} after the job began, {} {}{}",
+            fmt::format("{}{}: {} {} after the job began, {}{}{}{}",
                         printable(card.uuid),
                         card.host.empty() ? "" : " on " + printable(card.host),
-                        card.at_failure ? "at its first out-of-memory" : "when most was reserved",
+                        moment_text(card),
                         format_duration(card.at_unix_ns - view.start_unix_ns),
-                        card.exact ? "its processes had allocated (without contexts)"
-                                   : "its processes had allocated (without contexts) at most",
+                        card.exact ? "its processes had allocated (without contexts) "
+                                   : "its processes' pools had reserved (without contexts) ",
+                        card.exact || !card.at_most ? "" : "at most ",
                         format_bytes(card.sum_bytes),
                         card.total_bytes == 0 ? "" : " of " + format_bytes(card.total_bytes));
-        for (std::size_t at = 0; at < std::min(card.users.size(), kMostUsers); ++at) {
-            line += (at == 0 ? ": " : "; ") + user_text(job, card.users[at]);
+        line += card.exact || card.at_most ? "" : " (estimate: events of some traces are missing)";
+        std::size_t shown = 0;
+        const auto add = [&](const auto& user, auto* in_words) {
+            if (shown++ < kMostUsers) {
+                line += (shown == 1 ? ": " : "; ") + in_words(job, user);
+            }
+        };
+        for (const CardUser& user : card.users) {
+            add(user, user_text);
         }
-        if (card.users.size() > kMostUsers) {
+        for (const CardContext& context : card.only_contexts()) {
+            add(context, context_text);
+        }
+        if (shown > kMostUsers) {
             line += fmt::format(
-                "; {}",
-                format_counted(card.users.size() - kMostUsers, "more process", "more processes"));
+                "; {}", format_counted(shown - kMostUsers, "more process", "more processes"));
         }
         text += row("same card", line);
     }
@@ -650,12 +696,8 @@ std::string rank_text(const ProcessSummary& process, bool generations) {
 }
 
 // What the table says about a process before its program.
-std::string note_of(const ProcessSummary& process, bool jobs, bool hosts) {
+std::string note_of(const ProcessSummary& process, bool hosts) {
     std::string note;
-    if (jobs) {
-        note += process.place.job_id.empty() ? "no job: "
-                                             : "job " + printable(process.place.job_id) + ": ";
-    }
     if (hosts) {
         note += printable(process.place.host) + ": ";
     }
@@ -665,7 +707,7 @@ std::string note_of(const ProcessSummary& process, bool jobs, bool hosts) {
     return note;
 }
 
-std::string table(const Job& job, const JobView& view, const Terminal& terminal) {
+std::string table(const Job& job, const Terminal& terminal) {
     const bool generations = has_generations(job);
     const bool hosts =
         std::any_of(job.processes.begin(), job.processes.end(), [&](const ProcessSummary& other) {
@@ -699,8 +741,7 @@ std::string table(const Job& job, const JobView& view, const Terminal& terminal)
             !process.import.empty() ? printable(process.import)
             : process.pid == 0      ? "snapshot"
                                     : ending_text(process.end),
-            note_of(process, !view.mixed_jobs.empty(), hosts) +
-                printable(shorten(command_text(process.program), 60)));
+            note_of(process, hosts) + printable(shorten(command_text(process.program), 60)));
         text += process.first_oom() ? terminal.styled(Style::kRed, line) : line;
     }
     if (rows.size() < job.processes.size()) {
@@ -730,16 +771,48 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
 }
 
 std::string job_text(const Job& job, const JobView& view, const Terminal& terminal) {
-    std::string text = row("jobs", mixed_jobs_text(view)) + generation_lines(job, view, terminal) +
+    std::string text = generation_lines(job, view, terminal) +
                        row("missing", missing_text(job, view)) + group_lines(job, view);
     if (view.shares) {
         text += row("balance", shares_text(job, *view.shares));
     }
     text += row("card", card_text(job, view)) + row("setting", setting_text(job, view)) +
-            card_lines(job, view) + (job.processes.empty() ? "" : table(job, view, terminal));
-    // One line per unreadable trace. The reason contains its name.
+            card_lines(job, view) + (job.processes.empty() ? "" : table(job, terminal));
+    return text + unreadable_text(job, terminal);
+}
+
+std::string unreadable_text(const Job& job, const Terminal& terminal) {
+    std::string text;
+    // The reason contains the name of the trace.
     for (const UnreadableTrace& trace : job.unreadable) {
         text += terminal.styled(Style::kRed, "unreadable  " + printable(trace.reason)) + "\n";
+    }
+    return text;
+}
+
+std::string job_heading(const OneJob& one) {
+    return fmt::format("{} ({})",
+                       one.id.empty() ? "no job id" : "job " + printable(one.id),
+                       format_counted(one.members.size(), "trace", "traces"));
+}
+
+std::string jobs_table(const std::vector<OneJob>& jobs, const std::string& folder) {
+    constexpr std::size_t kMostJobs = 64;
+    std::string text = fmt::format(
+        "The traces are of {} jobs, whose ranks have the same numbers. One job:\n"
+        "  fraganalyze {} --job-id {}\n",
+        format_count(jobs.size()),
+        folder.empty() ? "TRACES" : shell_quoted(folder),
+        jobs.front().id.empty() ? "-" : shell_quoted(jobs.front().id));
+    for (std::size_t i = 0; i < std::min(jobs.size(), kMostJobs); ++i) {
+        const auto first = first_failure(jobs[i].job);
+        text += fmt::format("  {}: {}\n",
+                            job_heading(jobs[i]),
+                            first ? first_failure_text(jobs[i].job, *first) : "no known failure");
+    }
+    if (jobs.size() > kMostJobs) {
+        text += fmt::format("  and {} more jobs: --json has them\n",
+                            format_count(jobs.size() - kMostJobs));
     }
     return text;
 }

@@ -4,9 +4,11 @@
 #pragma once
 
 #include "analyzer/analysis/job/job_view.h"
+#include "analyzer/analysis/job/several_jobs.h"
 #include "analyzer/support/terminal.h"
 
 #include <string>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -14,5 +16,15 @@ namespace fragtrace::analyzer {
 std::string first_failure_text(const Job& job, const FirstFailure& failure);
 
 std::string job_text(const Job& job, const JobView& view, const Terminal& terminal);
+
+// One line per trace that cannot be read; job_text() ends with these.
+std::string unreadable_text(const Job& job, const Terminal& terminal);
+
+// "job 4711 (8 traces)".
+std::string job_heading(const OneJob& one);
+
+// A line per job with its first failure, and how to look at one job. `folder`: as the user gave it;
+// empty = several traces were given.
+std::string jobs_table(const std::vector<OneJob>& jobs, const std::string& folder);
 
 }  // namespace fragtrace::analyzer

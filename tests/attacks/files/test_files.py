@@ -201,8 +201,12 @@ class RingsOfOthers(Attacks):
         link.symlink_to(path)
         self.bounded(link, "--killed", "4194304=9")
         self.assertEqual(path.read_bytes(), before)
-        self.bounded(path, "--killed", "4194304=9")
+        for wrong in ("4194304=9@", "4194304=9@x", "4194304=9@1@2", "4194304=9@99999999999999999999"):
+            self.bounded(path, "--killed", wrong)
+            self.assertEqual(path.read_bytes(), before)
+        self.bounded(path, "--killed", "4194304=9@77")
         self.assertGreater(len(path.read_bytes()), len(before))
+        self.assertIn(b"end.signal_seen_ns\t77\n", path.read_bytes())
 
 
 class Settings(Attacks):

@@ -112,6 +112,46 @@ class JobTest(real_process.RealProcessTest):
             self.assertIn("client.py", row["command_line"])
             self.assertEqual(row["retries"], 0)
 
+    def test_jobs_with_equal_ranks_in_one_folder_are_viewed_one_by_one(self):
+        for number in (11, 12):
+            for rank in (0, 1):
+                refused = ["refused"] * (number - 11 == rank)
+                self.record(f"alloc={number * MIB}", *refused, RANK=rank, WORLD_SIZE=2, SLURM_JOB_ID=number)
+        text = self.run_well([ANALYZER, self.folder]).stdout
+        headings = [line for line in text.splitlines() if line.startswith("job ")]
+        self.assertEqual(headings, ["job 11 (2 traces)", "job 12 (2 traces)"])
+        first, second = text.split("job 12 (2 traces)\n")
+        self.assertRegex(first, r"^job 11 \(2 traces\)\nrank 0 of 2 ran out of memory first, ")
+        self.assertRegex(second, r"^rank 1 of 2 ran out of memory first, ")
+        job = self.job()
+        self.assertEqual([row["job_id"] for row in job["mixed_jobs"]], ["11", "12"])
+        for row in job["mixed_jobs"]:
+            self.assertEqual({job["processes"][i]["job_id"] for i in row["indices"]}, {row["job_id"]})
+            self.assertEqual(row["first_failure"]["rank"], int(row["job_id"]) - 11)
+            self.assertIn(row["first_failure"]["index"], row["indices"])
+        one = json.loads(self.run_well([ANALYZER, self.folder, "--job-id", "12", "--json", "-"]).stdout)
+        self.assertEqual((one["mixed_jobs"], one["first_failure"]["rank"]), ([], 1))
+        self.assertEqual({row["job_id"] for row in one["processes"]}, {"12"})
+        wrong = self.run_well([ANALYZER, self.folder, "--job-id", "13"], 2).stderr
+        self.assertEqual(wrong, "fraganalyze: --job-id 13: no trace of this job. Give one of: 11, 12\n")
+        alone = self.run_well([ANALYZER, traces(self.folder)[0], "--job-id", "11"], 2).stderr
+        self.assertIn("--job-id chooses among the traces of a folder", alone)
+
+    def test_more_than_three_jobs_are_a_table(self):
+        for number in (11, 12, 13, 14):
+            self.record(f"alloc={MIB}", *["refused"] * (number == 13), RANK=0, SLURM_JOB_ID=number)
+        text = self.run_well([ANALYZER, self.folder]).stdout
+        self.assertEqual(
+            text,
+            "The traces are of 4 jobs, whose ranks have the same numbers. One job:\n"
+            f"  fraganalyze {self.folder} --job-id 11\n"
+            "  job 11 (1 trace): no known failure\n"
+            "  job 12 (1 trace): no known failure\n"
+            "  job 13 (1 trace): rank 0 of 1 ran out of memory first\n"
+            "  job 14 (1 trace): no known failure\n"
+            "Peaks are per process. Next: fraganalyze TRACE for one process.\n",
+        )
+
     def test_the_table_has_a_line_per_process_as_the_json_has(self):
         self.record("alloc=4194304", "refused", RANK="1")
         self.record("alloc=2097152", RANK="0")

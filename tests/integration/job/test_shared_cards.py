@@ -93,6 +93,26 @@ class SmallPrograms(SharedCardTest):
         self.assertRegex(folder, rf"pid {killed.pid} \(.*\) 300 MiB, most in main in")
         self.assertNotRegex(folder, rf"same card.*pid {ended.pid}")
 
+    def test_processes_that_have_only_contexts_are_named_with_their_size(self):
+        self.card = self.card.replace("1GiB,context=16MiB", "1GiB,context=300MiB")
+        idle, ended, failed = self.client(), self.client(), self.client()
+        ended.end()
+        self.assertEqual(failed.ask(f"alloc {600 * MIB}"), "refused")
+        idle.end()
+        failed.end()
+        _, folder, job = self.texts(failed)
+        (card,) = job["shared_cards"]
+        self.assertEqual((card["users"], card["sum_bytes"]), ([], 0))
+        only = {job["processes"][user["index"]]["process"]: user for user in card["only_contexts"]}
+        self.assertEqual(set(only), {idle.pid, failed.pid})
+        for user in only.values():
+            self.assertEqual((user["bytes"], user["virtual"], user["nothing_else"]), (300 * MIB, True, True))
+        self.assertRegex(
+            folder,
+            rf"  holders +pid {idle.pid} \(.*\) only its context, 300 MiB "
+            r"\(assumption: the context of a virtual card\)\n",
+        )
+
     def test_processes_with_cards_of_their_own_do_not_share_a_card_in_the_view(self):
         for number in range(2):
             self.card = f"1GiB,shared=test-{os.getpid()}-{number}"

@@ -40,7 +40,13 @@ largest free chunk usable by lower end 4096
 MAY_BE_ABSENT = {
     "report": {"fidelity", "config", "pool", "capacity_bytes"},
     "process_summaries": {"unreadable"},
-    "process_summaries#/properties/process_summaries/items": {"analyzer_version", "end_ns"},
+    "process_summaries#/properties/process_summaries/items": {
+        "alive_ns",
+        "analyzer_version",
+        "contexts",
+        "end_ns",
+        "signal_seen_ns",
+    },
     "common#/$defs/request": {"released_bytes", "driver_ns", "holders"},
     "common#/$defs/whatif/items": {"empties_cache", "cost"},
     "explain#/properties/messages/items/properties/figures": "all",

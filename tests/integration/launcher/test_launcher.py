@@ -204,10 +204,13 @@ class Launcher(real_process.RealProcessTest):
             said = next(number for number, line in enumerate(lines) if " events, " in line)
             self.assertTrue(lines[said].endswith(words), done.stderr)
             self.assertIn(words, lines[-1])
-            ended = self.report(self.only_trace(folder))["source"]["ending"]
+            trace = self.only_trace(folder)
+            ended = self.report(trace)["source"]["ending"]
             self.assertEqual(
                 (ended["code"], ended["signal"]), (None, by_signal) if by_signal else (status, None)
             )
+            facts = self.run_well([ANALYZER, "dump", trace, "--facts"]).stdout
+            self.assertEqual("end.signal_seen_ns" in facts, by_signal is not None, facts)
 
     def test_the_exit_code_after_a_fatal_signal_is_128_plus_its_number(self):
         for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):

@@ -3,8 +3,8 @@
     client.py LOG COUNT ENDING
 
 Each address is written to LOG after cudaMalloc has returned, so a trace must contain every address in LOG.
-ENDING: return, exit=N, os_exit=N, abort, exception, kill, signal=N, forever, or none-at-all (which makes no
-CUDA call). It prints one line, so that its output can be compared.
+ENDING: return, exit=N, os_exit=N, abort, exception, kill, signal=N, wait, forever, or none-at-all (which makes
+no CUDA call). It prints one line, so that its output can be compared.
 """
 
 import ctypes
@@ -52,6 +52,8 @@ def end():
         os.execv(sys.executable, [sys.executable, __file__, log_path, str(count), "return"])
     if name == "signal":
         os.kill(os.getpid(), int(value))
+    if name == "wait":
+        signal.pause()
     if name == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
 

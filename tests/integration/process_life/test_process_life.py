@@ -1,5 +1,6 @@
 """The trace is complete and says how the process ended, for every kind of end."""
 
+import json
 import os
 import re
 import signal
@@ -95,6 +96,51 @@ class ProcessLife(real_process.RealProcessTest):
             self.assertEqual(self.report(trace)["source"]["ending"]["signal"], name)
             text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout.splitlines()[0]
             self.assertTrue(text.endswith("killed (SIGKILL)" if name == "SIGKILL" else name), text)
+
+    def test_the_end_of_a_killed_child_lies_between_its_last_sign_of_life_and_what_its_parent_saw(self):
+        """The child is quiet for a while before the kill, so its last event is no good bound."""
+        parent = (
+            "import pathlib, struct, subprocess, sys, time\n"
+            "child = subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE, text=True)\n"
+            "child.stdout.readline()\n"
+            "quiet = time.monotonic_ns()\n"
+            "(ring,) = pathlib.Path(sys.argv[1]).glob(f'fragtrace-*-{child.pid}-*.ring')\n"
+            "alive = 0\n"
+            "while alive <= quiet:\n"
+            "    time.sleep(0.01)\n"
+            "    (alive,) = struct.unpack_from('<Q', ring.read_bytes()[:4096], 288)\n"
+            "begin = time.monotonic_ns()\n"
+            "child.kill()\n"
+            "child.wait()\n"
+            "print(quiet, alive, begin, time.monotonic_ns())\n"
+        )
+        command = [sys.executable, "-c", parent, self.folder, sys.executable, CLIENT]
+        done = self.run_well(
+            [*command, self.folder / "log", "20", "wait"],
+            env=environment(CARD, record_to=self.folder, RANK="1", WORLD_SIZE="2"),
+        )
+        quiet, alive, begin, end = map(int, done.stdout.split())
+        trace = self.only_trace()
+        job = json.loads(self.run_well([ANALYZER, trace.parent, "--json", "-"]).stdout)
+        facts = dict(
+            line.split("\t", 1)
+            for line in self.run_well([ANALYZER, "dump", trace, "--facts"]).stdout.splitlines()
+            if "_ns\t" in line
+        )
+        last, seen = int(facts["recorder.alive_ns"]), int(facts["end.signal_seen_ns"])
+        self.assertLess(quiet, alive)
+        self.assertLessEqual(alive, last)
+        self.assertLessEqual(last, seen)
+        self.assertLessEqual(begin, seen)
+        self.assertLessEqual(seen, end)
+        failure = job["first_failure"]
+        self.assertFalse(failure["time_at_least"])
+        self.assertEqual(failure["time_until_unix_ns"] - failure["time_unix_ns"], seen - last)
+        text = self.run_well([ANALYZER, self.folder]).stdout.splitlines()[0]
+        self.assertRegex(
+            text,
+            r"^rank 1 of 2 failed first: killed \(SIGKILL\), \S+ \S+( to \S+ \S+)? after the job began$",
+        )
 
     def test_a_shell_and_every_wait_function_note_the_signal_too(self):
         ways = {"sh": ["sh", "-c", '"$@"; true', "sh"]}

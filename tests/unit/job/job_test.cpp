@@ -89,13 +89,20 @@ TEST_CASE("without an out-of-memory, the process that ended first failed first")
     REQUIRE(first_failure(job));
     CHECK(first_failure(job)->process == 1);
     CHECK(first_failure(job)->at_unix_ns == 1'800'000'000);
-    CHECK_FALSE(first_failure(job)->at_least);
-    // The time of a signal is not known: it came at the last event or later.
+    CHECK(first_failure(job)->until_unix_ns == 1'800'000'000);
+    // Without any bound the signal came at the last event or later.
     job.processes[1].end = {.ending = Ending::kKilled, .signal = SIGABRT};
     job.processes[1].end_ns = std::nullopt;
     CHECK(first_failure(job)->process == 1);
     CHECK(first_failure(job)->at_unix_ns == 1'500'000'000);
-    CHECK(first_failure(job)->at_least);
+    CHECK_FALSE(first_failure(job)->until_unix_ns);
+    // It last ran later, and its parent saw its end later still.
+    job.processes[1].killed = {.alive_ns = 700'000'000, .seen_ns = 750'000'000};
+    CHECK(first_failure(job)->at_unix_ns == 1'700'000'000);
+    CHECK(first_failure(job)->until_unix_ns == 1'750'000'000);
+    // It ran after the other one had ended.
+    job.processes[1].killed = {.alive_ns = 2'600'000'000};
+    CHECK(first_failure(job)->process == 0);
 }
 
 TEST_CASE("an out-of-memory that a process got past does not count as its end") {

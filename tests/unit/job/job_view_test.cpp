@@ -152,7 +152,23 @@ TEST_CASE("a failure without an out-of-memory has a time, which a signal makes a
     const auto json = nlohmann::json::parse(job_json("", job, view_of(job)));
     CHECK(json["first_failure"]["time_unix_ns"] == 1'500'000'000);
     CHECK(json["first_failure"]["time_at_least"] == true);
+    CHECK(json["first_failure"]["time_until_unix_ns"].is_null());
     CHECK(json["generations"][0]["maybe_earlier"] == 0);
+    // Both bounds are known, and the other process ended between them, or after them.
+    made[1].killed = {.alive_ns = 600'000'000, .seen_ns = 2'600'000'000};
+    lines = lines_of(job_of(made));
+    CHECK(lines[0] == "rank 1 of 2 failed first: SIGABRT, 600 ms to 2.6 s after the job began");
+    CHECK(contains(lines[1], "rank 0 may have failed before it"));
+    made[1].killed.seen_ns = 700'000'000;
+    const Job known = job_of(made);
+    lines = lines_of(known);
+    CHECK(lines[0] == "rank 1 of 2 failed first: SIGABRT, 600 ms to 700 ms after the job began");
+    CHECK(lines[1] == "  others     1 of the others failed too: 1 exit code 5");
+    const auto bounds = nlohmann::json::parse(job_json("", known, view_of(known)));
+    CHECK(bounds["first_failure"]["time_unix_ns"] == 1'600'000'000);
+    CHECK(bounds["first_failure"]["time_until_unix_ns"] == 1'700'000'000);
+    CHECK(bounds["first_failure"]["time_at_least"] == false);
+    made[1].killed = {};
     // A signal of others is no first failure.
     kill(&made[0], SIGTERM);
     made[0].end_ns = std::nullopt;
@@ -363,33 +379,68 @@ TEST_CASE("ranks of the world size that have no trace are counted and named") {
           "  missing    999,998 of 1,000,000 ranks have no readable trace here: ranks 2-999999");
 }
 
-TEST_CASE("equal ranks of two jobs in one folder are called mixed, before all else") {
+TEST_CASE("equal ranks of two jobs in one folder are kept apart") {
     std::vector<ProcessSummary> made = ranks(2);
     for (ProcessSummary process : ranks(2)) {
         process.pid += 1000;
+        process.start_unix_ns -= 500'000'000;
         made.push_back(process);
     }
     for (std::size_t i = 0; i < made.size(); ++i) {
         made[i].place.job_id = i < 2 ? "11" : "12";
     }
+    fail(&made[1], 5'000'000'000);
+    fail(&made[3], 6'000'000'000);
+    made.push_back(rank_of(7));
+    made.back().place.rank = -1;
     const Job job = job_of(made);
-    CHECK(
-        lines_of(job)[0] ==
-        "  jobs       the traces are of 2 jobs: 11 (2 traces), 12 (2 traces). All lines below mix "
-        "their ranks: give the traces of each job separately");
-    CHECK(contains(line_with(job, " 1100 "), "job 12: python3 train.py"));
-    const auto json = nlohmann::json::parse(job_json("", job, view_of(job)));
-    CHECK(json["mixed_jobs"][1]["job_id"] == "12");
-    CHECK(json["mixed_jobs"][1]["processes"] == 2);
+    const std::vector<OneJob> jobs = jobs_in(job);
+    REQUIRE(jobs.size() == 3);  // by their start; processes without a job last
+    CHECK(job_heading(jobs[0]) == "job 12 (2 traces)");
+    CHECK(job_heading(jobs[1]) == "job 11 (2 traces)");
+    CHECK(job_heading(jobs[2]) == "no job id (1 trace)");
+    CHECK(lines_of(jobs[0].job)[0] ==
+          "rank 1 of 2 ran out of memory first, 6 s after the job began");
+    CHECK(lines_of(jobs[1].job)[0] ==
+          "rank 1 of 2 ran out of memory first, 5 s after the job began");
+    for (const OneJob& one : jobs) {
+        REQUIRE(one.members.size() == one.job.processes.size());
+        for (std::size_t i = 0; i < one.members.size(); ++i) {
+            CHECK(job.processes[one.members[i]].identity() == one.job.processes[i].identity());
+        }
+    }
+    const auto json = nlohmann::json::parse(job_json("", job, view_of(job)))["mixed_jobs"];
+    REQUIRE(json.size() == 3);
+    CHECK(json[1]["job_id"] == "11");
+    CHECK(json[1]["processes"] == 2);
+    CHECK(json[1]["indices"] == jobs[1].members);
+    CHECK(json[1]["first_failure"]["index"] == jobs[1].members[1]);
+    CHECK(json[2]["job_id"].is_null());
+    CHECK(json[2]["first_failure"].is_null());
+    CHECK(jobs_table(jobs, "my traces") ==
+          "The traces are of 3 jobs, whose ranks have the same numbers. One job:\n"
+          "  fraganalyze 'my traces' --job-id 12\n"
+          "  job 12 (2 traces): rank 1 of 2 ran out of memory first\n"
+          "  job 11 (2 traces): rank 1 of 2 ran out of memory first\n"
+          "  no job id (1 trace): no known failure\n");
+    Job one = job;
+    CHECK_FALSE(keep_job("13", &one));
+    CHECK(one.processes.size() == 5);
+    CHECK(keep_job("11", &one));
+    CHECK(one.processes.size() == 2);
+    CHECK(jobs_in(one).empty());
+    one = job;
+    CHECK(keep_job("-", &one));
+    CHECK(one.processes.size() == 1);
     // Ranks that differ may belong to one run.
     made[2].place.rank = 2;
     made[3].place.rank = 3;
-    CHECK(view_of(job_of(made)).mixed_jobs.empty());
+    CHECK(jobs_in(job_of(made)).empty());
     for (ProcessSummary& process : made) {
         process.place.job_id = "11";
     }
     made[2].place.rank = 0;
-    CHECK(view_of(job_of(made)).mixed_jobs.empty());
+    CHECK(jobs_in(job_of(made)).empty());
 }
 
 TEST_CASE("a group differs by what made it a group, not by small lines") {
@@ -685,6 +736,152 @@ TEST_CASE("a failure because of another process names that process, its line and
     made[1].devices[0].failures[0].verdict = "stitchable";
     const Job other = job_of(made);
     CHECK_FALSE(contains(job_text(other, view_of(other), plain), "  holders "));
+}
+
+TEST_CASE("a process that has only a context on a full card is named with its size") {
+    std::vector<ProcessSummary> made = ranks(2);
+    ProcessSummary idle = rank_of(7);
+    idle.place.rank = -1;
+    idle.program = "python3 watch.py";
+    idle.devices.clear();
+    idle.contexts = {{.device = 2,
+                      .uuid = "GPU-shared",
+                      .bytes = 500 * kMiB,
+                      .measured = "NVML before and after its creation",
+                      .begin_ns = 1'000'000'000}};
+    made[1].devices[0].uuid = "GPU-shared";
+    fail(&made[1], 5'000'000'000);
+    made[1].devices[0].failures = {{.verdict = "outside_pool", .why = "others hold it"}};
+    made[1].contexts = {{.uuid = "GPU-shared", .bytes = 400 * kMiB}};
+    made.push_back(idle);
+    ProcessSummary& other = made.back();
+    const auto holders = [&made] {
+        for (const std::string& line : lines_of(job_of(made))) {
+            if (contains(line, "  holders ")) {
+                return line.substr(std::string("  holders    ").size());
+            }
+        }
+        return std::string();
+    };
+    CHECK(holders() ==
+          "pid 107 (python3 watch.py) only its context, 500 MiB (measured: NVML before and after "
+          "its creation)");
+    const Job job = job_of(made);
+    const auto json = nlohmann::json::parse(job_json("", job, view_of(job)))["shared_cards"];
+    REQUIRE(json.size() == 1);
+    CHECK(json[0]["users"].size() == 1);  // its own context is not listed beside its memory
+    REQUIRE(json[0]["only_contexts"].size() == 1);
+    CHECK(json[0]["only_contexts"][0]["bytes"] == 500 * kMiB);
+    CHECK(json[0]["only_contexts"][0]["device"] == 2);
+    CHECK(json[0]["only_contexts"][0]["nothing_else"] == true);
+    CHECK(json[0]["only_contexts"][0]["virtual"] == false);
+    other.contexts[0].measured = "total less free after the first allocation: others are in it";
+    CHECK(contains(holders(), " only its context, at most 500 MiB (measured: total less free"));
+    other.contexts[0].bytes = 0;
+    CHECK(holders() == "pid 107 (python3 watch.py) only its context (size unknown)");
+    other.contexts[0].bytes = 500 * kMiB;
+    other.card_set = made[1].card_set = "lab";
+    CHECK(contains(holders(), "500 MiB (assumption: the context of a virtual card)"));
+    // Events of its trace are missing: it may have more.
+    other.events_lost = 1;
+    CHECK(contains(holders(), "its context, and nothing in its pool, at most 500 MiB"));
+    other.events_lost = 0;
+    // A process that may have ended since its last event, and one that was seen to have ended.
+    other.last_event_ns = 2'000'000'000;
+    CHECK(contains(holders(), "), its last event "));
+    CHECK(contains(holders(), " before: it may have ended since"));
+    kill(&other, SIGKILL);
+    other.killed = {.alive_ns = 6'000'000'000, .seen_ns = 6'100'000'000};
+    CHECK_FALSE(contains(holders(), "may have ended"));
+    CHECK(contains(holders(), "only its context"));
+    other.killed = {.alive_ns = 3'000'000'000, .seen_ns = 3'100'000'000};
+    CHECK(holders().empty());
+    other.killed = {};
+    // The context was not there yet, or no longer.
+    other.contexts[0].begin_ns = 5'500'000'000;
+    CHECK(holders().empty());
+    other.contexts[0].begin_ns = 1'000'000'000;
+    other.contexts[0].end_ns = 4'000'000'000;
+    CHECK(holders().empty());
+}
+
+TEST_CASE("processes with nothing but contexts share a card when the last one begins") {
+    std::vector<ProcessSummary> made = ranks(2);
+    for (ProcessSummary& process : made) {
+        process.devices.clear();
+        process.contexts = {{.uuid = "GPU-shared", .bytes = 500 * kMiB, .begin_ns = 1000}};
+    }
+    const Job job = job_of(made);
+    const JobView view = view_of(job);
+    REQUIRE(view.shared.size() == 1);
+    CHECK(view.shared[0].users.empty());
+    CHECK(view.shared[0].only_contexts().size() == 2);
+    CHECK(view.shared[0].at_unix_ns == made[1].start_unix_ns + 1000);
+    const std::string text = job_text(job, view, Terminal(1, ColorChoice::kNever));
+    CHECK(contains(text, "when its last context began"));
+    CHECK(contains(text, "rank 1 only its context, 500 MiB (measured)"));
+}
+
+TEST_CASE("the sum of what processes of one card reserved is never less than at any time") {
+    Random random(18);
+    for (int round = 0; round < 20; ++round) {
+        std::vector<ProcessSummary> made = ranks(40);
+        for (ProcessSummary& process : made) {
+            ProcessDevice& device = process.devices[0];
+            device.uuid = "GPU-shared";
+            process.start_unix_ns += below(random, 5'000'000'000);
+            device.peak_time_ns = 0;
+            for (std::uint16_t& bin : device.curve.reserved) {
+                bin = static_cast<std::uint16_t>(below(random, 2000));
+            }
+            if (below(random, 4) == 0) {
+                kill(&process, SIGKILL);
+                process.last_event_ns = 9'500'000'000;
+                process.killed.seen_ns = 10'000'000'000 + below(random, 3'000'000'000);
+            }
+            if (below(random, 8) == 0) {
+                device.curve = {};  // only its peak is known
+            }
+        }
+        const Job job = job_of(made);
+        const std::vector<SharedCard> shared = view_of(job).shared;
+        REQUIRE(shared.size() == 1);
+        CHECK(shared[0].at_most);
+        std::uint64_t users = 0;
+        for (const CardUser& user : shared[0].users) {
+            users += user.bytes;
+        }
+        CHECK(shared[0].sum_bytes == users);
+        std::uint64_t most = 0;
+        for (std::uint64_t at = 1'000'000'000; at < 25'000'000'000; at += 50'000'000) {
+            std::uint64_t sum = 0;
+            for (const ProcessSummary& process : job.processes) {
+                const ProcessDevice& device = process.devices[0];
+                const std::uint64_t own = at - std::min(at, process.start_unix_ns);
+                const bool there =
+                    at >= process.start_unix_ns && own < process.killed.seen_ns.value_or(~0ull);
+                const std::size_t bin =
+                    device.curve.bin_ns == 0
+                        ? 0
+                        : std::min<std::size_t>(own / device.curve.bin_ns,
+                                                device.curve.reserved.size() - 1);
+                sum += !there                     ? 0
+                       : device.curve.bin_ns == 0 ? peak_of(device)
+                                                  : device.curve.reserved[bin] * kMiB;
+            }
+            most = std::max(most, sum);
+        }
+        CHECK(shared[0].sum_bytes >= most);
+    }
+    // Lost events make it an estimate.
+    std::vector<ProcessSummary> made = ranks(2);
+    made[0].devices[0].uuid = made[1].devices[0].uuid = "GPU-shared";
+    CHECK(contains(job_text(job_of(made), view_of(job_of(made)), Terminal(1, ColorChoice::kNever)),
+                   "pools had reserved (without contexts) at most 4 GiB of 24 GiB: "));
+    made[0].events_lost = 1;
+    CHECK(contains(job_text(job_of(made), view_of(job_of(made)), Terminal(1, ColorChoice::kNever)),
+                   "(without contexts) 4 GiB of 24 GiB (estimate: events of some traces are "
+                   "missing): "));
 }
 
 TEST_CASE("groups of thousands of different processes are found quickly and are complete") {

@@ -171,6 +171,10 @@ TEST_CASE("a summary from a file equals the one that was written") {
         {.name = "a card of 16 GiB", .total_bytes = 16 * kGiB, .gets_past = true}};
     fail(&process, 77);
     process.end_ns = 99;
+    process.killed = {.alive_ns = 88, .seen_ns = 99};
+    process.contexts = {
+        {.device = 1, .uuid = "GPU-1", .bytes = kMiB, .measured = "m", .begin_ns = 3, .end_ns = 7},
+        {.device = 2}};
     ProcessSummary import;
     import.file = "log.csv";
     import.import = "RMM log";
@@ -184,6 +188,10 @@ TEST_CASE("a summary from a file equals the one that was written") {
     CHECK(read[0].devices[0].curve == process.devices[0].curve);
     CHECK(read[0].end_ns == process.end_ns);
     CHECK_FALSE(read[1].end_ns);
+    CHECK(read[0].killed.alive_ns == 88u);
+    CHECK(read[0].killed.seen_ns == 99u);
+    CHECK_FALSE(read[1].killed.seen_ns);
+    CHECK(read[0].contexts == process.contexts);
     CHECK(read[0].devices[0].failures == process.devices[0].failures);
     CHECK_FALSE(segments_known(read[1].devices[0].run));
     CHECK(std::filesystem::file_size(file.path()) < 2 * kMostSummaryBytes);

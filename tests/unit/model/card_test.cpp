@@ -249,6 +249,20 @@ TEST_CASE("driver pages for memory past the pool do not count as memory of other
     CHECK(measure_device(events.timeline, 0).capacity_bytes == 70 * kMiB);
 }
 
+TEST_CASE("room that other processes had by an earlier report is not taken for granted", "[card]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 512, 512);
+    events.add(EventKind::kMemoryInfo, 0, 10 * kMiB, 100 * kMiB);  // others use 70 MiB
+    CHECK(measure_device(events.timeline, 0).beside_pool.excess_bytes == 0);
+    events.add(EventKind::kMemoryInfo, 0, 5 * kMiB, 100 * kMiB);  // 75 MiB
+    CHECK(measure_device(events.timeline, 0).beside_pool.excess_bytes == 0);
+    events.add(EventKind::kMemoryInfo, 0, 12 * kMiB, 100 * kMiB);  // 68 MiB: too little to count
+    CHECK(measure_device(events.timeline, 0).beside_pool.excess_bytes == 0);
+    events.add(EventKind::kMemoryInfo, 0, 55 * kMiB, 100 * kMiB);  // 25 MiB
+    CHECK(measure_device(events.timeline, 0).beside_pool.excess_bytes == 50 * kMiB);
+}
+
 TEST_CASE("changes of memory outside the pool are relative to the last report", "[card]") {
     Events events;
     const auto tell = [&events] {

@@ -15,7 +15,9 @@
 #include <catch2/catch.hpp>
 
 #include <cstring>
+#include <map>
 #include <optional>
+#include <utility>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -72,17 +74,18 @@ TEST_CASE("the signal that killed a process is noted once, even after a torn end
         TraceWriter trace;
         trace.device_alloc(0x1000, 512, false);
         write_file(path, trace.bytes() + torn);
-        note_signal(path, 4712, 15);  // a trace of another process
+        note_signal(path, 4712, 15, std::nullopt);  // a trace of another process
         CHECK(read_file(path) == trace.bytes() + torn);
-        note_signal(path, 4711, 9);
+        note_signal(path, 4711, 9, 5'000);
         if (std::string(torn).empty()) {
             const std::string noted = read_file(path);
-            note_signal(path, 4711, 15);
+            note_signal(path, 4711, 15, 6'000);
             CHECK(read_file(path) == noted);
         }
         const auto timeline = read_trace(path);
         REQUIRE(timeline.ok());
         CHECK(timeline->fact("end.signal") == "9");
+        CHECK(timeline->fact("end.signal_seen_ns") == "5000");
         CHECK(timeline->events.size() == 1);
     }
 }
@@ -105,6 +108,54 @@ TEST_CASE("the outline of a trace has the time of its exit, if it exited", "[end
     CHECK(end_ns(EndReason::kQuickExit) == 700u);
     CHECK_FALSE(end_ns(EndReason::kContinued));  // its next part has the end
     CHECK_FALSE(end_ns(std::nullopt));
+}
+
+TEST_CASE("a killed process ended between its drain's last run and what its parent saw", "[ends]") {
+    const auto between = [](const char* alive, const char* seen) {
+        std::map<std::string, std::string> facts;
+        for (const auto& [key, value] :
+             {std::pair(kAliveFact, alive), std::pair(kSignalSeenFact, seen)}) {
+            if (value != nullptr) {
+                facts[key] = value;
+            }
+        }
+        const KilledBetween made = killed_between(facts, 1000);
+        return std::pair(made.alive_ns, made.seen_ns);
+    };
+    using Time = std::optional<std::uint64_t>;
+    CHECK(between("1500", "1700") == std::pair(Time(500), Time(700)));
+    CHECK(between(nullptr, "1700") == std::pair(Time(), Time(700)));
+    CHECK(between("1500", nullptr) == std::pair(Time(500), Time()));
+    CHECK(between("1500", "1500") == std::pair(Time(500), Time(500)));
+    // The parent has another clock; times before the trace; texts that are no times.
+    CHECK(between("1500", "1499") == std::pair(Time(500), Time()));
+    CHECK(between("999", "1700") == std::pair(Time(), Time(700)));
+    CHECK(between("-1", "1700x") == std::pair(Time(), Time()));
+    CHECK(between("99999999999999999999", "") == std::pair(Time(), Time()));
+}
+
+TEST_CASE("the outline of a killed trace has the bounds of its end, that of an exit has not",
+          "[ends]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("p.4711.ftrace");
+    const auto killed = [&path](bool exits) {
+        TraceWriter trace;
+        trace.header.start_monotonic_ns = 1000;
+        tell_block(&trace, 0x1000, 512, 700);
+        trace.fact(kAliveFact, "1900");
+        trace.fact(kSignalSeenFact, "2000");
+        if (exits) {
+            trace.end(EndReason::kNormal);
+        }
+        trace.save(path);
+        const auto outline = read_outline(path);
+        REQUIRE(outline.ok());
+        return std::pair(outline->killed.alive_ns, outline->killed.seen_ns);
+    };
+    CHECK(killed(false) ==
+          std::pair(std::optional<std::uint64_t>(900), std::optional<std::uint64_t>(1000)));
+    CHECK_FALSE(killed(true).first);
+    CHECK_FALSE(killed(true).second);
 }
 
 TEST_CASE("if file and ring both count a loss, the higher count is used", "[ends]") {

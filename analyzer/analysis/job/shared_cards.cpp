@@ -1,0 +1,273 @@
+#include "analyzer/analysis/job/shared_cards.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// What uses one card: indices of processes, and into their devices or contexts.
+struct OnCard {
+    std::vector<std::pair<std::size_t, std::size_t>> devices;
+    std::vector<std::pair<std::size_t, std::size_t>> contexts;
+
+    [[nodiscard]] std::size_t processes() const {
+        std::set<std::size_t> all;
+        for (const auto* places : {&devices, &contexts}) {
+            for (const auto& [process, part] : *places) {
+                all.insert(process);
+            }
+        }
+        return all.size();
+    }
+};
+
+// By host, UUID and set of cards: virtual cards of different sets have equal UUIDs.
+std::map<std::array<std::string, 3>, OnCard> used_cards(const Job& job) {
+    std::map<std::array<std::string, 3>, OnCard> cards;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        const ProcessSummary& process = job.processes[i];
+        if (process.card_set == "-" || process.start_unix_ns == 0) {
+            continue;
+        }
+        const auto card = [&](const std::string& uuid) -> OnCard& {
+            return cards[{process.place.host, uuid, process.card_set}];
+        };
+        for (std::size_t d = 0; d < process.devices.size(); ++d) {
+            if (!process.devices[d].uuid.empty()) {
+                card(process.devices[d].uuid).devices.emplace_back(i, d);
+            }
+        }
+        for (std::size_t c = 0; c < process.contexts.size(); ++c) {
+            if (!process.contexts[c].uuid.empty()) {
+                card(process.contexts[c].uuid).contexts.emplace_back(i, c);
+            }
+        }
+    }
+    return cards;
+}
+
+// Whether the process had ended by then, as its parent saw. After an exit it may still hold its
+// memory for a while.
+bool had_ended(const ProcessSummary& process, std::uint64_t at_unix_ns) {
+    return process.killed.seen_ns && process.start_unix_ns + *process.killed.seen_ns <= at_unix_ns;
+}
+
+std::uint64_t silent_ns(const ProcessSummary& process, std::uint64_t at_unix_ns) {
+    return process.ended_at() >= at_unix_ns
+               ? 0
+               : at_unix_ns - process.start_unix_ns - process.last_event_ns;
+}
+
+const std::vector<std::uint16_t>& bins_of(const ProcessDevice& device) {
+    return device.curve.reserved.empty() ? device.curve.allocated : device.curve.reserved;
+}
+
+// The most that a device had reserved in one group of `together` bins.
+std::uint64_t most_in_group(const ProcessDevice& device, std::size_t first, std::size_t together) {
+    const std::vector<std::uint16_t>& bins = bins_of(device);
+    const auto begin = bins.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(std::min(together, bins.size() - first));
+    return *std::max_element(begin, end) * device.curve.unit_bytes;
+}
+
+// The most that a device had reserved in the group of bins with this time, which is of its own
+// clock. Without bins, its peak.
+std::uint64_t reserved_at(const ProcessDevice& device,
+                          std::uint64_t time_ns,
+                          std::size_t together) {
+    const std::vector<std::uint16_t>& bins = bins_of(device);
+    if (device.curve.bin_ns == 0 || bins.empty()) {
+        return peak_of(device);
+    }
+    const std::uint64_t bin =
+        std::min<std::uint64_t>(time_ns / device.curve.bin_ns, bins.size() - 1);
+    return most_in_group(device, bin - bin % together, together);
+}
+
+std::vector<CardUser> users_at(const Job& job,
+                               const OnCard& card,
+                               std::uint64_t at_unix_ns,
+                               std::size_t together) {
+    std::vector<CardUser> users;
+    for (const auto& [process_at, device_at] : card.devices) {
+        const ProcessSummary& process = job.processes[process_at];
+        if (at_unix_ns < process.start_unix_ns || had_ended(process, at_unix_ns)) {
+            continue;
+        }
+        const std::uint64_t bytes =
+            reserved_at(process.devices[device_at], at_unix_ns - process.start_unix_ns, together);
+        if (bytes != 0) {
+            users.push_back({.process = process_at,
+                             .device = device_at,
+                             .bytes = bytes,
+                             .after_last_event_ns = silent_ns(process, at_unix_ns)});
+        }
+    }
+    std::stable_sort(users.begin(), users.end(), [](const CardUser& a, const CardUser& b) {
+        return a.bytes > b.bytes;
+    });
+    return users;
+}
+
+std::vector<CardContext> contexts_at(const Job& job, const OnCard& card, std::uint64_t at_unix_ns) {
+    std::vector<CardContext> contexts;
+    std::set<std::size_t> asked;  // processes that requested memory of the card
+    for (const auto& [process_at, device_at] : card.devices) {
+        asked.insert(process_at);
+    }
+    for (const auto& [process_at, context_at] : card.contexts) {
+        const ProcessSummary& process = job.processes[process_at];
+        const ProcessContext& context = process.contexts[context_at];
+        const bool begun = at_unix_ns >= process.start_unix_ns &&
+                           at_unix_ns - process.start_unix_ns >= context.begin_ns;
+        const bool over =
+            begun && ((context.end_ns && at_unix_ns - process.start_unix_ns >= *context.end_ns) ||
+                      had_ended(process, at_unix_ns));
+        if (begun && !over) {
+            contexts.push_back(
+                {.process = process_at,
+                 .context = context_at,
+                 .after_last_event_ns = silent_ns(process, at_unix_ns),
+                 .nothing_else = !asked.contains(process_at) && process.events_lost == 0});
+        }
+    }
+    return contexts;
+}
+
+// How many bins count as one, so that the steps of all processes of a card are few.
+std::size_t bins_together(const Job& job, const OnCard& card) {
+    constexpr std::size_t kMostSteps = 131072;
+    std::size_t steps = 0;
+    for (const auto& [process_at, device_at] : card.devices) {
+        steps += bins_of(job.processes[process_at].devices[device_at]).size();
+    }
+    return steps / kMostSteps + 1;
+}
+
+// When the sum over all processes is largest. Each process counts with the most that it had in a
+// group of bins, from the beginning of that group on. So no sum at any time is larger.
+std::uint64_t time_of_most(const Job& job, const OnCard& card, std::size_t together) {
+    struct Step {
+        std::uint64_t at_unix_ns;
+        std::uint64_t change;  // modulo 2^64
+    };
+
+    std::vector<Step> steps;
+    for (const auto& [process_at, device_at] : card.devices) {
+        const ProcessSummary& process = job.processes[process_at];
+        const ProcessDevice& device = process.devices[device_at];
+        const std::size_t bins = device.curve.bin_ns == 0 ? 0 : bins_of(device).size();
+        std::uint64_t at = process.start_unix_ns;
+        std::uint64_t bytes = bins == 0 ? peak_of(device) : 0;
+        steps.push_back({at, bytes});
+        for (std::size_t bin = 0; bin < bins; bin += together) {
+            const std::uint64_t now = most_in_group(device, bin, together);
+            if (now != bytes) {
+                at = process.start_unix_ns + bin * device.curve.bin_ns;
+                steps.push_back({at, now - bytes});
+                bytes = now;
+            }
+        }
+        if (process.killed.seen_ns) {
+            const std::uint64_t end = process.start_unix_ns + *process.killed.seen_ns;
+            steps.push_back({std::max(at, end), 0 - bytes});
+        }
+    }
+    std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
+        return a.at_unix_ns < b.at_unix_ns;
+    });
+    std::uint64_t sum = 0;
+    std::uint64_t most = 0;
+    std::uint64_t at_unix_ns = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        sum += steps[i].change;
+        const bool last = i + 1 == steps.size() || steps[i + 1].at_unix_ns != steps[i].at_unix_ns;
+        if (last && (at_unix_ns == 0 || sum > most)) {
+            most = sum;
+            at_unix_ns = steps[i].at_unix_ns;
+        }
+    }
+    return at_unix_ns;
+}
+
+std::uint64_t time_of_last_context(const Job& job, const OnCard& card) {
+    std::uint64_t last = 0;
+    for (const auto& [process_at, context_at] : card.contexts) {
+        const ProcessSummary& process = job.processes[process_at];
+        last = std::max(last, process.start_unix_ns + process.contexts[context_at].begin_ns);
+    }
+    return last;
+}
+
+// The first out-of-memory on the card; nullopt: none.
+std::optional<std::uint64_t> first_failure_on(const Job& job, const OnCard& on, SharedCard* card) {
+    std::optional<std::uint64_t> failure;
+    for (const auto& [process_at, device_at] : on.devices) {
+        const ProcessSummary& process = job.processes[process_at];
+        const ProcessDevice& device = process.devices[device_at];
+        if (device.first_oom_ns) {
+            const std::uint64_t at = process.start_unix_ns + *device.first_oom_ns;
+            if (!failure || at < *failure) {
+                failure = at;
+                card->failed = {.process = process_at, .device = device_at};
+            }
+        }
+    }
+    return failure;
+}
+
+}  // namespace
+
+std::vector<CardContext> SharedCard::only_contexts() const {
+    std::set<std::size_t> others;
+    for (const CardUser& user : users) {
+        others.insert(user.process);
+    }
+    std::vector<CardContext> only;
+    for (const CardContext& context : contexts) {
+        if (!others.contains(context.process)) {
+            only.push_back(context);
+        }
+    }
+    return only;
+}
+
+std::vector<SharedCard> shared_cards(const Job& job) {
+    std::vector<SharedCard> shared;
+    for (const auto& [key, on] : used_cards(job)) {
+        if (on.processes() < 2) {
+            continue;
+        }
+        SharedCard& card = shared.emplace_back();
+        card.host = key[0];
+        card.uuid = key[1];
+        card.at_most = true;
+        const auto failure = first_failure_on(job, on, &card);
+        const std::size_t together = failure ? 1 : bins_together(job, on);
+        card.at_failure = failure.has_value();
+        card.at_unix_ns = failure              ? *failure
+                          : on.devices.empty() ? time_of_last_context(job, on)
+                                               : time_of_most(job, on, together);
+        card.users = users_at(job, on, card.at_unix_ns, together);
+        card.contexts = contexts_at(job, on, card.at_unix_ns);
+        for (const auto& [process_at, device_at] : on.devices) {
+            const ProcessSummary& process = job.processes[process_at];
+            card.total_bytes = std::max(card.total_bytes, process.devices[device_at].total_bytes);
+            card.at_most = card.at_most && process.events_lost == 0;
+        }
+        for (const CardUser& user : card.users) {
+            card.sum_bytes += user.bytes;
+        }
+        const std::size_t holders = card.users.size() + card.only_contexts().size();
+        if (holders == 0 || (holders == 1 && !card.at_failure)) {
+            shared.pop_back();
+        }
+    }
+    return shared;
+}
+
+}  // namespace fragtrace::analyzer
