@@ -113,6 +113,7 @@ ActivationsHeld activations_held(const DeviceAnalysis& device) {
 Status add_rows(const AnalyzeOptions& options,
                 const std::function<void(WhatIfRow*)>& judge,
                 const WhatIfRow& recorded,
+                KnownReplays* known,
                 Analysis* analysis,
                 DeviceAnalysis* device) {
     const SweepContext context = sweep_context(*device);
@@ -130,13 +131,13 @@ Status add_rows(const AnalyzeOptions& options,
         if (candidates.empty()) {
             return false;
         }
-        auto rows = sweep(device->script, candidates, context, 0, show);
+        auto rows = sweep(device->script, candidates, context, 0, show, known);
         if (!rows) {
             return rows.error();
         }
-        const WhatIfRow* known = best_row(all, recorded);
+        const WhatIfRow* found = best_row(all, recorded);
         const std::optional<WhatIfRow> best =
-            known == nullptr ? std::nullopt : std::optional(*known);
+            found == nullptr ? std::nullopt : std::optional(*found);
         bool any_better = false;
         for (WhatIfRow& row : *rows) {
             judge(&row);
@@ -232,7 +233,10 @@ Status add_forecast(const Analysis& analysis, DeviceAnalysis* device) {
 
 }  // namespace
 
-Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAnalysis* device) {
+Status add_remedies(const AnalyzeOptions& options,
+                    KnownReplays* known,
+                    Analysis* analysis,
+                    DeviceAnalysis* device) {
     if (device->settings.empty()) {
         return Ok{};
     }
@@ -259,7 +263,7 @@ Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAna
     }
     device->iteration_ends = find_iteration_ends(analysis->timeline, device->held.iterations);
     device->adaptation = find_adaptation(device->script);
-    if (const Status done = add_rows(options, judge, recorded, analysis, device); !done) {
+    if (const Status done = add_rows(options, judge, recorded, known, analysis, device); !done) {
         return done;
     }
     if (const Status done = add_forecast(*analysis, device); !done) {

@@ -2,10 +2,15 @@
 #pragma once
 
 #include "analyzer/analysis/analyze_options.h"
+#include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
 
-Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAnalysis* device);
+// `known`: the replays of the what-if rows of this device.
+Status add_remedies(const AnalyzeOptions& options,
+                    KnownReplays* known,
+                    Analysis* analysis,
+                    DeviceAnalysis* device);
 
 }  // namespace fragtrace::analyzer

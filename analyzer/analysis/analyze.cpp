@@ -292,7 +292,7 @@ void add_holes(DeviceAnalysis* device) {
     }
 }
 
-Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
+Status add_whatif(const AnalyzeOptions& options, KnownReplays* known, DeviceAnalysis* device) {
     if (device->script.source != ScriptSource::kBlocks) {
         return Ok{};
     }
@@ -334,9 +334,8 @@ Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
     }
     const ReplayScript& script = served ? *served : device->script;
     Progress progress("replaying");
-    auto rows = sweep(script, candidates, context, 0, [&](std::size_t done, std::size_t all) {
-        progress.show(done, all);
-    });
+    const auto show = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
+    auto rows = sweep(script, candidates, context, 0, show, served ? nullptr : known);
     if (!rows) {
         return rows.error();
     }
@@ -411,17 +410,18 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
             held = look_for_holders(
                 analysis->timeline, result, device, recorded.peaks[i], options.categories);
         }
+        KnownReplays known;
         if (const Status done = take_assumptions(options, &device); !done) {
             return done.error();
         }
-        if (const Status done = add_whatif(options, &device); !done) {
+        if (const Status done = add_whatif(options, &known, &device); !done) {
             return done.error();
         }
         if (held.valid()) {
             device.held = held.get();
             device.growth_forecast = look_ahead(device);
         }
-        if (const Status done = add_remedies(options, analysis.get(), &device); !done) {
+        if (const Status done = add_remedies(options, &known, analysis.get(), &device); !done) {
             return done.error();
         }
     }

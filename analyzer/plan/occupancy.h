@@ -9,6 +9,7 @@
 
 #include "analyzer/plan/lifetimes.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -67,9 +68,10 @@ class Occupancy {
     // Calls visit(child, span of the child) for the children that share moments with `moments`.
     template <typename Visit>
     static void for_children(std::size_t node, Span span, Moments moments, Visit visit) {
-        const std::uint64_t width = (span.end - span.begin) / kChildren;
-        const std::uint64_t first =
-            moments.begin <= span.begin ? 0 : (moments.begin - span.begin) / width;
+        const std::uint64_t width = (span.end - span.begin) / kChildren;  // a power of two
+        const std::uint64_t first = moments.begin <= span.begin
+                                        ? 0
+                                        : (moments.begin - span.begin) >> std::countr_zero(width);
         std::uint64_t begin = span.begin + first * width;
         for (std::uint64_t i = first; i < kChildren && begin < moments.end; ++i, begin += width) {
             visit(node * kChildren + 1 + i, Span{begin, begin + width});
@@ -90,7 +92,7 @@ class Occupancy {
     void look_at(const Ranges& ranges);
     void look_up(std::size_t node, Span span, Moments moments);
 
-    std::uint64_t bucket_moments_ = 0;  // the span of a leaf
+    std::uint64_t bucket_moments_ = 0;  // the span of a leaf; a power of two
     std::uint64_t leaves_ = 1;          // a power of kChildren
     std::size_t first_leaf_ = 0;        // index in nodes_
     std::vector<Node> nodes_;   // node i is the parent of kChildren nodes; the leaves come last

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory_resource>
 #include <set>
 #include <utility>
 
@@ -63,7 +64,7 @@ class Gaps {
 
   private:
     static constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
-    using ByOffset = std::map<std::uint64_t, std::uint64_t>;  // begin -> end
+    using ByOffset = std::pmr::map<std::uint64_t, std::uint64_t>;  // begin -> end
 
     std::uint64_t take_low(std::uint64_t begin, std::uint64_t gap_bytes, std::uint64_t size_bytes) {
         remove(by_offset_.find(begin));
@@ -83,8 +84,10 @@ class Gaps {
         by_offset_.erase(gap);
     }
 
-    ByOffset by_offset_;
-    std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // (bytes, begin)
+    // Gaps come and go with every buffer, so their memory is reused without malloc().
+    std::pmr::unsynchronized_pool_resource memory_;
+    ByOffset by_offset_{&memory_};
+    std::pmr::set<std::pair<std::uint64_t, std::uint64_t>> by_size_{&memory_};  // (bytes, begin)
 };
 
 }  // namespace

@@ -118,7 +118,8 @@ std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
 std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetimes,
                                               std::span<const Turn> turns,
                                               std::vector<std::uint64_t>* offsets,
-                                              std::optional<std::uint64_t> work) {
+                                              std::optional<std::uint64_t> work,
+                                              std::uint64_t below_bytes) {
     const std::uint64_t most_work =
         work.value_or(kPeakFirstWork + kPeakFirstWorkPerBuffer * (turns.size() / 2));
     const MomentTable table = moments_of(lifetimes, turns);
@@ -134,6 +135,9 @@ std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetime
         occupancy.take(table.of[buffer], offset, size_bytes);
         (*offsets)[buffer] = offset;
         height = std::max(height, offset + size_bytes);
+        if (height >= below_bytes) {
+            return std::nullopt;
+        }
     }
     return height;
 }

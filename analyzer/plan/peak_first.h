@@ -26,11 +26,12 @@ inline constexpr std::uint64_t kPeakFirstWork = 1'000'000'000;
 inline constexpr std::uint64_t kPeakFirstWorkPerBuffer = 2000;
 
 // Fills `offsets` (one per buffer) and returns the height in bytes. Returns nullopt if the work
-// limit was reached, for example with very many buffers and gaps between them. `offsets` are then
-// unusable.
+// limit was reached, for example with very many buffers and gaps between them, and also as soon as
+// the height reaches `below_bytes`. `offsets` are then unusable.
 std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetimes,
                                               std::span<const Turn> turns,
                                               std::vector<std::uint64_t>* offsets,
-                                              std::optional<std::uint64_t> work = {});
+                                              std::optional<std::uint64_t> work = {},
+                                              std::uint64_t below_bytes = ~std::uint64_t{0});
 
 }  // namespace fragtrace::analyzer

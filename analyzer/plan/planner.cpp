@@ -63,7 +63,7 @@ class Planner {
     }
 
     bool try_peak_first(const std::vector<Turn>& turns) {
-        const auto height = place_peak_first(lifetimes_, turns, &offsets_);
+        const auto height = place_peak_first(lifetimes_, turns, &offsets_, {}, plan_.height_bytes);
         return height && offer(*height, "highest moment first");
     }
 

@@ -1,6 +1,5 @@
 #include "analyzer/replay/block_sizes.h"
 
-#include "analyzer/model/recorded_state.h"
 #include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/recorded_layout.h"
 #include "analyzer/replay/replayer.h"
@@ -48,18 +47,27 @@ Sizes other_sizes(const Timeline& timeline,
     return equal ? sizes : Sizes{};
 }
 
+// The size of the card at the last report of the driver; kUnlimitedBytes if there is none.
+std::uint64_t last_total_bytes(const Timeline& timeline, DeviceId device) {
+    const EventTable& events = timeline.events;
+    for (auto i = static_cast<EventIndex>(events.size()); i-- > 0;) {
+        if (events.kind(i) == EventKind::kMemoryInfo && events.device(i) == device) {
+            const std::uint64_t total_bytes = events[i].extra;
+            return total_bytes != 0 ? total_bytes : kUnlimitedBytes;
+        }
+    }
+    return kUnlimitedBytes;
+}
+
 }  // namespace
 
 void take_replayed_sizes(Timeline* timeline) {
-    RecordedState end(*timeline);
-    end.advance_to(static_cast<EventIndex>(timeline->events.size()));
     for (const DeviceId id : replayable_devices(*timeline)) {
         const ReplayScript script = make_script(*timeline, id);
         if (script.source != ScriptSource::kBlocks) {
             continue;
         }
-        const MemorySample& sample = end.sample(id);
-        const std::uint64_t total = sample.total_bytes != 0 ? sample.total_bytes : kUnlimitedBytes;
+        const std::uint64_t total = last_total_bytes(*timeline, id);
         auto device = std::make_unique<RecordedDevice>(total, total);
         RecordedDevice* recorded = device.get();
         const auto pool = make_pool("pytorch",

@@ -1,5 +1,6 @@
 #include "analyzer/replay/script_plan.h"
 
+#include "analyzer/model/pair_map.h"
 #include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/units.h"
@@ -70,13 +71,10 @@ class Collector {
         const auto buffer = static_cast<std::uint32_t>(buffers.size());
         buffers.push_back({{step, kNever, size_bytes}, stream_of(stream), private_pool});
         blocks.push_back({block, buffer});
-        held_[block] = buffer;
+        held_.set(block, 0, buffer);
     }
 
-    void end(BlockId block, std::size_t step) {
-        buffers[held_.at(block)].life.end = step;
-        held_.erase(block);
-    }
+    void end(BlockId block, std::size_t step) { buffers[held_.take(block, 0)].life.end = step; }
 
     void take(const Step& step, std::size_t i) {
         switch (step.kind) {
@@ -124,25 +122,23 @@ class Collector {
         } else {
             buffers[former->second].life.end = kNever;
             blocks.push_back({step.block, former->second});
-            held_[step.block] = former->second;
+            held_.set(step.block, 0, former->second);
         }
-        placed_[step.block] = held_[step.block];
+        placed_[step.block] = held_.find(step.block, 0);
     }
 
     void release(const Step& step, std::size_t i) {
-        const auto found = held_.find(step.block);
-        if (found == held_.end()) {
+        const std::uint32_t buffer = held_.take(step.block, 0);
+        if (buffer == PairMap::kAbsent) {
             return;
         }
         if (step.private_pool != 0 || script_.rewinds != 0) {
-            placed_[step.block] = found->second;
+            placed_[step.block] = buffer;
         }
         if (step.pending_count == 0) {
-            end(step.block, i);
+            buffers[buffer].life.end = i;
             return;
         }
-        const std::uint32_t buffer = found->second;
-        held_.erase(found);
         for (std::uint32_t k = 0; k < step.pending_count; ++k) {
             waits_for_[script_.pending[step.first_pending + k].id] = buffer;
         }
@@ -163,7 +159,7 @@ class Collector {
     }
 
     void adopt(const HeapSnapshot& heap, std::size_t i) {
-        std::unordered_map<BlockId, std::uint32_t> before = std::exchange(held_, {});
+        PairMap before = std::exchange(held_, {});
         for (const auto& [buffer, events] : events_left_) {
             buffers[buffer].life.end = i;
         }
@@ -179,9 +175,9 @@ class Collector {
                 if (block.state == BlockState::kFree) {
                     continue;
                 }
-                if (const auto same = before.find(block.allocated_by); same != before.end()) {
-                    held_[block.allocated_by] = same->second;
-                    before.erase(same);
+                if (const std::uint32_t same = before.take(block.allocated_by, 0);
+                    same != PairMap::kAbsent) {
+                    held_.set(block.allocated_by, 0, same);
                 } else {
                     begin(block.allocated_by,
                           std::min(block.requested_bytes, block.size_bytes),
@@ -189,17 +185,15 @@ class Collector {
                           segment.private_pool,
                           i);
                 }
-                placed_[block.allocated_by] = held_[block.allocated_by];
+                placed_[block.allocated_by] = held_.find(block.allocated_by, 0);
             }
         }
-        for (const auto& [block, buffer] : before) {
-            buffers[buffer].life.end = i;
-        }
+        before.for_each([this, i](std::uint32_t buffer) { buffers[buffer].life.end = i; });
     }
 
     const ReplayScript& script_;
     const ScriptPlanOptions& options_;
-    std::unordered_map<BlockId, std::uint32_t> held_;  // live blocks
+    PairMap held_;  // the buffers of live blocks; key: block and 0
     std::unordered_map<PendingId, std::uint32_t> waits_for_;
     std::unordered_map<std::uint32_t, std::uint32_t> events_left_;  // per buffer
     std::unordered_map<BlockId, std::uint32_t> placed_;             // blocks that may be restored

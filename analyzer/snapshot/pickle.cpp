@@ -46,7 +46,8 @@ enum Opcode : std::uint8_t {
 };
 
 constexpr std::size_t kMostTextBytes = ByteStream::kMostAtOnce;
-constexpr std::size_t kLongBytes = 9;  // an unsigned 64-bit number and its sign
+constexpr std::size_t kMostPlainBytes = 2 + 8;  // opcode, size, number
+constexpr std::size_t kLongBytes = 9;           // an unsigned 64-bit number and its sign
 
 std::uint64_t little_endian(const std::uint8_t* data, std::size_t size_bytes) {
     std::uint64_t value = 0;
@@ -88,8 +89,12 @@ bool PickleReader::read(PickleValue* result) {
         return false;
     }
     while (!done_) {
-        opcode_offset_ = stream_.offset();
-        if (!step() || !failure_.empty()) {
+        bool taken = take_frequent_opcodes();
+        if (taken) {
+            opcode_offset_ = stream_.offset();
+            taken = step();
+        }
+        if (!taken || !failure_.empty()) {
             if (failure_.empty()) {
                 fail("damaged");
             }
@@ -128,6 +133,114 @@ bool PickleReader::fail_at_end() {
 bool PickleReader::fail_full_stack() {
     fail("more values in one list or dict than a snapshot has");
     return false;
+}
+
+// Reads an opcode that pushes a number or a known object, and returns its size in bytes. 0: another
+// opcode, or an error. kMostPlainBytes must be available.
+//
+// Writes field by field into the value's place on the stack: a copy of a value that was just
+// written would wait until all its fields are in the cache.
+std::size_t PickleReader::plain_value(const std::uint8_t* at, PickleValue* value) const {
+    const auto known = [this, value](std::uint64_t index, std::size_t size_bytes) -> std::size_t {
+        if (index >= memo_.size()) {
+            return 0;
+        }
+        recall(memo_[index], value);
+        return size_bytes;
+    };
+    const auto number = [value](std::uint64_t count, std::size_t size_bytes) {
+        value->kind = Kind::kInteger;
+        value->number = count;
+        return size_bytes;
+    };
+    switch (*at) {
+        case kBinGet:
+            return known(at[1], 2);
+        case kLongBinGet:
+            return known(little_endian(at + 1, 4), 5);
+        case kInt1:
+            return number(at[1], 2);
+        case kInt2:
+            return number(little_endian(at + 1, 2), 3);
+        case kInt4:
+            return at[4] >= 0x80 ? 0 : number(little_endian(at + 1, 4), 5);
+        case kLong1: {
+            const std::size_t bytes = at[1];  // addresses and times have 6 or 7
+            return bytes == 0 || bytes >= 8 || at[1 + bytes] >= 0x80
+                       ? 0
+                       : number(little_endian(at + 2, 8) & (~std::uint64_t{0} >> (64 - 8 * bytes)),
+                                2 + bytes);
+        }
+        default:
+            return 0;
+    }
+}
+
+// Handles the most frequent opcodes, without a call for each of them. step() continues at any other
+// one, and near the end of the buffer. Returns false on errors.
+bool PickleReader::take_frequent_opcodes() {
+    const std::uint8_t* const begin = stream_.data();
+    const std::uint8_t* const end = begin + stream_.available();
+    const std::uint64_t begin_offset = stream_.offset();
+    const std::uint8_t* at = begin;
+    while (static_cast<std::size_t>(end - at) >= kMostPlainBytes && stack_.size() < kMostStack) {
+        opcode_offset_ = begin_offset + static_cast<std::uint64_t>(at - begin);
+        std::size_t size_bytes = 1;  // 0: left to step()
+        std::size_t first = 0;
+        bool taken = true;
+        switch (*at) {
+            case kMemoize:
+                taken = memoize(memo_.size());
+                break;
+            case kMark:
+                taken = push_mark();
+                break;
+            case kTuple2:
+                taken = stack_.size() >= 2 && tuple(stack_.size() - 2);
+                break;
+            case kEmptyDict:
+                taken = new_object(Kind::kDict);
+                break;
+            case kEmptyList:
+                taken = new_object(Kind::kList);
+                break;
+            case kSetItems:
+                taken = pop_mark(&first) && fill_dict(first);
+                break;
+            case kAppends:
+                taken = pop_mark(&first) && append(first);
+                break;
+            case kShortText:
+                size_bytes = 0;
+                if (const std::size_t text_bytes = at[1];
+                    static_cast<std::size_t>(end - at) >= 2 + text_bytes) {
+                    const std::uint32_t text =
+                        texts_.number({reinterpret_cast<const char*>(at + 2), text_bytes});
+                    if (text != TextTable::kFull) {
+                        PickleValue& value = stack_.emplace_back();
+                        value.kind = Kind::kText;
+                        value.index = text;
+                        size_bytes = 2 + text_bytes;
+                    }
+                }
+                break;
+            default:
+                size_bytes = plain_value(at, &stack_.emplace_back());
+                if (size_bytes == 0) {
+                    stack_.pop_back();
+                }
+                break;
+        }
+        if (!taken || !failure_.empty()) {
+            return false;
+        }
+        if (size_bytes == 0) {
+            break;
+        }
+        at += size_bytes;
+    }
+    stream_.skip(static_cast<std::size_t>(at - begin));
+    return true;
 }
 
 bool PickleReader::step() {
@@ -191,12 +304,7 @@ bool PickleReader::step() {
         case kProto:
             return operand(1, &value) && opcode_offset_ == 0;
         case kMark:
-            if (marks_.size() >= kMostDepth) {
-                fail("nested deeper than a snapshot is");
-                return false;
-            }
-            marks_.push_back(stack_.size());
-            return true;
+            return push_mark();
         case kEmptyDict:
             return new_object(Kind::kDict);
         case kEmptyList:
@@ -235,6 +343,15 @@ bool PickleReader::step() {
                     : fmt::format("opcode {:#04x}, which no snapshot has", opcode));
             return false;
     }
+}
+
+bool PickleReader::push_mark() {
+    if (marks_.size() >= kMostDepth) {
+        fail("nested deeper than a snapshot is");
+        return false;
+    }
+    marks_.push_back(stack_.size());
+    return true;
 }
 
 bool PickleReader::push_integer(std::int64_t value) {

@@ -7,6 +7,7 @@
 // dict has gone to the sink. The limits below bound the memory. Not thread-safe.
 #pragma once
 
+#include "analyzer/model/chunked_vector.h"
 #include "analyzer/snapshot/text_table.h"
 #include "analyzer/support/byte_stream.h"
 
@@ -49,22 +50,16 @@ struct PickleValue {
 
 static_assert(sizeof(PickleValue) == 16);
 
-struct PickleItem {
-    PickleValue key;
-    PickleValue value;
-};
-
-static_assert(sizeof(PickleItem) == 32);
-
 class PickleReader;
 
 class PickleSink {
   public:
     virtual ~PickleSink() = default;
 
-    // Receives a dict that was filled, completely or in part. The returned value replaces the dict
-    // from now on. Lists among the values become invalid, unless close_list() gave them a meaning.
-    virtual PickleValue dict(PickleReader& reader, std::span<const PickleItem> items) = 0;
+    // Receives a dict that was filled, completely or in part: key, value, key, value, and so on.
+    // The returned value replaces the dict from now on. Lists among the values become invalid,
+    // unless close_list() gave them a meaning.
+    virtual PickleValue dict(PickleReader& reader, std::span<const PickleValue> items) = 0;
 };
 
 class PickleReader {
@@ -106,11 +101,15 @@ class PickleReader {
         std::uint32_t count = 0;
     };
 
-    // The target of a memo entry: kText and kPair, or kOpaque for an object.
+    // The target of a memo entry: kText and kPair, or kOpaque for an object. Small, because a
+    // snapshot has three per entry.
     struct Memo {
-        PickleValue::Kind kind;
-        std::uint32_t index;
+        PickleValue::Kind kind : 4;
+        std::uint32_t index : 28;
     };
+
+    static constexpr std::uint32_t kMostIndex = (1u << 28) - 1;  // of a memo entry
+    static_assert(kMostMemo <= kMostIndex && TextTable::kMostTexts <= kMostIndex);
 
     // A list or a dict, or the value that replaced it.
     struct Object {
@@ -123,6 +122,8 @@ class PickleReader {
 
     static constexpr std::uint32_t kNoList = 0xffffffffu;
 
+    std::size_t plain_value(const std::uint8_t* at, PickleValue* value) const;
+    bool take_frequent_opcodes();
     bool step();
 
     bool need(std::size_t count) { return stream_.require(count) || fail_at_end(); }
@@ -138,6 +139,7 @@ class PickleReader {
     }
 
     bool fail_full_stack();
+    bool push_mark();
     bool push_text(std::size_t size_bytes);
     bool push_long(std::size_t size_bytes);
     bool push_integer(std::int64_t value);
@@ -158,6 +160,21 @@ class PickleReader {
     void close_lists(std::size_t first);
     bool tuple(std::size_t begin);
 
+    // Sets `value`, which has no content yet, to the object of a memo entry.
+    void recall(const Memo& memo, PickleValue* value) const {
+        value->kind = memo.kind;
+        value->index = memo.index;
+        if (memo.kind == PickleValue::Kind::kList || memo.kind == PickleValue::Kind::kDict) {
+            const Object& object = objects_[memo.index];
+            if (object.kind != PickleValue::Kind::kList &&
+                object.kind != PickleValue::Kind::kDict) {
+                value->kind = object.kind;
+                value->row_kind = object.row_kind;
+                value->index = object.index;
+            }
+        }
+    }
+
     // Returns the value that has replaced a list or dict, if there is one.
     [[nodiscard]] PickleValue resolved(const PickleValue& value) const {
         if (value.kind != PickleValue::Kind::kList && value.kind != PickleValue::Kind::kDict) {
@@ -177,15 +194,14 @@ class PickleReader {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> pair_numbers_;
     std::vector<PickleValue> stack_;
     std::vector<std::size_t> marks_;
-    std::vector<Memo> memo_;
-    std::vector<Object> objects_;
+    ChunkedVector<Memo> memo_;
+    ChunkedVector<Object> objects_;
     std::vector<List> lists_;
-    std::vector<PickleValue> items_;  // items of all open lists
+    std::vector<PickleValue, HugePageAllocator<PickleValue>> items_;  // items of all open lists
     // Items before this one must stay: they may belong to a list that grew while newer lists were
     // open.
     std::size_t floor_ = 0;
     std::uint32_t floor_list_ = kNoList;  // the oldest of these lists
-    std::vector<PickleItem> dict_;
     std::uint64_t moved_items_ = 0;
     std::string failure_;
     std::uint64_t opcode_offset_ = 0;

@@ -17,7 +17,7 @@ bool PickleReader::new_object(PickleValue::Kind kind) {
     // A list or dict takes at least two bytes, plus its content.
     constexpr std::uint64_t kFreeObjects = 4096;
     if (objects_.size() >= kMostMemo || lists_.size() >= kMostItems ||
-        objects_.size() > kFreeObjects + stream_.offset() / 3) {
+        objects_.size() > kFreeObjects + (opcode_offset_ + 1) / 3) {
         fail("more lists and dicts than a snapshot has");
         return false;
     }
@@ -34,7 +34,7 @@ bool PickleReader::memoize(std::uint64_t index) {
         return false;
     }
     const PickleValue& value = stack_.back();
-    Memo entry = {value.kind, value.index};
+    const Memo entry = {value.kind, value.index & kMostIndex};
     if (value.kind != Kind::kText && value.kind != Kind::kPair && value.kind != Kind::kList &&
         value.kind != Kind::kDict && value.kind != Kind::kOpaque) {
         fail("a number is stored for later use, which no pickler does");
@@ -81,19 +81,21 @@ bool PickleReader::fill_dict(std::size_t begin) {
         fail(dict.kind == Kind::kRow ? "a dict goes on that was complete" : "no dict to fill");
         return false;
     }
-    dict_.clear();
     // Lists that are older than the dict may also belong to other objects.
     const std::size_t older = objects_[dict.index].index;
     std::size_t first_list = lists_.size();
     for (std::size_t i = begin; i < stack_.size(); i += 2) {
-        dict_.push_back({stack_[i], resolved(stack_[i + 1])});
-        const PickleValue& value = dict_.back().value;
+        PickleValue& value = stack_[i + 1];
+        if (value.kind != Kind::kList && value.kind != Kind::kDict) {
+            continue;
+        }
+        value = resolved(value);
         if (value.kind == Kind::kList) {
             const std::size_t list = objects_[value.index].index;
             first_list = list >= older ? std::min(first_list, list) : first_list;
         }
     }
-    const PickleValue meaning = sink_.dict(*this, dict_);
+    const PickleValue meaning = sink_.dict(*this, std::span(stack_).subspan(begin));
     objects_[dict.index] = {meaning.kind, meaning.row_kind, meaning.index};
     close_lists(first_list);
     stack_.resize(begin);

@@ -6,6 +6,7 @@
 // below.
 #pragma once
 
+#include "analyzer/model/chunked_vector.h"
 #include "analyzer/model/timeline.h"
 
 #include <cstdint>
@@ -76,7 +77,7 @@ struct SnapshotAnnotation {
 };
 
 struct Snapshot {
-    std::vector<SnapshotEntry> entries;
+    std::vector<SnapshotEntry, HugePageAllocator<SnapshotEntry>> entries;
     // The range of entries of each device: first and count.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> histories;
     // The range of entries of pinned host memory: first and count.

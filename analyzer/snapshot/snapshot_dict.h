@@ -33,19 +33,20 @@ enum SnapshotRowKind : std::uint8_t {
 
 class SnapshotDict {
   public:
-    void open(PickleReader* reader, std::span<const PickleItem> items) {
+    void open(PickleReader* reader, std::span<const PickleValue> items) {
         reader_ = reader;
         present_ = 0;
         unknown_.clear();
-        for (const PickleItem& item : items) {
-            if (item.key.kind != PickleValue::Kind::kText) {
+        for (std::size_t i = 0; i < items.size(); i += 2) {
+            const PickleValue& key = items[i];
+            if (key.kind != PickleValue::Kind::kText) {
                 continue;
             }
-            if (item.key.index < kKeyCount) {
-                present_ |= std::uint64_t{1} << item.key.index;
-                values_[item.key.index] = item.value;
+            if (key.index < kKeyCount) {
+                present_ |= std::uint64_t{1} << key.index;
+                values_[key.index] = items[i + 1];
             } else {
-                unknown_.push_back(item.key.index);
+                unknown_.push_back(key.index);
             }
         }
     }

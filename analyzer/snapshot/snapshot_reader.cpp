@@ -21,6 +21,8 @@ constexpr std::uint64_t kMostBytes = kMostDeviceBytes;
 constexpr std::uint64_t kMostRequest = std::uint64_t{1} << 60;  // failed ones may be huge
 constexpr std::uint64_t kMostTimeUs = std::uint64_t{1}
                                       << 53;  // times 1000 it still fits into 64 bits
+constexpr std::uint64_t kEntryBytes = 64;     // of an entry in a file: about the least
+constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 22;  // entries
 constexpr std::size_t kMostEntries = std::size_t{1} << 28;
 constexpr std::size_t kMostRows = std::size_t{1} << 26;
 constexpr std::uint32_t kDevicesKept = kMaxDevices;
@@ -34,7 +36,12 @@ struct FormerUse {
 // Turns the dicts of a snapshot into its columns.
 class SnapshotRows final : public PickleSink {
   public:
-    PickleValue dict(PickleReader& reader, std::span<const PickleItem> items) override {
+    // Growing the entries would copy them.
+    explicit SnapshotRows(std::uint64_t file_bytes) {
+        snapshot_.entries.reserve(std::min(file_bytes / kEntryBytes, kMostReserved));
+    }
+
+    PickleValue dict(PickleReader& reader, std::span<const PickleValue> items) override {
         dict_.open(&reader, items);
         if (has(kAction)) {
             return entry();
@@ -163,9 +170,9 @@ class SnapshotRows final : public PickleSink {
         return node;
     }
 
-    template <typename Row>
-    PickleValue add(std::vector<Row>* rows,
-                    const Row& row,
+    template <typename Rows>
+    PickleValue add(Rows* rows,
+                    const typename Rows::value_type& row,
                     SnapshotRowKind kind,
                     std::size_t most) {
         if (rows->size() >= most) {
@@ -308,7 +315,7 @@ class SnapshotRows final : public PickleSink {
     }
 
     // Handles all remaining dicts: divisions are kept, others are ignored.
-    PickleValue divisions(std::span<const PickleItem> items) {
+    PickleValue divisions(std::span<const PickleValue> items) {
         constexpr std::size_t kMostDivisions = 64;
         SnapshotDivisions row = divisions_of(reader(), items);
         if (row.empty() || divisions_.size() >= kMostDivisions) {
@@ -461,7 +468,7 @@ bool looks_like_snapshot(const InputFile& file) {
 
 Result<Snapshot> read_snapshot(const std::string& path, const InputFile& file) {
     ByteStream stream(file);
-    SnapshotRows rows;
+    SnapshotRows rows(file.size());
     PickleReader reader(&stream, &rows, kWords);
     PickleValue value;
     if (!reader.read(&value) || !rows.finish(reader, value)) {

@@ -35,20 +35,20 @@ SnapshotSettings settings_of(const SnapshotDict& dict,
     return settings;
 }
 
-SnapshotDivisions divisions_of(const PickleReader& reader, std::span<const PickleItem> items) {
+SnapshotDivisions divisions_of(const PickleReader& reader, std::span<const PickleValue> items) {
     SnapshotDivisions row;
-    if (items.size() > kMostRanges) {
+    if (items.size() / 2 > kMostRanges) {
         return row;
     }
-    for (const PickleItem& item : items) {
-        if (item.key.kind != Kind::kText || !item.value.is_count()) {
+    for (std::size_t i = 0; i < items.size(); i += 2) {
+        if (items[i].kind != Kind::kText || !items[i + 1].is_count()) {
             return {};
         }
-        const std::string_view key = reader.texts().view(item.key.index);
+        const std::string_view key = reader.texts().view(items[i].index);
         if (key.empty() || key.find_first_not_of("0123456789") != std::string_view::npos) {
             return {};
         }
-        row.emplace_back(key, item.value.number);
+        row.emplace_back(key, items[i + 1].number);
     }
     return row;
 }

@@ -29,7 +29,7 @@ SnapshotSettings settings_of(const SnapshotDict& dict,
                              const std::vector<SnapshotDivisions>& divisions);
 
 // Reads a dict {"1": 0, "2": 4, ...}; empty if it is something else.
-SnapshotDivisions divisions_of(const PickleReader& reader, std::span<const PickleItem> items);
+SnapshotDivisions divisions_of(const PickleReader& reader, std::span<const PickleValue> items);
 
 // Returns the settings as text for PYTORCH_CUDA_ALLOC_CONF; empty = defaults.
 std::string settings_text(const SnapshotSettings& settings);

@@ -117,7 +117,7 @@ class Undo {
         if (segment != start_.segments.end()) {
             entry.pool = entry.pool == 0 ? segment->second.pool : entry.pool;
         }
-        start_.blocks.erase(block);
+        spare_ = start_.blocks.extract(block);
         if (segment != start_.segments.end()) {
             widen_block_below(entry.address, *segment);
         }
@@ -195,11 +195,18 @@ class Undo {
         if (size == 0) {
             return contradiction(entry, "freed, but larger than the free memory there");
         }
-        start_.blocks[entry.address] = {.size_bytes = size,
-                                        .requested_bytes = entry.size_bytes,
-                                        .stream = segment->second.stream,
-                                        .stack = entry.stack,
-                                        .pending = pending};
+        const HeldBlock block = {.size_bytes = size,
+                                 .requested_bytes = entry.size_bytes,
+                                 .stream = segment->second.stream,
+                                 .stack = entry.stack,
+                                 .pending = pending};
+        if (spare_.empty()) {
+            start_.blocks.emplace_hint(next, entry.address, block);
+        } else {
+            spare_.key() = entry.address;
+            spare_.mapped() = block;
+            start_.blocks.insert(next, std::move(spare_));
+        }
     }
 
     // The size of the block; 0 if it does not fit.
@@ -320,6 +327,7 @@ class Undo {
     const PytorchRules& rules_;
     std::span<SnapshotEntry> entries_;
     std::size_t index_ = 0;
+    HeldBlocks::node_type spare_;  // of the block that was undone last: saves an allocation
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joined_;
     SnapshotStart start_;
 };

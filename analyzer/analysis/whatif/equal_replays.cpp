@@ -1,5 +1,7 @@
 #include "analyzer/analysis/whatif/equal_replays.h"
 
+#include <algorithm>
+
 namespace fragtrace::analyzer {
 namespace {
 
@@ -9,14 +11,23 @@ bool may_limit_memory(const ReplayScript& script) {
     return !script.settings.empty() || script.steps.may_have({Step::Kind::kMemoryFraction});
 }
 
-// True if only the pool uses the card. Nothing else takes its memory or queries how much is free,
-// and no segment is older than the recording.
+// True if only the pool uses the card: nothing else takes its memory or queries how much is free.
 bool has_only_blocks(const ReplayScript& script) {
-    return script.libraries.empty() && !script.steps.may_have({Step::Kind::kAdopt,
-                                                               Step::Kind::kPlace,
+    return script.libraries.empty() && !script.steps.may_have({Step::Kind::kPlace,
                                                                Step::Kind::kMemoryInfo,
                                                                Step::Kind::kPastPool,
                                                                Step::Kind::kPastPoolFree});
+}
+
+// True if a segment that is older than the recording is expandable. Mapped ranges in it merge, so
+// a block can be larger than every request to the driver.
+bool adopts_expandable(const ReplayScript& script) {
+    return std::any_of(
+        script.checkpoints.begin(), script.checkpoints.end(), [](const HeapSnapshot& heap) {
+            return std::any_of(heap.segments.begin(),
+                               heap.segments.end(),
+                               [](const HeapSegment& segment) { return segment.expandable; });
+        });
 }
 
 // The settings that have an effect in a PyTorch pool. nullopt for other pools and for invalid
@@ -65,7 +76,7 @@ PytorchConfig without_split_limit(PytorchConfig config) {
 EqualReplays::EqualReplays(const ReplayScript& script, const std::vector<Candidate>& candidates)
     : candidates_(candidates) {
     const bool limited = may_limit_memory(script);
-    const bool shares = !limited && has_only_blocks(script);
+    const bool shares = !limited && has_only_blocks(script) && !adopts_expandable(script);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         settings_.push_back(effective_settings(candidates[i], script.rules, limited));
         std::size_t first = 0;

@@ -172,13 +172,14 @@ Status replay_row(const ReplayScript& script,
     return Ok{};
 }
 
-// The candidates to replay, longest replays first, so that no core is left with a long one at the
-// end. Plans come first, then models of other pools, which may be slow or need two replays.
-// Candidates that another row may answer come last.
+// The candidates from `begin` on that need a replay, longest replays first, so that no core is left
+// with a long one at the end. Plans come first, then models of other pools, which may be slow or
+// need two replays. Candidates that another row may answer come last.
 std::vector<std::size_t> longest_first(const std::vector<Candidate>& candidates,
+                                       std::size_t begin,
                                        const EqualReplays& equal) {
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
+    for (std::size_t i = begin; i < candidates.size(); ++i) {
         if (equal.first(i) == i) {
             order.push_back(i);
         }
@@ -219,12 +220,12 @@ EventIndex last_replayed_event(const ReplayScript& script) {
     return script.steps.empty() ? 0 : script.steps[script.steps.size() - 1].event;
 }
 
-Result<std::vector<WhatIfRow>> sweep(
-    const ReplayScript& script,
-    const std::vector<Candidate>& candidates,
-    const SweepContext& context,
-    unsigned threads,
-    const std::function<void(std::size_t, std::size_t)>& progress) {
+Result<std::vector<WhatIfRow>> sweep(const ReplayScript& script,
+                                     const std::vector<Candidate>& candidates,
+                                     const SweepContext& context,
+                                     unsigned threads,
+                                     const std::function<void(std::size_t, std::size_t)>& progress,
+                                     KnownReplays* known) {
     // Invalid settings are reported before anything is replayed. Plans are not checked here, since
     // making one takes long.
     for (const Candidate& candidate : candidates) {
@@ -236,12 +237,28 @@ Result<std::vector<WhatIfRow>> sweep(
             }
         }
     }
-    std::vector<WhatIfRow> rows(candidates.size());
-    std::vector<Status> outcomes(candidates.size(), Ok{});
-    std::vector<ReplayLimits> limits(candidates.size());
-    std::vector<std::atomic<bool>> finished(candidates.size());
-    const EqualReplays equal(script, candidates);
-    const std::vector<std::size_t> order = longest_first(candidates, equal);
+    KnownReplays replays = known != nullptr ? std::move(*known) : KnownReplays{};
+    std::vector<WhatIfRow>& rows = replays.rows;
+    std::vector<ReplayLimits>& limits = replays.limits;
+    // Known rows come first, so that they answer the others.
+    const std::size_t begin = rows.size();
+    std::vector<Candidate> all;
+    for (const WhatIfRow& row : rows) {
+        all.push_back(row.candidate);
+    }
+    all.insert(all.end(), candidates.begin(), candidates.end());
+    rows.resize(all.size());
+    limits.resize(all.size());
+    std::vector<Status> outcomes(all.size(), Ok{});
+    std::vector<std::atomic<bool>> finished(all.size());
+    std::fill_n(finished.begin(), begin, true);
+    const EqualReplays equal(script, all);
+    const std::vector<std::size_t> order = longest_first(all, begin, equal);
+    const auto copy = [&](std::size_t from, std::size_t to) {
+        rows[to] = rows[from];
+        rows[to].candidate = all[to];
+        limits[to] = limits[from];
+    };
     // The row that answers row i without a replay; i itself if there is none.
     const auto answer_of = [&](std::size_t i) {
         const std::size_t base = equal.base(i);
@@ -258,10 +275,9 @@ Result<std::vector<WhatIfRow>> sweep(
             const std::size_t i = order[at];
             const Finished on_return(&finished[i]);
             if (const std::size_t answer = answer_of(i); answer != i) {
-                rows[i] = rows[answer];
-                rows[i].candidate = candidates[i];
+                copy(answer, i);
             } else {
-                rows[i].candidate = candidates[i];
+                rows[i].candidate = all[i];
                 outcomes[i] = replay_row(script, context, &rows[i], &limits[i]);
             }
             const std::lock_guard lock(progress_mutex);
@@ -273,19 +289,22 @@ Result<std::vector<WhatIfRow>> sweep(
     };
     const std::size_t wanted = threads != 0 ? threads : processors();
     on_threads(std::min(wanted, order.size()), work);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t i = begin; i < all.size(); ++i) {
         if (!outcomes[i]) {
             return outcomes[i].error();
         }
         if (const std::size_t first = equal.first(i); first != i) {
-            rows[i] = rows[first];
-            rows[i].candidate = candidates[i];
+            copy(first, i);
         }
     }
-    for (WhatIfRow& row : rows) {
+    std::vector<WhatIfRow> result(rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end());
+    for (WhatIfRow& row : result) {
         classify_row(context, &row);
     }
-    return rows;
+    if (known != nullptr) {
+        *known = std::move(replays);
+    }
+    return result;
 }
 
 }  // namespace fragtrace::analyzer

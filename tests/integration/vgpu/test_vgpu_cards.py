@@ -216,22 +216,25 @@ class Cards(real_process.RealProcessTest):
         self.assertEqual(used.free(), 1024 * MIB - CONTEXT)
 
     def test_the_processes_of_one_run_share_its_cards_and_those_of_another_run_do_not(self):
-        before = set(SHARED.glob("fragtrace-cards-*"))
+        name = "echo $FRAGTRACE_VIRTUAL_GPU_CARDS; "
         first = f"(printf 'alloc {600 * MIB}\\n'; sleep 2) | {CLIENT} 0 & sleep 0.5; "
         second = f"printf 'alloc {600 * MIB}\\ninfo\\n' | {CLIENT} 0; wait"
+        command = name + first + second
         for sharing, answers in (
             ("", ["refused", f"{392 * MIB} {1024 * MIB}"]),
             (",shared=off", ["0x200000000000"]),
         ):
             card = f"1GiB,context=16MiB{sharing}"
             done = self.run_well(
-                [LAUNCHER, "run", "--no-record", "--virtual-gpu", card, "--", "sh", "-c", first + second],
+                [LAUNCHER, "run", "--no-record", "--virtual-gpu", card, "--", "sh", "-c", command],
                 env=environment(),
             )
             for answer in answers:
                 self.assertIn(answer, done.stdout.splitlines())
             self.assertEqual("refused" in done.stdout, sharing == "")
-        self.assertEqual(set(SHARED.glob("fragtrace-cards-*")) - before, set())
+            shared = done.stdout.splitlines()[0]
+            self.assertTrue(shared)
+            self.assertEqual(list(SHARED.glob(f"fragtrace-cards-*-{shared}-*")), [])
 
     def test_a_bad_name_is_named_in_one_line(self):
         for name in ("", "a/b", "a b", "x" * 33):

@@ -226,6 +226,10 @@ TEST_CASE("50,000 buffers at few moments are placed or given up within the work 
         CHECK(*height == height_bytes(lifetimes, offsets));
     }
     CHECK_FALSE(place_peak_first(lifetimes, turns, &offsets, 1000));
+    if (height) {
+        CHECK_FALSE(place_peak_first(lifetimes, turns, &offsets, {}, *height));
+        CHECK(place_peak_first(lifetimes, turns, &offsets, {}, *height + 1) == height);
+    }
     const Plan plan = plan_placement(lifetimes, 0);
     CHECK(plan.height_bytes == height_bytes(lifetimes, plan.offsets));
 }

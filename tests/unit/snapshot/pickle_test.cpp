@@ -23,22 +23,23 @@ using Kind = PickleValue::Kind;
 // Keeps every dict: its keys as texts, its values as numbers.
 class Keeper final : public PickleSink {
   public:
-    PickleValue dict(PickleReader& reader, std::span<const PickleItem> items) override {
+    PickleValue dict(PickleReader& reader, std::span<const PickleValue> items) override {
         std::map<std::string, std::uint64_t>& row = dicts.emplace_back();
-        for (const PickleItem& item : items) {
-            if (item.key.kind != Kind::kText) {
+        for (std::size_t i = 0; i < items.size(); i += 2) {
+            if (items[i].kind != Kind::kText) {
                 continue;
             }
-            const std::string key(reader.texts().view(item.key.index));
-            row[key] = item.value.number;
-            if (item.value.kind == Kind::kList) {
-                row[key] = reader.list(item.value).size();
-                for (const PickleValue& value : reader.list(item.value)) {
-                    row[key + "[]"] += value.kind == Kind::kRow ? value.index : value.number;
+            const std::string key(reader.texts().view(items[i].index));
+            const PickleValue& value = items[i + 1];
+            row[key] = value.number;
+            if (value.kind == Kind::kList) {
+                row[key] = reader.list(value).size();
+                for (const PickleValue& item : reader.list(value)) {
+                    row[key + "[]"] += item.kind == Kind::kRow ? item.index : item.number;
                 }
-                reader.close_list(item.value, PickleValue::row(2, 77));
-            } else if (item.value.kind == Kind::kRow) {
-                row[key] = item.value.index;
+                reader.close_list(value, PickleValue::row(2, 77));
+            } else if (value.kind == Kind::kRow) {
+                row[key] = value.index;
             }
         }
         return PickleValue::row(1, static_cast<std::uint32_t>(dicts.size() - 1));

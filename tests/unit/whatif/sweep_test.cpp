@@ -90,6 +90,52 @@ ReplayScript random_script(std::uint32_t seed, std::uint64_t largest_bytes) {
     return script;
 }
 
+// A segment of this size that is older than the recording: a live block of 1 MiB, the rest free.
+HeapSnapshot older_segment(std::uint64_t size_bytes) {
+    constexpr DeviceAddress kAddress = 0x7000'0000'0000;
+    HeapSnapshot heap;
+    heap.blocks = {{.address = kAddress,
+                    .size_bytes = kMiB,
+                    .requested_bytes = kMiB,
+                    .allocated_by = 1000,
+                    .stream = 0,
+                    .state = BlockState::kLive},
+                   {.address = kAddress + kMiB, .size_bytes = size_bytes - kMiB, .stream = 0}};
+    heap.segments = {{.address = kAddress,
+                      .size_bytes = size_bytes,
+                      .block_count = 2,
+                      .stream = 0,
+                      .size_class = SizeClass::kLarge}};
+    return heap;
+}
+
+// The same requests, with memory that is older than the recording.
+ReplayScript with_older_segment(const ReplayScript& script, std::uint64_t size_bytes) {
+    ReplayScript with = script;
+    with.checkpoints = {older_segment(size_bytes)};
+    with.steps = {};
+    with.steps.push_back({.kind = Step::Kind::kAdopt, .event = 0});
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        with.steps.push_back(script.steps[i]);
+    }
+    return with;
+}
+
+void check_same_replay(const WhatIfRow& a, const WhatIfRow& b) {
+    CHECK(a.ooms() == b.ooms());
+    CHECK(a.retries() == b.retries());
+    CHECK(a.result.statistics.reserved.peak == b.result.statistics.reserved.peak);
+    CHECK(a.result.statistics.segments_allocated == b.result.statistics.segments_allocated);
+    CHECK(a.result.statistics.segments_freed == b.result.statistics.segments_freed);
+    CHECK(a.result.peak_event == b.result.peak_event);
+    CHECK(a.result.pages_decide == b.result.pages_decide);
+    CHECK(a.result.divergence.has_value() == b.result.divergence.has_value());
+    CHECK(a.reserved_curve == b.reserved_curve);
+    CHECK(a.is_recorded == b.is_recorded);
+    CHECK(a.class_text() == b.class_text());
+    CHECK(a.class_reason == b.class_reason);
+}
+
 const WhatIfRow& row_named(const std::vector<WhatIfRow>& rows, std::string_view name) {
     for (const WhatIfRow& row : rows) {
         if (row.candidate.name == name) {
@@ -288,7 +334,10 @@ TEST_CASE("a replay that meets no limit gives the same results as other cards' r
     std::size_t answered = 0;
     std::size_t replayed = 0;
     for (std::uint32_t seed = 0; seed < 40; ++seed) {
-        const ReplayScript script = random_script(seed, (seed % 4 == 0 ? 200 : 30) * kMiB);
+        ReplayScript script = random_script(seed, (seed % 4 == 0 ? 200 : 30) * kMiB);
+        if (seed % 3 == 0) {
+            script = with_older_segment(script, (seed % 2 == 0 ? 20 : 70) * kMiB);
+        }
         std::vector<Candidate> candidates;
         for (const std::uint64_t capacity : {60u, 100u, 200u, 400u, 3000u}) {
             for (const std::string& config : settings) {
@@ -306,17 +355,7 @@ TEST_CASE("a replay that meets no limit gives the same results as other cards' r
             const WhatIfRow& b = (*together)[i];
             CHECK(b.candidate.config == candidates[i].config);
             CHECK(b.candidate.capacity_bytes == candidates[i].capacity_bytes);
-            CHECK(a.ooms() == b.ooms());
-            CHECK(a.retries() == b.retries());
-            CHECK(a.result.statistics.reserved.peak == b.result.statistics.reserved.peak);
-            CHECK(a.result.statistics.segments_allocated == b.result.statistics.segments_allocated);
-            CHECK(a.result.statistics.segments_freed == b.result.statistics.segments_freed);
-            CHECK(a.result.peak_event == b.result.peak_event);
-            CHECK(a.result.pages_decide == b.result.pages_decide);
-            CHECK(a.result.divergence.has_value() == b.result.divergence.has_value());
-            CHECK(a.reserved_curve == b.reserved_curve);
-            CHECK(a.class_text() == b.class_text());
-            CHECK(a.class_reason == b.class_reason);
+            check_same_replay(a, b);
             if (equal.first(i) == i && equal.base(i) != i) {
                 (a.ooms() + a.retries() == 0 ? answered : replayed) += 1;
             }
@@ -357,8 +396,11 @@ TEST_CASE("no replay is shared if a card refuses or a segment is not split") {
         script.steps.push_back({.kind = Step::Kind::kMemoryInfo, .event = 41});
         CHECK(bases() == none);
     }
-    SECTION("some segments are older than the recording") {
+    SECTION("an expandable segment is older than the recording") {
+        script.checkpoints = {older_segment(20 * kMiB)};
         script.steps.push_back({.kind = Step::Kind::kAdopt, .event = 41});
+        CHECK(bases() == std::vector<std::size_t>{2, 2, 2, 3, 4});
+        script.checkpoints.front().segments.front().expandable = true;
         CHECK(bases() == none);
     }
     SECTION("a library allocates memory of the card") {
@@ -368,6 +410,44 @@ TEST_CASE("no replay is shared if a card refuses or a segment is not split") {
     SECTION("the process has its own memory limit") {
         script.steps.push_back({.kind = Step::Kind::kMemoryFraction, .event = 41});
         CHECK(bases() == none);
+    }
+}
+
+TEST_CASE("a later sweep repeats no replay of an earlier one, and gives the same rows") {
+    const auto candidates = [](const std::vector<std::string>& settings) {
+        std::vector<Candidate> all;
+        for (const std::string& config : settings) {
+            all.push_back(candidate_of(config, 3000 * kMiB));
+        }
+        return all;
+    };
+    const ReplayScript script = random_script(7, 30 * kMiB);
+    KnownReplays known;
+    const std::vector<Candidate> first = candidates({"", "roundup_power2_divisions:4"});
+    REQUIRE(sweep(script, first, exact_context(), 2, {}, &known).ok());
+    const std::vector<Candidate> later =
+        candidates({"roundup_power2_divisions:4,max_split_size_mb:64",
+                    "garbage_collection_threshold:0.6,roundup_power2_divisions:4",
+                    "large_segment_size_mb:64",
+                    ""});
+    for (const std::size_t expected : {2u, 0u}) {  // all of them are known the second time
+        std::size_t shown = 0;
+        const auto rows = sweep(
+            script,
+            later,
+            exact_context(),
+            2,
+            [&shown](std::size_t, std::size_t) { ++shown; },
+            &known);
+        REQUIRE(rows.ok());
+        CHECK(shown == expected);  // large_segment_size_mb, and the row that may need a replay
+        for (std::size_t i = 0; i < later.size(); ++i) {
+            CAPTURE(later[i].config);
+            CHECK((*rows)[i].candidate.config == later[i].config);
+            const auto alone = sweep(script, {later[i]}, exact_context(), 1);
+            REQUIRE(alone.ok());
+            check_same_replay(alone->front(), (*rows)[i]);
+        }
     }
 }
 
