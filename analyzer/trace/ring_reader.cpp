@@ -1,7 +1,6 @@
 #include "analyzer/trace/ring_reader.h"
 
 #include <fragtrace/codec.h>
-#include <fragtrace/ring_alive.h>
 
 #include "analyzer/support/input_file.h"
 #include "analyzer/trace/possible_event.h"
@@ -169,11 +168,8 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
     }
     read_tables(*file, &ring);
     read_losses(&ring);
-    std::uint64_t alive_ns = 0;
-    if (!process_runs &&
-        file->read_at(kRingAliveOffset, &alive_ns, sizeof alive_ns) == sizeof alive_ns &&
-        alive_ns != 0) {
-        ring.losses[kAliveFact] = std::to_string(alive_ns);
+    if (!process_runs && header.alive_ns != 0) {
+        ring.losses[kAliveFact] = std::to_string(header.alive_ns);
     }
     ring.file = std::move(file).value();
     return ring;

@@ -1,7 +1,5 @@
 #include "recorder/drain_thread.h"
 
-#include <fragtrace/ring_alive.h>
-
 #include "recorder/control.h"
 #include "recorder/flush.h"
 #include "recorder/session.h"
@@ -49,13 +47,6 @@ bool worth_flushing(const Session* session, uint64_t last_flush_ns) {
            (session->has_file &&
             load_acquire(&header->facts_bytes) != header->facts_bytes_written) ||
            clock_ns(CLOCK_MONOTONIC) - last_flush_ns >= kQuietInterval_ns;
-}
-
-// A killed process cannot record when it ended. It ended after this.
-void note_alive(RingHeader* header) {
-    auto* const alive_ns =
-        reinterpret_cast<uint64_t*>(reinterpret_cast<char*>(header) + kRingAliveOffset);
-    store_relaxed(alive_ns, clock_ns(CLOCK_MONOTONIC));
 }
 
 bool write_now(Session* session) {
@@ -215,7 +206,8 @@ void* drain_main(void* argument) {
     for (;;) {
         const uint32_t wakes = load_acquire(&session->drain_wakes);
         measure_clock();
-        note_alive(session->ring.header);
+        // A killed process cannot record when it ended. It ended after this.
+        store_relaxed(&session->ring.header->alive_ns, clock_ns(CLOCK_MONOTONIC));
         serve_tasks(session);
         serve_control(session);
         if (worth_flushing(session, last_flush_ns) && session->flush_lock.lock_within(kSecond_ns)) {

@@ -239,6 +239,9 @@ struct RingHeader {
     uint32_t facts_bytes;  // bytes of the facts area in use; always whole lines
     uint32_t facts_bytes_written;
     uint32_t part;  // TraceHeader::part of the trace file that this ring continues
+    // CLOCK_MONOTONIC in nanoseconds when the drain last ran; 0 = unknown. A killed process ended
+    // later. Rings of version 0.1.0 have 0 here.
+    uint64_t alive_ns;
     // Counters of losses. The trace has them as facts "lost.*", too.
     alignas(64) uint64_t lost_ring_full;
     uint64_t lost_reentrant;       // events lost because a signal handler had interrupted the
