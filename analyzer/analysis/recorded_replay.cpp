@@ -109,16 +109,28 @@ Status add_libraries(const Timeline& timeline,
     return Ok{};
 }
 
-// The capacity at an event, by the driver's last report before it. The replay has one capacity for
-// the whole run, that of the last report.
+// The driver's report that follows an event directly: the recorder asks for one after a refusal.
+// Else the event itself.
+EventIndex report_after(const EventTable& events, EventIndex event, DeviceId device) {
+    constexpr EventIndex kNear = 4;
+    for (EventIndex i = event + 1; i < events.size() && i <= event + kNear; ++i) {
+        if (events.device(i) == device) {
+            return events.kind(i) == EventKind::kMemoryInfo ? i + 1 : event;
+        }
+    }
+    return event;
+}
+
+// The capacity at a failure, by the driver's report right after it, else by the last one before it.
+// The replay has one capacity for the whole run, that of the last report.
 std::function<std::uint64_t(EventIndex)> recorded_capacity(const Timeline& timeline,
                                                            const DeviceAnalysis& device) {
     if (!device.capacity_known) {
         return {};
     }
     const auto state = std::make_shared<RecordedState>(timeline);
-    return [state, &device](EventIndex event) {
-        state->advance_to(event);
+    return [state, &timeline, &device](EventIndex event) {
+        state->advance_to(report_after(timeline.events, event, device.device));
         const MemorySample& sample = state->sample(device.device);
         return sample.event == kNoEvent || sample.total_bytes != device.total_bytes
                    ? device.capacity_bytes

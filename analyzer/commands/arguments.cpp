@@ -6,6 +6,7 @@
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
+#include "analyzer/trace/note_signal.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -168,6 +169,14 @@ void CommonOptions::add_categories(CLI::App* app) {
         ->type_name("FILE");
 }
 
+void CommonOptions::add_killed(CLI::App* app) {
+    app->add_option("--killed",
+                    killed,
+                    "number of the signal that ended process PID, as its parent saw it, and when "
+                    "(nanoseconds of CLOCK_MONOTONIC); stored in the trace of that process")
+        ->type_name("PID=SIGNAL[@TIME]");
+}
+
 Terminal CommonOptions::terminal() const {
     const ColorChoice choice = color == "never"    ? ColorChoice::kNever
                                : color == "always" ? ColorChoice::kAlways
@@ -177,6 +186,31 @@ Terminal CommonOptions::terminal() const {
 
 Result<std::shared_ptr<const CategoryRules>> CommonOptions::category_rules() const {
     return find_category_rules(categories);
+}
+
+Status CommonOptions::note_killed(const std::vector<std::string>& traces) const {
+    if (killed.empty()) {
+        return Ok{};
+    }
+    unsigned pid = 0;
+    int signal = 0;
+    int end = 0;
+    int end_of_time = 0;
+    unsigned long long seen_ns = 0;
+    const int found = std::sscanf(
+        killed.c_str(), "%9u=%2d%n@%19llu%n", &pid, &signal, &end, &seen_ns, &end_of_time);
+    const auto length = static_cast<std::size_t>(found == 3 ? end_of_time : end);
+    if (found < 2 || length != killed.size() || signal < 1 || signal > 64) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("--killed: '{}' is not PID=SIGNAL, such as 4711=9, or "
+                                 "PID=SIGNAL@TIME",
+                                 killed)};
+    }
+    for (const std::string& path : traces) {
+        note_signal(
+            path, pid, signal, found == 3 ? std::optional<std::uint64_t>(seen_ns) : std::nullopt);
+    }
+    return Ok{};
 }
 
 Result<std::optional<std::uint64_t>> CommonOptions::capacity_bytes() const {

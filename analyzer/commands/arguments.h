@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -32,6 +33,7 @@ struct CommonOptions {
     std::string driver_page = "2MiB";
     std::string context;     // empty = as recorded
     std::string categories;  // empty = only the built-in categories
+    std::string killed;      // PID=SIGNAL[@TIME]; empty = not known
 
     void add_trace(CLI::App* app);
     void add_json(CLI::App* app);
@@ -43,11 +45,14 @@ struct CommonOptions {
     void add_torch_version(CLI::App* app);
     void add_assumptions(CLI::App* app);
     void add_categories(CLI::App* app);
+    void add_killed(CLI::App* app);
 
     [[nodiscard]] Terminal terminal() const;
     // Returns nullopt if --capacity was not given.
     [[nodiscard]] Result<std::optional<std::uint64_t>> capacity_bytes() const;
     [[nodiscard]] Result<ReplayAssumptions> assumptions() const;
+    // Writes what --killed says into the traces of that process. Does nothing without the option.
+    [[nodiscard]] Status note_killed(const std::vector<std::string>& traces) const;
     // Reads the file of --categories. Null if the option was not given.
     [[nodiscard]] Result<std::shared_ptr<const CategoryRules>> category_rules() const;
 };

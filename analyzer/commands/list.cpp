@@ -231,6 +231,7 @@ Status run_list(int argc, char** argv) {
     app.add_flag("--absorb",
                  options.absorb,
                  "move the last events of killed processes from shared memory into their traces");
+    common.add_killed(&app);
     common.add_json(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
@@ -238,6 +239,12 @@ Status run_list(int argc, char** argv) {
     }
     if (!*parsed) {
         return Ok{};
+    }
+    if (!common.killed.empty() && !options.absorb) {
+        return Error{ErrorCode::kUsage, "--killed changes a trace and needs --absorb"};
+    }
+    if (const Status noted = common.note_killed(trace_files(options.paths)); !noted) {
+        return noted;
     }
     const Result<std::vector<TraceOutline>> read = read_outlines(options, !common.json.empty());
     if (!read) {

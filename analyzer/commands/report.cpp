@@ -12,7 +12,6 @@
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/output_file.h"
-#include "analyzer/trace/note_signal.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -21,33 +20,6 @@
 #include <vector>
 
 namespace fragtrace::analyzer {
-namespace {
-
-// Parses PID=SIGNAL or PID=SIGNAL@TIME; all are numbers.
-Status note_signals(const std::vector<std::string>& traces, const std::string& killed) {
-    unsigned pid = 0;
-    int signal = 0;
-    int end = 0;
-    int end_of_time = 0;
-    unsigned long long seen_ns = 0;
-    const int found = std::sscanf(
-        killed.c_str(), "%9u=%2d%n@%19llu%n", &pid, &signal, &end, &seen_ns, &end_of_time);
-    const auto length = static_cast<std::size_t>(found == 3 ? end_of_time : end);
-    if (found < 2 || length != killed.size() || signal < 1 || signal > 64) {
-        return Error{ErrorCode::kUsage,
-                     fmt::format("--killed: '{}' is not PID=SIGNAL, such as 4711=9, or "
-                                 "PID=SIGNAL@TIME",
-                                 killed)};
-    }
-    for (const std::string& trace : traces) {
-        note_signal(
-            trace, pid, signal, found == 3 ? std::optional<std::uint64_t>(seen_ns) : std::nullopt);
-    }
-    return Ok{};
-}
-
-}  // namespace
-
 Status run_report(int argc, char** argv) {
     CLI::App app(
         "Explains a run: what happened, which lines of the program caused it, and which "
@@ -63,7 +35,6 @@ Status run_report(int argc, char** argv) {
     bool summary = false;
     bool without_whatif = false;
     bool progress = false;
-    std::string killed;
     std::string cache = "large";
     std::string job_id;
     std::vector<std::string> traces;
@@ -100,11 +71,7 @@ Status run_report(int argc, char** argv) {
                    "of a folder with several jobs: only the traces of this job; '-': those without "
                    "a job id")
         ->type_name("ID");
-    app.add_option("--killed",
-                   killed,
-                   "number of the signal that ended process PID, as its parent saw it, and when "
-                   "(nanoseconds of CLOCK_MONOTONIC); stored in the trace of that process")
-        ->type_name("PID=SIGNAL[@TIME]");
+    common.add_killed(&app);
     app.add_flag(
         "--progress",
         progress,
@@ -134,10 +101,8 @@ Status run_report(int argc, char** argv) {
     if (progress) {
         Progress::show_everywhere();
     }
-    if (!killed.empty()) {
-        if (const Status noted = note_signals(traces, killed); !noted) {
-            return noted;
-        }
+    if (const Status noted = common.note_killed(traces); !noted) {
+        return noted;
     }
     AnalyzeOptions options = {.capacity_bytes = *capacity,
                               .torch_version = common.torch_version,

@@ -49,10 +49,11 @@ _fraganalyze() {
             esac
             ;;
         list)
-            options="--absorb --force --help --job --json --limit"
+            options="--absorb --force --help --job --json --killed --limit"
             case "$before" in
                 --job) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --killed) return ;;
                 --limit) return ;;
             esac
             ;;

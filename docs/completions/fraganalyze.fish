@@ -64,6 +64,7 @@ complete -c fraganalyze -n '__fish_seen_subcommand_from list' -l help -s h -d 'P
 complete -c fraganalyze -n '__fish_seen_subcommand_from list' -l job -x -d 'list only the traces of this run (FRAGTRACE_JOB), and traces ...'
 complete -c fraganalyze -n '__fish_seen_subcommand_from list' -l limit -x -d 'most lines to print, then a count of the rest (default: all)'
 complete -c fraganalyze -n '__fish_seen_subcommand_from list' -l absorb -d 'move the last events of killed processes from shared memory into ...'
+complete -c fraganalyze -n '__fish_seen_subcommand_from list' -l killed -x -d 'number of the signal that ended process PID, as its parent saw it ...'
 complete -c fraganalyze -n '__fish_seen_subcommand_from list' -l json -r -F -d 'write JSON to FILE instead of text ('\''-'\'': standard output)'
 complete -c fraganalyze -n '__fish_seen_subcommand_from list' -l force -d 'replace a file that fraganalyze did not write'
 complete -c fraganalyze -n __fish_use_subcommand -a mcp -d 'answer a language model'\''s questions (Model Context Protocol)'

@@ -92,19 +92,23 @@ void print_analysis(const std::string& analyzer,
     }
 }
 
+// A trace does not contain the signal that ended its process, nor when; only the parent knows them.
+void add_signal(const FinishedRun& run, std::vector<std::string>* arguments) {
+    if (WIFSIGNALED(run.status)) {
+        arguments->emplace_back("--killed");
+        arguments->push_back(std::to_string(run.process) + '=' +
+                             std::to_string(WTERMSIG(run.status)) + '@' +
+                             std::to_string(run.ended_ns));
+    }
+}
+
 // fraganalyze gets all traces and selects the process that failed first, whatever the command's
-// exit status: scripts and restarts hide failures. A trace does not contain the signal that ended
-// its process, nor when; only the parent knows them.
+// exit status: scripts and restarts hide failures.
 std::vector<std::string> summary_arguments(const FinishedRun& run,
                                            const std::vector<std::string>& traces) {
     std::vector<std::string> arguments = traces;
     arguments.emplace_back("--summary");
-    if (WIFSIGNALED(run.status)) {
-        arguments.emplace_back("--killed");
-        arguments.push_back(std::to_string(run.process) + '=' +
-                            std::to_string(WTERMSIG(run.status)) + '@' +
-                            std::to_string(run.ended_ns));
-    }
+    add_signal(run, &arguments);
     return arguments;
 }
 
@@ -172,8 +176,10 @@ void report(const FinishedRun& run, const HeldSignals& signals) {
                                      (run.output.pattern.empty() ? "" : run.output.shell_glob());
         say(shell_path(run.analyzer, here) + ' ' + what);
         if (access(run.analyzer.c_str(), X_OK) == 0) {
-            std::vector<std::string> arguments = list_arguments(run, traces, here);
-            arguments.insert(arguments.begin() + 1, "--absorb");
+            std::vector<std::string> arguments = {"list", "--absorb"};
+            add_signal(run, &arguments);
+            const std::vector<std::string> list = list_arguments(run, traces, here);
+            arguments.insert(arguments.end(), list.begin() + 1, list.end());
             print_analysis(run.analyzer, arguments, "", 0, signals);
         }
     } else if (access(run.analyzer.c_str(), X_OK) == 0) {

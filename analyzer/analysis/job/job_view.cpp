@@ -117,8 +117,12 @@ std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* re
             });
         group.shown = replayed == group.members.end() ? group.front() : *replayed;
     }
-    std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
-        return a.members.size() > b.members.size();
+    // Ranks come first: the others are compared with them, not with their many helpers.
+    std::stable_sort(groups.begin(), groups.end(), [&job](const auto& a, const auto& b) {
+        const auto key = [&job](const ProcessGroup& group) {
+            return std::pair(job.processes[group.front()].place.rank >= 0, group.members.size());
+        };
+        return key(a) > key(b);
     });
     return groups;
 }
@@ -409,6 +413,10 @@ bool fits_on(const ProcessDevice& device, std::uint64_t total_bytes, const std::
 }
 
 std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed) {
+    // What one process needs says nothing about a card on which others need memory, too.
+    if (has_shared_card(job)) {
+        return std::nullopt;
+    }
     constexpr std::size_t kMostCards = 1000;  // reports replay fewer than 32
     CommonCard card{.enough_bytes = enough_for_all(job)};
     std::set<std::pair<std::uint64_t, std::string>> candidates;

@@ -276,17 +276,31 @@ Status write_summaries(const std::string& path,
 }
 
 bool is_summaries_file(const std::string& path) {
-    constexpr std::size_t kMostDigits = 9;
+    constexpr std::size_t kMostBytes = 256;
+    constexpr std::string_view kSpace = " \t\r\n";
     const auto file = look_at(path);
-    std::array<char, kBegin.size() + kMostDigits + kBeginEnd.size()> first = {};
+    std::array<char, kMostBytes> first = {};
     std::string_view text(first.data(), file ? file->read_at(0, first.data(), first.size()) : 0);
-    if (!text.starts_with(kBegin)) {
+    // Takes a token and the white space before it: other programs format JSON differently.
+    const auto take = [&text](std::string_view token) {
+        std::string_view rest = text.substr(std::min(text.find_first_not_of(kSpace), text.size()));
+        const bool found = rest.starts_with(token);
+        if (found) {
+            text = rest.substr(token.size());
+        }
+        return found;
+    };
+    constexpr std::size_t kMostDigits = 9;
+    if (!take("{") || !take("\"schema\"") || !take(":")) {
         return false;
     }
-    text.remove_prefix(kBegin.size());
-    const std::size_t digits = text.find_first_not_of("0123456789");
-    return digits != 0 && digits != std::string_view::npos &&
-           text.substr(digits).starts_with(kBeginEnd);
+    text = text.substr(std::min(text.find_first_not_of(kSpace), text.size()));
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    text = text.substr(digits);
+    if (digits == 0 || digits > kMostDigits || !take(",")) {
+        return false;
+    }
+    return take("\"process_summaries\"");
 }
 
 namespace {

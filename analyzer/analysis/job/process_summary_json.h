@@ -25,8 +25,8 @@ Status write_summaries(const std::string& path,
                        const std::vector<ProcessSummary>& processes,
                        const std::vector<UnreadableTrace>& unreadable = {});
 
-// Whether the file begins as write_summaries() begins it, with any number of a schema. False if it
-// cannot be read.
+// Whether the file begins with the keys that write_summaries() writes, with any number of a schema
+// and any white space. False if it cannot be read.
 bool is_summaries_file(const std::string& path);
 
 // Reads one summary after the other, so memory depends only on the largest one. The file is

@@ -236,6 +236,22 @@ std::vector<CardContext> SharedCard::only_contexts() const {
     return only;
 }
 
+bool has_shared_card(const Job& job) {
+    const auto cards = used_cards(job);
+    return std::any_of(cards.begin(), cards.end(), [&job](const auto& card) {
+        std::set<std::pair<std::uint64_t, std::size_t>> begins;
+        for (const auto& [process_at, device_at] : card.second.devices) {
+            begins.emplace(job.processes[process_at].start_unix_ns, process_at);
+        }
+        std::uint64_t end = 0;  // of those before
+        return std::any_of(begins.begin(), begins.end(), [&](const auto& begin) {
+            const bool meets = begin.first < end;
+            end = std::max(end, job.processes[begin.second].ended_at());
+            return meets;
+        });
+    });
+}
+
 std::vector<SharedCard> shared_cards(const Job& job) {
     std::vector<SharedCard> shared;
     for (const auto& [key, on] : used_cards(job)) {

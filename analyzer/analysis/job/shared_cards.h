@@ -63,6 +63,9 @@ struct SharedCard {
     [[nodiscard]] std::vector<CardContext> only_contexts() const;
 };
 
+// Whether two processes used one card at the same time.
+bool has_shared_card(const Job& job);
+
 // Sorted by host and card. Only cards on which at least two processes held something at that moment
 // or, at an out-of-memory, one.
 std::vector<SharedCard> shared_cards(const Job& job);

@@ -563,6 +563,9 @@ std::string not_replayed_text(const Job& job, const JobView& view) {
 // The smaller size comes first. A size that is enough without a replay makes a larger card
 // superfluous.
 std::string card_text(const Job& job, const JobView& view) {
+    if (!view.card && has_shared_card(job)) {
+        return "not known: processes share a card, and each replay is of one process";
+    }
     if (!view.card) {
         const std::string why = not_replayed_text(job, view);
         const bool pool = std::any_of(job.processes.begin(), job.processes.end(), has_pool);

@@ -67,6 +67,8 @@ class SmallPrograms(SharedCardTest):
             rf"3 other processes held 648 MiB of the card when memory ran out, mostly pid {clients[0].pid} "
             r"\(vgpu_cards_client 0\) \(316 MiB\)",
         )
+        # 1,024 - 664 and four contexts. Before the failure, the driver had reported more.
+        self.assertIn("400 MiB requested, 296 MiB free", single)
         users = self.users(job)
         self.assertEqual(
             {client.pid: users[client.pid]["bytes"] for client in clients},

@@ -467,6 +467,9 @@ class Launcher(real_process.RealProcessTest):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         (trace,) = traces(self.folder)
         self.assertEqual(self.report(trace)["source"]["ended"], "killed")
+        self.assertIn("killed (SIGKILL)", self.run_well([ANALYZER, "list", trace]).stdout)
+        facts = self.run_well([ANALYZER, "dump", "--facts", trace]).stdout
+        self.assertRegex(facts, r"(?m)^end\.signal_seen_ns\s+\d+$")
         allocations = self.run_well([ANALYZER, "dump", trace]).stdout.count(" device_alloc ")
         self.assertGreaterEqual(allocations, 20)
 

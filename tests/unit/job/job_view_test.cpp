@@ -105,6 +105,35 @@ TEST_CASE("the rank that ran out of memory first is named in 20 of 20 random job
     }
 }
 
+TEST_CASE("ranks are compared with ranks, not with their many helpers") {
+    std::vector<ProcessSummary> made = ranks(4);
+    for (int helper = 0; helper < 8; ++helper) {
+        made.push_back(rank_of(-1, 10 * kMiB));
+        made.back().pid = 5000 + static_cast<std::uint32_t>(helper);
+    }
+    made[3].devices[0].run.peak_reserved += kGiB;
+    const Job job = job_of(made);
+    const JobView view = view_of(job);
+    REQUIRE(view.groups.size() == 3);
+    CHECK(view.groups[0].members.size() == 3);
+    CHECK(job.processes[view.groups[0].front()].place.rank == 0);
+    for (const GroupDifference& difference : view.differences) {
+        CHECK(difference.from == 0);
+    }
+}
+
+TEST_CASE("no size is enough for a card that processes use at the same time") {
+    std::vector<ProcessSummary> made = ranks(2);
+    CHECK(view_of(job_of(made)).card.has_value());
+    made[0].devices[0].uuid = made[1].devices[0].uuid = "GPU-shared";
+    const Job job = job_of(made);
+    CHECK_FALSE(view_of(job).card.has_value());
+    const std::vector<std::string> lines = lines_of(job);
+    CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+              return contains(line, "card       not known: processes share a card");
+          }) == 1);
+}
+
 TEST_CASE("the others of a failed job are counted by how they ended") {
     std::vector<ProcessSummary> made = ranks(8);
     fail(&made[3], 5'000'000'000);

@@ -302,6 +302,17 @@ TEST_CASE("files that are not summaries are refused in one line") {
     CHECK(refusal_of(begin + "]}").empty());  // a job without processes
 }
 
+TEST_CASE("summaries that another program has written again with other white space are read") {
+    const std::string summary = to_json_text(rank_of(0));
+    for (const std::string& begin :
+         {std::string("{\n  \"schema\": 1,\n  \"process_summaries\": ["),
+          std::string(" { \"schema\" : 1 , \"process_summaries\" : [")}) {
+        INFO(begin);
+        CHECK(is_summaries_file(File(begin).path()));
+        CHECK(refusal_of(begin + summary + "]}").empty());
+    }
+}
+
 TEST_CASE("summaries of another schema are known as such, and the refusal says what to do") {
     const std::string summary = to_json_text(rank_of(0));
     for (const std::string& number :
