@@ -322,6 +322,11 @@ class SummariesTest(real_process.RealProcessTest):
         self.assertTrue(card["exact"])
         self.assertEqual([user["index"] for user in card["users"]], [1])
 
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
     def refused(self, *command):
         done = self.run_well([ANALYZER, *command], 2, cwd=self.folder)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
@@ -370,9 +375,14 @@ class SummariesTest(real_process.RealProcessTest):
         for command in ([newer], [newer, summary], ["merge", newer, "-o", "m.json"], [folder]):
             done = self.refused(*command)
             self.assertIn(said, done.stderr)
-        changed = folder / "pretty.json"
-        changed.write_text(json.dumps(json.loads(summary.read_bytes()), indent=1))
-        self.assertIn("summarize -o` wrote.", self.refused(changed).stderr)
+        self.assertIn("looks like JSON", self.refused(self.write("other.json", "{}")).stderr)
+
+    def test_summaries_that_another_program_wrote_again_are_read(self):
+        summary = self.summarize(self.record("alloc=4194304"), "--no-whatif")
+        whole = self.run_well([ANALYZER, summary]).stdout
+        for indent in (None, 1):
+            again = self.write("again.json", json.dumps(json.loads(summary.read_bytes()), indent=indent))
+            self.assertEqual(self.run_well([ANALYZER, again]).stdout, whole)
 
     def test_options_and_inputs_of_summarize_that_have_no_effect_are_refused(self):
         trace = self.record("alloc=4194304")

@@ -18,6 +18,7 @@ from real_process import ANALYZER, SOURCE, environment
 
 STEPS_CLIENT = pathlib.Path(__file__).with_name("client.py")
 CONTROL_CLIENT = SOURCE / "tests" / "integration" / "control" / "client.py"
+CARDS_CLIENT = real_process.BUILD / "tests" / "integration" / "vgpu" / "vgpu_cards_client"
 MESSAGES = SOURCE / "tests" / "fuzz" / "corpus" / "explain"
 APPROVED = SOURCE / "tests" / "golden" / "expected"
 APPROVED_SUMMARIES = SOURCE / "tests" / "format" / "golden"
@@ -163,7 +164,7 @@ class Documents(real_process.RealProcessTest):
         self.check(file)
 
     def check_shared_card(self):
-        """A job of two processes on one card: one waits and holds memory, the other one fails."""
+        """A job of three processes on one card: one holds memory, one only a context, the third fails."""
         folder = self.folder / "shared"
         folder.mkdir()
         env = environment(f"1GiB,shared=schema{os.getpid()}", folder)
@@ -173,12 +174,17 @@ class Documents(real_process.RealProcessTest):
             text=True,
             env=env,
         )
+        idle = subprocess.Popen(
+            [CARDS_CLIENT, "0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        )
         try:
             self.assertEqual(holder.stdout.readline(), "write 0\n")
+            self.assertEqual(idle.stdout.readline(), "ready\n")
             self.run_well([sys.executable, CONTROL_CLIENT, "alloc=4194304", "refused"], env=env)
         finally:
             holder.kill()
             holder.communicate()
+            idle.communicate()
         self.check(folder)
 
     def check_others(self):
