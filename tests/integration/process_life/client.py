@@ -3,8 +3,8 @@
     client.py LOG COUNT ENDING
 
 Each address is written to LOG after cudaMalloc has returned, so a trace must contain every address in LOG.
-ENDING: return, exit=N, os_exit=N, abort, exception, kill, signal=N, wait, forever, or none-at-all (which makes
-no CUDA call). It prints one line, so that its output can be compared.
+ENDING: return, exit=N, os_exit=N, abort, exception, kill, signal=N, wait, forever, or none-at-all (which
+makes no CUDA call). It prints one line, so that its output can be compared.
 """
 
 import ctypes
