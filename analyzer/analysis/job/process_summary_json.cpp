@@ -275,9 +275,10 @@ Status write_summaries(const std::string& path,
     });
 }
 
+constexpr std::string_view kSpace = " \t\r\n";  // of JSON
+
 bool is_summaries_file(const std::string& path) {
     constexpr std::size_t kMostBytes = 256;
-    constexpr std::string_view kSpace = " \t\r\n";
     const auto file = look_at(path);
     std::array<char, kMostBytes> first = {};
     std::string_view text(first.data(), file ? file->read_at(0, first.data(), first.size()) : 0);
