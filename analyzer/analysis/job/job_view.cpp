@@ -558,7 +558,14 @@ std::optional<UnequalShares> unequal_shares(const Job& job) {
             generation_of(other) != generation_of(failed)) {
             continue;
         }
-        const std::uint64_t peak = other.devices[0].run.peak_allocated;
+        std::uint64_t peak = other.devices[0].run.peak_allocated;
+        if (other.named_oom()) {
+            const FailureSummary* const also = other.named_failure();
+            if (also == nullptr) {
+                return std::nullopt;  // what it needed is not known
+            }
+            peak += also->requested_bytes;
+        }
         ++shares.others;
         shares.least_bytes = std::min(shares.least_bytes, peak);
         shares.most_bytes = std::max(shares.most_bytes, peak);

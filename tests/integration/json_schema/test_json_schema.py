@@ -162,6 +162,14 @@ class Documents(real_process.RealProcessTest):
             '{"schema":1,"process_summaries":[' + ",\n".join(json.dumps(one) for one in made) + "]}"
         )
         self.check(file)
+        # Only one rank runs out of memory, and the others need less.
+        failure = device["failures"][0] | {"requested_bytes": 60 << 20}
+        made = [first | {"devices": [device | {"failures": [failure]}]}]
+        for rank in range(1, 4):
+            own = {"rank": rank, "process": rank, "file": f"{rank}.ftrace", "session": [1, rank]}
+            made.append(other | own | {"devices": [well]})
+        file.write_text(json.dumps({"schema": 1, "process_summaries": made}))
+        self.check(file)
 
     def check_shared_card(self):
         """A job of three processes on one card: one holds memory, one only a context, the third fails."""

@@ -257,6 +257,11 @@ TEST_CASE("unequal ranks whose equal shares would fit are told what a rank would
     made[1].devices[0].run.peak_allocated = 21 * kGiB;  // one that needs nearly as much
     CHECK_FALSE(view_of(job_of(made)).shares);
     made[1].devices[0].run.peak_allocated = 10 * kGiB;
+    fail(&made[1], 6'000'000'000);  // one that requested as much, later
+    made[1].devices[0].failures = {{.time_ns = 6'000'000'000, .requested_bytes = 16 * kGiB}};
+    CHECK_FALSE(view_of(job_of(made)).shares);
+    made[1] = made[0];
+    made[1].place.rank = 1;
     device.capacity_bytes = 13 * kGiB;  // equal shares do not fit either
     CHECK_FALSE(view_of(job_of(made)).shares);
 }
