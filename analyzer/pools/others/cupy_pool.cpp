@@ -16,9 +16,6 @@ Result<std::unique_ptr<Pool>> CupyPool::make(std::string_view config,
     if (!read) {
         return read.error();
     }
-    if (pool->limit_.percent > 100) {
-        return Error{ErrorCode::kUsage, "pool 'cupy': limit is at most 100%"};
-    }
     pool->limit_bytes_ = pool->limit_.of(pool->device().total_bytes());
     return std::unique_ptr<Pool>(std::move(pool));
 }
