@@ -125,23 +125,30 @@ Status add_rows(const AnalyzeOptions& options,
     Progress progress("replaying remedies");
     const auto show = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
     std::vector<WhatIfRow> all = device->settings;
-    // A combination becomes a row only if it is better than all rows before it.
-    const auto replay_all = [&](const std::vector<Candidate>& candidates,
+    // A combination becomes a row only if it is better than all rows before it. Its replay ends as
+    // soon as it cannot be.
+    const auto replay_all = [&](std::vector<Candidate> candidates,
                                 bool combinations) -> Result<bool> {
         if (candidates.empty()) {
             return false;
+        }
+        const WhatIfRow* found = best_row(all, recorded);
+        const std::optional<WhatIfRow> best =
+            found == nullptr ? std::nullopt : std::optional(*found);
+        for (Candidate& candidate : candidates) {
+            if (combinations && best) {
+                candidate.most_reserved_bytes = most_reserved_if_better(*best, recorded);
+            }
         }
         auto rows = sweep(device->script, candidates, context, 0, show, known);
         if (!rows) {
             return rows.error();
         }
-        const WhatIfRow* found = best_row(all, recorded);
-        const std::optional<WhatIfRow> best =
-            found == nullptr ? std::nullopt : std::optional(*found);
         bool any_better = false;
         for (WhatIfRow& row : *rows) {
             judge(&row);
             const bool better = !best || (row.usable && is_better(row, *best, recorded));
+            row.candidate.most_reserved_bytes = Candidate{}.most_reserved_bytes;  // for later replays
             any_better = any_better || better;
             if (better || !combinations) {
                 device->remedies.push_back(row);

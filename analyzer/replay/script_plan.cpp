@@ -36,6 +36,9 @@ class Collector {
         : script_(script), options_(options) {}
 
     void collect() {
+        // Most steps come in pairs. Growing would copy the buffers.
+        buffers.reserve(script_.steps.size() / 2 + 1);
+        blocks.reserve(script_.steps.size() / 2 + 1);
         for (std::size_t i = 0; i < script_.steps.size(); ++i) {
             take(script_.steps[i], i);
         }

@@ -87,6 +87,21 @@ class StepTable {
         set(size() - 1, step);
     }
 
+    // Appends a step of another table. Faster than push_back(), because most steps stay packed.
+    void append(const StepTable& other, std::size_t at) {
+        Packed packed = other.packed_[at];
+        const EventIndex event = other.first_events_[at / kGroupSteps] + packed.event;
+        if (packed.form == Form::kWide || size() % kGroupSteps == 0 ||
+            event - first_events_.back() > 0xffff) {
+            push_back(other[at]);
+            return;
+        }
+        packed.event = static_cast<std::uint16_t>(event - first_events_.back());
+        packed_.push_back(packed);
+        had_[index_of(packed.form == Form::kAllocate ? Step::Kind::kAllocate
+                                                     : Step::Kind::kRelease)] = true;
+    }
+
     void set(std::size_t at, const Step& step) {
         had_[index_of(step.kind)] = true;
         const EventIndex distance = step.event - first_events_[at / kGroupSteps];

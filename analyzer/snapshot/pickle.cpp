@@ -67,8 +67,11 @@ bool is_code(std::uint8_t opcode) {
 
 PickleReader::PickleReader(ByteStream* stream,
                            PickleSink* sink,
-                           std::span<const std::string_view> words)
+                           std::span<const std::string_view> words,
+                           std::size_t expected_items)
     : stream_(*stream), sink_(*sink) {
+    items_.reserve(std::min(expected_items, kMostItems));
+    touched_items_.start(items_.data(), items_.capacity() * sizeof(PickleValue));
     for (const std::string_view word : words) {
         texts_.number(word);
     }

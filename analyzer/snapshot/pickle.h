@@ -10,6 +10,7 @@
 #include "analyzer/model/chunked_vector.h"
 #include "analyzer/snapshot/text_table.h"
 #include "analyzer/support/byte_stream.h"
+#include "analyzer/support/touched_ahead.h"
 
 #include <cstdint>
 #include <map>
@@ -70,8 +71,12 @@ class PickleReader {
     static constexpr std::size_t kMostDepth = 64;
     static constexpr std::size_t kMostPairs = 1 << 16;
 
-    // `words[i]` becomes text number i. The stream and the sink must outlive the reader.
-    PickleReader(ByteStream* stream, PickleSink* sink, std::span<const std::string_view> words);
+    // `words[i]` becomes text number i. The stream and the sink must outlive the reader. Memory for
+    // `expected_items` in open lists is reserved, but not used.
+    PickleReader(ByteStream* stream,
+                 PickleSink* sink,
+                 std::span<const std::string_view> words,
+                 std::size_t expected_items = 0);
 
     // Reads up to the end of the pickle and sets `result` to its value. Returns false on errors:
     // see failure().
@@ -157,6 +162,7 @@ class PickleReader {
     bool fill_dict(std::size_t begin);
     bool append(std::size_t begin);
     bool move_to_tail(List* list);
+    bool make_room(std::size_t count);
     void close_lists(std::size_t first);
     bool tuple(std::size_t begin);
 
@@ -198,6 +204,7 @@ class PickleReader {
     ChunkedVector<Object> objects_;
     std::vector<List> lists_;
     std::vector<PickleValue, HugePageAllocator<PickleValue>> items_;  // items of all open lists
+    TouchedAhead touched_items_;
     // Items before this one must stay: they may belong to a list that grew while newer lists were
     // open.
     std::size_t floor_ = 0;

@@ -140,7 +140,7 @@ bool PickleReader::append(std::size_t begin) {
     }
     const std::size_t count = stack_.size() - begin;
     List& list = lists_[objects_[target.index].index];
-    if (items_.size() + count > kMostItems) {
+    if (!make_room(count)) {
         fail("longer lists than a snapshot has");
         return false;
     }
@@ -150,6 +150,7 @@ bool PickleReader::append(std::size_t begin) {
     for (std::size_t i = begin; i < stack_.size(); ++i) {
         items_.push_back(resolved(stack_[i]));
     }
+    touched_items_.use(items_.size() * sizeof(PickleValue));
     list.count += static_cast<std::uint32_t>(count);
     if (objects_[target.index].index + 1 != lists_.size()) {
         floor_list_ = std::min(floor_list_, objects_[target.index].index);
@@ -159,10 +160,21 @@ bool PickleReader::append(std::size_t begin) {
     return true;
 }
 
+// Returns false if `count` more items in open lists would be too many.
+bool PickleReader::make_room(std::size_t count) {
+    if (items_.size() + count > kMostItems) {
+        return false;
+    }
+    if (items_.size() + count > items_.capacity()) {
+        touched_items_.stop();  // the items move to other memory
+    }
+    return true;
+}
+
 // Other lists were added after this list's items, so its items move to the end.
 bool PickleReader::move_to_tail(List* list) {
     moved_items_ += list->count;
-    if (moved_items_ > kMostMoved || items_.size() + list->count > kMostItems) {
+    if (moved_items_ > kMostMoved || !make_room(list->count)) {
         fail("lists are interleaved as in no snapshot");
         return false;
     }

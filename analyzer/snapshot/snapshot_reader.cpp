@@ -37,8 +37,10 @@ struct FormerUse {
 class SnapshotRows final : public PickleSink {
   public:
     // Growing the entries would copy them.
-    explicit SnapshotRows(std::uint64_t file_bytes) {
-        snapshot_.entries.reserve(std::min(file_bytes / kEntryBytes, kMostReserved));
+    explicit SnapshotRows(std::size_t expected_entries) {
+        auto& entries = snapshot_.entries;
+        entries.reserve(expected_entries);
+        touched_entries_.start(entries.data(), entries.capacity() * sizeof(SnapshotEntry));
     }
 
     PickleValue dict(PickleReader& reader, std::span<const PickleValue> items) override {
@@ -86,7 +88,10 @@ class SnapshotRows final : public PickleSink {
         return false;
     }
 
-    Snapshot take() { return std::move(snapshot_); }
+    Snapshot take() {
+        touched_entries_.stop();
+        return std::move(snapshot_);
+    }
 
   private:
     [[nodiscard]] bool has(Word word) const { return dict_.has(word); }
@@ -213,6 +218,10 @@ class SnapshotRows final : public PickleSink {
             row.action == SnapshotAction::kAlloc && has(kInternalMetadata) ? 1 : 0;
         times_known_ = times_known_ && has(kTimeUs);
         dict_.note_keys();
+        if (snapshot_.entries.size() == snapshot_.entries.capacity()) {
+            touched_entries_.stop();  // the entries move to other memory
+        }
+        touched_entries_.use(snapshot_.entries.size() * sizeof(SnapshotEntry));
         return add(&snapshot_.entries, row, kEntryRow, kMostEntries);
     }
 
@@ -442,6 +451,7 @@ class SnapshotRows final : public PickleSink {
 
     SnapshotDict dict_;
     Snapshot snapshot_;
+    TouchedAhead touched_entries_;
     SnapshotStacks stacks_;
     std::vector<SnapshotSegment> segments_;  // includes the host's segments
     std::vector<FormerUse> former_uses_;
@@ -468,8 +478,10 @@ bool looks_like_snapshot(const InputFile& file) {
 
 Result<Snapshot> read_snapshot(const std::string& path, const InputFile& file) {
     ByteStream stream(file);
-    SnapshotRows rows(file.size());
-    PickleReader reader(&stream, &rows, kWords);
+    const auto expected_entries =
+        static_cast<std::size_t>(std::min(file.size() / kEntryBytes, kMostReserved));
+    SnapshotRows rows(expected_entries);
+    PickleReader reader(&stream, &rows, kWords, expected_entries);
     PickleValue value;
     if (!reader.read(&value) || !rows.finish(reader, value)) {
         return Error{ErrorCode::kInput,

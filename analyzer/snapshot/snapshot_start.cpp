@@ -104,7 +104,7 @@ class Undo {
     }
 
     void undo_alloc(SnapshotEntry& entry) {
-        const auto block = start_.blocks.find(entry.address);
+        const auto block = block_at(entry.address);
         if (block == start_.blocks.end()) {
             contradiction(entry, "allocated, but free afterwards");
             start_.block_units[index_] = units(rounded(entry.size_bytes));
@@ -117,6 +117,7 @@ class Undo {
         if (segment != start_.segments.end()) {
             entry.pool = entry.pool == 0 ? segment->second.pool : entry.pool;
         }
+        last_block_ = start_.blocks.end();
         spare_ = start_.blocks.extract(block);
         if (segment != start_.segments.end()) {
             widen_block_below(entry.address, *segment);
@@ -124,7 +125,7 @@ class Undo {
     }
 
     void undo_annotation(const SnapshotEntry& entry) {
-        const auto block = start_.blocks.find(entry.address);
+        const auto block = block_at(entry.address);
         if (block == start_.blocks.end()) {
             return contradiction(entry, "annotated, but free at that time");
         }
@@ -161,7 +162,7 @@ class Undo {
     }
 
     void undo_free_requested(const SnapshotEntry& entry) {
-        const auto block = start_.blocks.find(entry.address);
+        const auto block = block_at(entry.address);
         if (block != start_.blocks.end()) {
             block->second.pending = false;
         } else if (start_.without_completions) {
@@ -201,11 +202,11 @@ class Undo {
                                  .stack = entry.stack,
                                  .pending = pending};
         if (spare_.empty()) {
-            start_.blocks.emplace_hint(next, entry.address, block);
+            last_block_ = start_.blocks.emplace_hint(next, entry.address, block);
         } else {
             spare_.key() = entry.address;
             spare_.mapped() = block;
-            start_.blocks.insert(next, std::move(spare_));
+            last_block_ = start_.blocks.insert(next, std::move(spare_));
         }
     }
 
@@ -236,6 +237,7 @@ class Undo {
         }
         const HeldSegment whole = segment->second;
         const std::uint64_t begin = segment->first;
+        last_segment_ = start_.segments.end();
         start_.segments.erase(segment);
         if (begin < entry.address) {
             start_.segments[begin] = part_of(whole, entry.address - begin);
@@ -273,6 +275,7 @@ class Undo {
                          : entry.size_bytes <= pytorch::kSmallSegmentBytes,
             .expandable = expandable};
         std::uint64_t begin = entry.address;
+        last_segment_ = start_.segments.end();
         const auto joins = [&range](const HeldSegment& other) {
             return range.expandable && other.expandable && other.stream == range.stream &&
                    other.pool == range.pool;
@@ -293,14 +296,31 @@ class Undo {
         start_.segments[begin] = range;
     }
 
+    // The block that begins at an address; the end if there is none. Both requests of a free come
+    // one after the other, so the last block is often the one.
+    HeldBlocks::iterator block_at(std::uint64_t address) {
+        return last_block_ != start_.blocks.end() && last_block_->first == address
+                   ? last_block_
+                   : start_.blocks.find(address);
+    }
+
+    // The segment that contains an address; the end if there is none.
     HeldSegments::iterator segment_at(std::uint64_t address) {
-        auto segment = start_.segments.upper_bound(address);
-        if (segment == start_.segments.begin()) {
+        if (last_segment_ != start_.segments.end() &&
+            address - last_segment_->first < last_segment_bytes_) {
+            return last_segment_;
+        }
+        const auto after = start_.segments.upper_bound(address);
+        if (after == start_.segments.begin()) {
             return start_.segments.end();
         }
-        --segment;
-        return address - segment->first < segment->second.size_bytes ? segment
-                                                                     : start_.segments.end();
+        last_segment_ = std::prev(after);
+        last_segment_bytes_ = after == start_.segments.end()
+                                  ? last_segment_->second.size_bytes
+                                  : std::min(last_segment_->second.size_bytes,
+                                             after->first - last_segment_->first);
+        return address - last_segment_->first < last_segment_bytes_ ? last_segment_
+                                                                    : start_.segments.end();
     }
 
     [[nodiscard]] std::uint64_t rounded(std::uint64_t requested_bytes) const {
@@ -330,6 +350,9 @@ class Undo {
     HeldBlocks::node_type spare_;  // of the block that was undone last: saves an allocation
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joined_;
     SnapshotStart start_;
+    HeldBlocks::iterator last_block_ = start_.blocks.end();        // found or inserted last
+    HeldSegments::iterator last_segment_ = start_.segments.end();  // found last
+    std::uint64_t last_segment_bytes_ = 0;  // up to its end, or to the next one
 };
 
 }  // namespace

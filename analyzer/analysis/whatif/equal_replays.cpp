@@ -49,9 +49,11 @@ std::optional<PytorchConfig> effective_settings(const Candidate& candidate,
     return config;
 }
 
-// `until_failure` may differ too: one replay answers another only if nothing is refused.
+// `until_failure` may differ too: one replay answers another only if nothing is refused. A replay
+// that may end early answers only candidates whose replays end at least as early.
 bool same_but_settings_and_card(const Candidate& a, const Candidate& b) {
-    return a.pool == b.pool && a.change == b.change;
+    return a.pool == b.pool && a.change == b.change &&
+           a.most_reserved_bytes >= b.most_reserved_bytes;
 }
 
 bool same_but_settings(const Candidate& a, const Candidate& b) {

@@ -74,6 +74,11 @@ double worth(const WhatIfRow& row, const WhatIfRow& recorded) {
     return saved > 0 ? saved / factor : saved * factor;
 }
 
+// A row with as many failures is better than `other` if it is worth more than this.
+double least_worth_of_better(const WhatIfRow& other, const WhatIfRow& recorded) {
+    return worth(other, recorded) + static_cast<double>(reserved(other) / kBetterPart);
+}
+
 // The failures that a program without an OOM handler experiences. First: it ends at a request that
 // succeeded in the recorded run.
 std::tuple<bool, std::uint64_t> failures(const WhatIfRow& row) {
@@ -131,8 +136,21 @@ bool is_better(const WhatIfRow& row, const WhatIfRow& other, const WhatIfRow& re
     if (failures(row) != failures(other)) {
         return failures(row) < failures(other);
     }
-    return worth(row, recorded) >
-           worth(other, recorded) + static_cast<double>(reserved(other) / kBetterPart);
+    return worth(row, recorded) > least_worth_of_better(other, recorded);
+}
+
+std::uint64_t most_reserved_if_better(const WhatIfRow& other, const WhatIfRow& recorded) {
+    constexpr auto kNoLimit = ~std::uint64_t{0};
+    if (failures(other) != std::tuple(false, std::uint64_t{0})) {
+        return kNoLimit;
+    }
+    // No price is negative and no retry lowers the weighted bytes. So worth() is at most this start
+    // minus the reserved bytes.
+    const double start =
+        recorded.ooms() != 0 ? 0 : static_cast<double>(weighted_reserved(recorded));
+    const double most = start - least_worth_of_better(other, recorded);
+    constexpr double kMostExact = 1e15;  // doubles count bytes exactly up to here
+    return most < 0 ? 0 : most < kMostExact ? static_cast<std::uint64_t>(most) + 1 : kNoLimit;
 }
 
 bool ranks_before(const WhatIfRow& a, const WhatIfRow& b, const WhatIfRow& recorded) {

@@ -36,6 +36,10 @@ bool is_worth_its_price(const WhatIfRow& row, const WhatIfRow& recorded);
 // True if the row is better. If both run out of memory equally often, it must be better by 0.5 %.
 bool is_better(const WhatIfRow& row, const WhatIfRow& other, const WhatIfRow& recorded);
 
+// A row that reserves more bytes than this at its peak is not better than `other`, whatever else it
+// does. The largest number if there is no such limit.
+std::uint64_t most_reserved_if_better(const WhatIfRow& other, const WhatIfRow& recorded);
+
 // If rows are equal, the one with fewer settings comes first, then the one with fewer driver calls.
 bool ranks_before(const WhatIfRow& a, const WhatIfRow& b, const WhatIfRow& recorded);
 // Sorts the best row first. The recorded row is ranked like all others.

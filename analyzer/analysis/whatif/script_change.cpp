@@ -1,13 +1,31 @@
 #include "analyzer/analysis/whatif/script_change.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace fragtrace::analyzer {
 namespace {
 
-bool is_one_of(const std::vector<EventIndex>& events, EventIndex event) {
-    return std::binary_search(events.begin(), events.end(), event);
-}
+// Whether an event is one of `events`. Fast if the requested events ascend, as requests do.
+class EventSet {
+  public:
+    explicit EventSet(const std::vector<EventIndex>& events)
+        : events_(events), at_(events.begin()) {}
+
+    bool contains(EventIndex event) {
+        if (at_ != events_.begin() && *std::prev(at_) >= event) {
+            at_ = events_.begin();
+        }
+        while (at_ != events_.end() && *at_ < event) {
+            ++at_;
+        }
+        return at_ != events_.end() && *at_ == event;
+    }
+
+  private:
+    const std::vector<EventIndex>& events_;  // ascending
+    std::vector<EventIndex>::const_iterator at_;
+};
 
 // True for requests that succeeded in the recorded run and that the program did not send to a
 // private pool.
@@ -22,11 +40,11 @@ StepTable with_empty_cache(const ReplayScript& script, const std::vector<EventIn
         steps.push_back({.kind = Step::Kind::kEmptyCache, .event = event});
     };
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
-        const Step step = script.steps[i];
-        for (; next < after.size() && after[next] < step.event; ++next) {
+        const EventIndex event = script.steps[i].event;
+        for (; next < after.size() && after[next] < event; ++next) {
             empty(after[next]);
         }
-        steps.push_back(step);
+        steps.append(script.steps, i);
     }
     for (; next < after.size(); ++next) {
         empty(after[next]);
@@ -36,6 +54,8 @@ StepTable with_empty_cache(const ReplayScript& script, const std::vector<EventIn
 
 StepTable with_blocks_first(const ReplayScript& script, const std::vector<EventIndex>& blocks) {
     StepTable steps;
+    EventSet first_blocks(blocks);
+    EventSet moved_blocks(blocks);
     bool moved = false;
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step step = script.steps[i];
@@ -43,14 +63,14 @@ StepTable with_blocks_first(const ReplayScript& script, const std::vector<EventI
             moved = true;
             for (std::size_t j = i; j < script.steps.size(); ++j) {
                 Step first = script.steps[j];
-                if (can_move(first) && is_one_of(blocks, first.event)) {
+                if (can_move(first) && first_blocks.contains(first.event)) {
                     first.refusal_count = 0;
                     steps.push_back(first);
                 }
             }
         }
-        if (!can_move(step) || !is_one_of(blocks, step.event)) {
-            steps.push_back(step);
+        if (!can_move(step) || !moved_blocks.contains(step.event)) {
+            steps.append(script.steps, i);
         }
     }
     return steps;
@@ -63,18 +83,21 @@ StepTable with_own_pool(const ReplayScript& script, const std::vector<EventIndex
     }
     ++pool;
     StepTable steps;
+    EventSet own_blocks(blocks);
     bool known = false;
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         Step step = script.steps[i];
-        if (can_move(step) && is_one_of(blocks, step.event)) {
-            if (!known) {
-                known = true;
-                steps.push_back(
-                    {.kind = Step::Kind::kPoolOptions, .event = step.event, .private_pool = pool});
-            }
-            step.private_pool = pool;
-            step.in_capture = script.rules.routing_is_capture;
+        if (!can_move(step) || !own_blocks.contains(step.event)) {
+            steps.append(script.steps, i);
+            continue;
         }
+        if (!known) {
+            known = true;
+            steps.push_back(
+                {.kind = Step::Kind::kPoolOptions, .event = step.event, .private_pool = pool});
+        }
+        step.private_pool = pool;
+        step.in_capture = script.rules.routing_is_capture;
         steps.push_back(step);
     }
     return steps;

@@ -116,9 +116,11 @@ ReplayResult replay_candidate(const ReplayScript& recorded,
     }
     const ReplayScript& script = changed ? *changed : recorded;
     ReplayHooks hooks;
-    if (candidate.until_failure) {
-        hooks.before_step = [](std::size_t, Pool& served_by) {
-            return served_by.statistics().ooms == 0;
+    if (candidate.may_end_early()) {
+        const PoolStatistics& now = pool->statistics();
+        hooks.before_step = [&candidate, &now](std::size_t, Pool&) {
+            return (!candidate.until_failure || now.ooms == 0) &&
+                   now.reserved.peak <= candidate.most_reserved_bytes;
         };
     }
     if (!has_curve(candidate, recorded)) {

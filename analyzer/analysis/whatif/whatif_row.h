@@ -36,6 +36,12 @@ struct Candidate {
     Remedy remedy = Remedy::kSettings;
     std::shared_ptr<const ScriptChange> change = {};  // change of the program; nullptr = none
     bool until_failure = false;  // end with the first failed request, to see only whether it fits
+    // End when more is reserved: the row is then known to be worse than another one.
+    std::uint64_t most_reserved_bytes = ~std::uint64_t{0};
+
+    [[nodiscard]] bool may_end_early() const {
+        return until_failure || most_reserved_bytes != ~std::uint64_t{0};
+    }
 };
 
 // Cost of a row minus cost of the recorded settings, as counts.
