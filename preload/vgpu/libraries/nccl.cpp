@@ -1,12 +1,12 @@
-// NCCL: the functions that programs call. Communicators find their ranks in shared memory
-// (nccl_segment.h). Collectives wait for their peers and carry contents of up to 1 MiB
-// (nccl_communicator.h). The file follows NCCL's documentation and does not include its header.
+// NCCL: communicators and what belongs to them; nccl_calls.cpp has the calls between their ranks.
+// Communicators find their ranks in shared memory (nccl_segment.h). Collectives wait for their
+// peers and carry contents of up to 1 MiB (nccl_communicator.h). The files follow NCCL's
+// documentation and do not include its header.
 #include "common/config.h"
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
 #include "libraries/nccl_buffers.h"
-#include "libraries/nccl_communicator.h"
-#include "libraries/nccl_values.h"
+#include "libraries/nccl_group.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@ using namespace fragtrace::vgpu;
 namespace {
 
 constexpr int kVersion = 23000;
-constexpr int kNoColour = -1;
 
 // Passed by value with its real size of 128 bytes, so that the arguments after it are found.
 struct UniqueId {
@@ -39,141 +38,6 @@ bool is_valid(const UniqueId& id) {
 int put(int* out, int value) {
     if (out == nullptr) return kInvalidArgument;
     *out = value;
-    return kSuccess;
-}
-
-// A communicator that waits for its ranks: ncclCommInitRank*, ncclCommSplit and ncclCommShrink. In
-// a group, ncclGroupEnd waits for all of them together.
-struct Forming {
-    Communicator** out;
-    Communicator* made;    // null: the split is not agreed on yet
-    Communicator* parent;  // only splits
-    uint64_t agreement;
-    int colour;
-    Process maker;  // of the unique id; 0 without one
-    Forming* next;
-};
-
-struct Group {
-    int depth;
-    Forming* forming;
-    Work* first;  // calls of the group
-    Work* last;
-    int error;  // the first one of a call
-};
-
-__thread Group t_group;
-
-// Joins the ranks of this rank's colour, in the order of their keys and ranks.
-int agree(Forming* forming) {
-    struct Agreed {
-        uint64_t agreement;
-        int64_t colour;
-    } agreed{forming->agreement, forming->colour};
-
-    Communicator* parent = forming->parent;
-    const int my_key = post_of(parent->segment, parent->rank, forming->agreement).root;
-    int ranks = 0;
-    int rank = 0;
-    for (int other = 0; other < parent->ranks; ++other) {
-        const Post& post = post_of(parent->segment, other, forming->agreement);
-        if (post.kind != int(Kind::kSplit)) {
-            return fail(parent, kInvalidUsage, "a rank called a collective instead of CommSplit");
-        }
-        if (post.operation != forming->colour) continue;
-        ++ranks;
-        if (post.root < my_key || (post.root == my_key && other < parent->rank)) ++rank;
-    }
-    consumed_agreement(parent, forming->agreement);
-    if (forming->colour == kNoColour) return kSuccess;
-    char key[kKeyBytes];
-    derive_key(key, parent->key, &agreed, sizeof agreed);
-    int error = kSuccess;
-    forming->made = new_communicator(key, ranks, rank, &error);
-    return error;
-}
-
-struct FormingAll {
-    Forming* first;
-    int error;
-};
-
-// Takes a split one step further. Returns false until all ranks have named their colours.
-bool agreed(Forming* forming, int* error) {
-    const Communicator* parent = forming->parent;
-    if (!is_communicator(parent)) {
-        *error = kInvalidUsage;
-        return false;
-    }
-    if (!all_posted(forming->parent, forming->agreement)) {
-        if (parent->error != kSuccess) *error = parent->error;
-        if (*error == kSuccess && parent->aborted) *error = kInvalidUsage;
-        return false;
-    }
-    *error = agree(forming);
-    forming->parent = nullptr;
-    return *error == kSuccess;
-}
-
-// Returns false until all ranks have joined.
-bool joined(const Forming& forming, int* error) {
-    if (forming.made == nullptr || everyone_joined(forming.made->segment)) return true;
-    const bool stale = forming.maker.id != 0 && !runs(forming.maker);
-    if (!stale && !a_member_is_gone(forming.made)) return false;
-    // The last rank may have joined meanwhile.
-    if (everyone_joined(forming.made->segment)) return true;
-    *error = kRemoteError;
-    return false;
-}
-
-// Takes each communicator one step further. True when all are complete, or one has failed.
-bool formed(void* data) {
-    auto* all = static_cast<FormingAll*>(data);
-    bool complete = true;
-    for (Forming* at = all->first; at != nullptr && all->error == kSuccess; at = at->next) {
-        const bool ready = at->parent == nullptr || agreed(at, &all->error);
-        if (!ready || !joined(*at, &all->error)) complete = false;
-    }
-    return complete || all->error != kSuccess;
-}
-
-int form_all(Forming* first) {
-    FormingAll all{first, kSuccess};
-    {
-        const CommunicatorLock lock;
-        if (!wait_unlocked(formed, &all, nccl_limit_s())) {
-            fprintf(stderr,
-                    "fragtrace: virtual NCCL: not all ranks of a communicator came within %u s\n",
-                    nccl_limit_s());
-            all.error = kSystemError;
-        }
-    }
-    while (first != nullptr) {
-        Forming* forming = first;
-        first = forming->next;
-        Communicator* made = forming->made;
-        if (all.error == kSuccess && made != nullptr && !allocate_first_buffers(made)) {
-            all.error = kUnhandledCudaError;
-        }
-        *forming->out = all.error == kSuccess ? made : nullptr;
-        if (all.error != kSuccess && made != nullptr) {
-            free_buffers(made->device, made->buffers);
-            const CommunicatorLock lock;
-            delete_communicator(made);
-        }
-        free(forming);
-    }
-    return all.error;
-}
-
-int form(Forming forming) {
-    auto* kept = static_cast<Forming*>(malloc(sizeof(Forming)));
-    if (kept == nullptr) return kSystemError;
-    *kept = forming;
-    if (t_group.depth == 0) return form_all(kept);
-    kept->next = t_group.forming;
-    t_group.forming = kept;
-    *forming.out = forming.made;
     return kSuccess;
 }
 
@@ -216,44 +80,12 @@ int end_communicator(Communicator* communicator, bool abort) {
     return error;
 }
 
-int checked(Communicator* on, const Call& call) {
-    if (on == nullptr || bytes_of(call.type) == 0) return kInvalidArgument;
-    {
-        const CommunicatorLock lock;
-        if (!is_communicator(on) || call.root < 0 || call.root >= on->ranks) {
-            return kInvalidArgument;
-        }
-    }
-    return allocate_connections(on, call) ? kSuccess : kUnhandledCudaError;
-}
-
-int run(Communicator* on, const Call& call) {
-    int error = checked(on, call);
-    Work* work = error == kSuccess ? new_work(on, call) : nullptr;
-    if (error == kSuccess && work == nullptr) error = kSystemError;
-    if (t_group.depth == 0) return work != nullptr ? issue(work) : error;
-    if (work != nullptr) append(&t_group.first, &t_group.last, work);
-    if (t_group.error == kSuccess) t_group.error = error;
-    return error;
-}
-
-// Operations of ncclRedOpCreatePreMulSum. A number is not used again.
-constexpr int kMostFactors = 4096;
-unsigned char g_factors[kMostFactors][8];
-int g_factor_count;
-
 // A buffer that all ranks registered together.
 struct Window {
     void* buffer;
 };
 
 }  // namespace
-
-const unsigned char* fragtrace::vgpu::factor_of(int operation) {
-    const int index = operation - kReductions;
-    const int count = __atomic_load_n(&g_factor_count, __ATOMIC_ACQUIRE);
-    return index >= 0 && index < count && index < kMostFactors ? g_factors[index] : nullptr;
-}
 
 extern "C" {
 
@@ -490,116 +322,6 @@ FT_EXPORT int ncclWinGetUserPtr(const Communicator*, const Window* window, void*
     if (window == nullptr || out == nullptr) return kInvalidArgument;
     *out = window->buffer;
     return kSuccess;
-}
-
-FT_EXPORT int ncclRedOpCreatePreMulSum(
-    int* op, const void* factor, int type, int on_host, const Communicator*) {
-    if (op == nullptr || factor == nullptr || bytes_of(type) == 0) return kInvalidArgument;
-    unsigned char value[8] = {};
-    if (on_host != 0) {
-        memcpy(value, factor, bytes_of(type));
-    } else if (driver_interface() != nullptr) {
-        driver_interface()->read(reinterpret_cast<uint64_t>(factor), value, bytes_of(type));
-    }
-    const CommunicatorLock lock;
-    for (int i = 0; i < g_factor_count; ++i) {
-        if (memcmp(g_factors[i], value, sizeof value) == 0) return put(op, kReductions + i);
-    }
-    if (g_factor_count == kMostFactors) return kSystemError;
-    memcpy(g_factors[g_factor_count], value, sizeof value);
-    __atomic_store_n(&g_factor_count, g_factor_count + 1, __ATOMIC_RELEASE);
-    return put(op, kReductions + g_factor_count - 1);
-}
-
-FT_EXPORT int ncclRedOpDestroy(int, const Communicator*) {
-    return kSuccess;
-}
-
-FT_EXPORT int ncclGroupStart(void) {
-    ++t_group.depth;
-    return kSuccess;
-}
-
-FT_EXPORT int ncclGroupEnd(void) {
-    if (t_group.depth == 0) return kInvalidUsage;
-    if (--t_group.depth > 0) return kSuccess;
-    const Group group = t_group;
-    t_group = {};
-    int error = group.forming != nullptr ? form_all(group.forming) : kSuccess;
-    if (error == kSuccess) error = group.error;
-    if (error == kSuccess) return issue(group.first);
-    free_works(group.first);
-    return error;
-}
-
-FT_EXPORT int ncclAllReduce(const void* from,
-                            void* to,
-                            size_t count,
-                            int type,
-                            int operation,
-                            Communicator* on,
-                            void* stream) {
-    return run(on, {Kind::kAllReduce, from, to, count, type, operation, 0, stream});
-}
-
-FT_EXPORT int ncclReduce(const void* from,
-                         void* to,
-                         size_t count,
-                         int type,
-                         int operation,
-                         int root,
-                         Communicator* on,
-                         void* stream) {
-    return run(on, {Kind::kReduce, from, to, count, type, operation, root, stream});
-}
-
-FT_EXPORT int ncclReduceScatter(const void* from,
-                                void* to,
-                                size_t count,
-                                int type,
-                                int operation,
-                                Communicator* on,
-                                void* stream) {
-    return run(on, {Kind::kReduceScatter, from, to, count, type, operation, 0, stream});
-}
-
-FT_EXPORT int ncclBroadcast(
-    const void* from, void* to, size_t count, int type, int root, Communicator* on, void* stream) {
-    return run(on, {Kind::kBroadcast, from, to, count, type, 0, root, stream});
-}
-
-FT_EXPORT int ncclBcast(
-    void* buffer, size_t count, int type, int root, Communicator* on, void* stream) {
-    return run(on, {Kind::kBroadcast, buffer, buffer, count, type, 0, root, stream});
-}
-
-FT_EXPORT int ncclAllGather(
-    const void* from, void* to, size_t count, int type, Communicator* on, void* stream) {
-    return run(on, {Kind::kAllGather, from, to, count, type, 0, 0, stream});
-}
-
-FT_EXPORT int ncclAlltoAll(
-    const void* from, void* to, size_t count, int type, Communicator* on, void* stream) {
-    return run(on, {Kind::kAlltoAll, from, to, count, type, 0, 0, stream});
-}
-
-FT_EXPORT int ncclGather(
-    const void* from, void* to, size_t count, int type, int root, Communicator* on, void* stream) {
-    return run(on, {Kind::kGather, from, to, count, type, 0, root, stream});
-}
-
-FT_EXPORT int ncclScatter(
-    const void* from, void* to, size_t count, int type, int root, Communicator* on, void* stream) {
-    return run(on, {Kind::kScatter, from, to, count, type, 0, root, stream});
-}
-
-FT_EXPORT int ncclSend(
-    const void* from, size_t count, int type, int peer, Communicator* on, void* stream) {
-    return run(on, {Kind::kSend, from, nullptr, count, type, 0, peer, stream});
-}
-
-FT_EXPORT int ncclRecv(void* to, size_t count, int type, int peer, Communicator* on, void* stream) {
-    return run(on, {Kind::kReceive, nullptr, to, count, type, 0, peer, stream});
 }
 
 // Functions that reach into a peer's memory, or that add ranks, are refused.
