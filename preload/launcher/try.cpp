@@ -8,24 +8,22 @@
 #include "launcher/report.h"
 #include "launcher/run.h"
 #include "launcher/sizes_text.h"
+#include "launcher/try_command.h"
+#include "launcher/try_outcome.h"
+#include "launcher/try_report.h"
 #include "vgpu/common/config.h"
 
 #include <nlohmann/json.hpp>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
-#include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 #include <vector>
 
@@ -51,7 +49,6 @@ Exit code: 0 if the prediction held, 1 if not, 2 for bad usage or if nothing was
 )";
 
 constexpr int kAnalysisLimit_s = 3600;
-constexpr const char* kSettings = "PYTORCH_CUDA_ALLOC_CONF";
 
 struct TryRequest {
     std::string trace;
@@ -146,16 +143,6 @@ Json analyze(std::vector<std::string> words, const std::string& trace, const std
     return json;
 }
 
-std::uint64_t number(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found == object.end() || !found->is_number() ? 0 : found->get<std::uint64_t>();
-}
-
-std::string text(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found == object.end() || !found->is_string() ? std::string() : found->get<std::string>();
-}
-
 // ---- the change
 // -----------------------------------------------------------------------------------
 
@@ -163,16 +150,6 @@ bool can_be_run(const Json& row) {
     const std::string remedy = text(row, "remedy");
     return row.value("usable", false) && row["rank"].is_number() && !row.value("recorded", false) &&
            ((remedy == "settings" && text(row, "pool") == "pytorch") || remedy == "caching_off");
-}
-
-// The device whose out-of-memory came first; without one, the first device.
-const Json& device_of(const Json& report) {
-    for (const Json& device : report["devices"]) {
-        if (!report["ooms"].empty() && device["index"] == report["ooms"][0]["device"]) {
-            return device;
-        }
-    }
-    return report["devices"][0];
 }
 
 std::vector<Json> rows_of(const Json& report) {
@@ -235,210 +212,8 @@ Json choose_row(const TryRequest& request, const Json& report, const std::vector
             how};
 }
 
-// ---- the command
-// ----------------------------------------------------------------------------------
-
-// The fact `arguments`: one argument per line, backslashes doubled, newlines as \n.
-std::vector<std::string> arguments_of(const std::string& fact) {
-    std::vector<std::string> arguments(1);
-    for (std::size_t i = 0; i < fact.size(); ++i) {
-        if (fact[i] == '\n') {
-            arguments.emplace_back();
-        } else if (fact[i] == '\\' && i + 1 < fact.size()) {
-            ++i;
-            arguments.back() += fact[i] == 'n' ? '\n' : fact[i];
-        } else {
-            arguments.back() += fact[i];
-        }
-    }
-    return arguments;
-}
-
-// A trace is a file of unknown origin. Its command is run only if this user recorded it here.
-void check_owner(const std::string& trace, const Json& facts) {
-    struct stat file = {};
-    utsname here = {};
-    uname(&here);
-    const char* reason =
-        stat(trace.c_str(), &file) != 0 ? "cannot be read"
-        : text(facts, "host").empty()
-            ? "does not have the command (snapshots, recordings of other tools and anonymized "
-              "traces do not have it)"
-        : file.st_uid != geteuid()                  ? "belongs to another user"
-        : (file.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "can be changed by other users"
-        : text(facts, "host") != here.nodename      ? "was recorded on another machine"
-        : text(facts, "arguments").empty() ? "does not have the command (an earlier version "
-                                             "recorded it, or the command line is too "
-                                             "long)"
-                                           : nullptr;
-    if (reason != nullptr) {
-        throw Refusal{kBadUsage,
-                      fmt::format("{} {}: its command is not run. Give the command: fragtrace try "
-                                  "{} -- COMMAND",
-                                  one_line(trace),
-                                  reason,
-                                  one_line(trace))};
-    }
-}
-
-std::vector<std::string> recorded_command(const std::string& trace, const Json& facts, int rank) {
-    check_owner(trace, facts);
-    if (rank >= 0) {
-        throw Refusal{
-            kBadUsage,
-            fmt::format("{} is rank {} of a job, which cannot run alone. Give the command "
-                        "of the job: fragtrace try {} -- torchrun ...",
-                        one_line(trace),
-                        rank,
-                        one_line(trace))};
-    }
-    std::vector<std::string> command = arguments_of(text(facts, "arguments"));
-    const std::string folder = text(facts, "working_directory");
-    if (chdir(folder.c_str()) != 0) {
-        throw Refusal{kBadUsage,
-                      fmt::format("the recorded folder {}: {}", one_line(folder), strerror(errno))};
-    }
-    std::error_code failed;
-    const fs::path found = fs::canonical(find_command(command[0]), failed);
-    const std::string recorded = text(facts, "executable");
-    if (found != fs::path(recorded)) {
-        throw Refusal{
-            kBadUsage,
-            fmt::format("{} is {} here; {} was recorded. Activate the same environment, or "
-                        "give the command: fragtrace try {} -- COMMAND",
-                        one_line(command[0]),
-                        one_line(found.native()),
-                        one_line(recorded),
-                        one_line(trace))};
-    }
-    return command;
-}
-
-// The virtual GPU of the recording; empty: a real card.
-std::string recorded_card(const Json& report) {
-    if (!report["source"].value("virtual", false)) {
-        return "";
-    }
-    std::string card = text(report["facts"], "environment.FRAGTRACE_VIRTUAL_GPU");
-    // This run gets cards of its own: other processes must not take part in it.
-    if (const std::size_t shared = card.find(",shared="); shared != std::string::npos) {
-        card.erase(shared, card.find(',', shared + 1) - shared);
-    }
-    const bool valid = vgpu::parse_config(card.c_str(), nullptr).status == vgpu::Config::kValid;
-    return valid ? card : std::to_string(number(device_of(report), "total_bytes"));
-}
-
-std::vector<std::pair<std::string, std::string>> environment_of(const Json& facts,
-                                                                const Json& row) {
-    std::vector<std::pair<std::string, std::string>> environment;
-    // By name: a trace from others must not set a variable such as LD_PRELOAD.
-    for (const char* name : {kSettings,
-                             "PYTORCH_ALLOC_CONF",
-                             "PYTORCH_NO_CUDA_MEMORY_CACHING",
-                             "CUDA_VISIBLE_DEVICES",
-                             "CUDA_MODULE_LOADING"}) {
-        const std::string key = std::string("environment.") + name;
-        if (facts.contains(key)) {
-            environment.emplace_back(name, text(facts, key.c_str()));
-        }
-    }
-    if (text(row, "remedy") == "caching_off") {
-        environment.emplace_back("PYTORCH_NO_CUDA_MEMORY_CACHING", "1");
-    } else {
-        environment.emplace_back(kSettings, text(row, "config"));
-    }
-    return environment;
-}
-
 // ---- the outcome
 // ----------------------------------------------------------------------------------
-
-struct Line {
-    const char* what;
-    std::string recorded;
-    std::string predicted;
-    std::string outcome;
-    std::optional<bool> held;  // nothing: nothing certain was predicted
-};
-
-std::string count_or_none(std::uint64_t count) {
-    return count == 0 ? "none" : std::to_string(count);
-}
-
-Line out_of_memory_line(const Json& recorded, const Json& row, const Json& outcome) {
-    const std::uint64_t ooms = number(outcome, "ooms");
-    Line line = {"out of memory",
-                 count_or_none(number(recorded, "ooms")),
-                 count_or_none(number(row, "ooms")),
-                 count_or_none(ooms),
-                 ooms == number(row, "ooms")};
-    if (row.value("gets_past", false)) {
-        const Json& rest = row["rest_fits"];
-        line.predicted = rest.is_null()     ? "none up to this request"
-                         : rest.get<bool>() ? "none (rest of the step: estimate)"
-                                            : "later in the step (estimate)";
-        // What comes after the recorded request was not recorded, and other steps may follow.
-        line.held =
-            ooms == 0 ? std::optional(!rest.is_boolean() || rest.get<bool>()) : std::nullopt;
-    } else if (text(row, "class") == "estimate") {
-        line.held = std::nullopt;
-    }
-    return line;
-}
-
-Line peak_line(const Json& recorded, const Json& row, const Json& outcome) {
-    const std::uint64_t most = number(row, "peak_reserved_bytes");
-    const std::uint64_t least = number(row, "least_peak_reserved_bytes");
-    const std::uint64_t peak = number(outcome["peak"], "reserved");
-    const std::string kind = text(row, "bound_kind");
-    Line line = {"peak reserved",
-                 size_text(number(recorded["peak"], "reserved")),
-                 size_text(most),
-                 size_text(peak),
-                 std::nullopt};
-    if (row.value("gets_past", false) || kind == "at_least" || kind == "until_failure") {
-        line.predicted = "at least " + size_text(least);
-        line.held = peak >= least;
-    } else if (kind == "at_most") {
-        line.predicted = "at most " + size_text(most);
-        line.held = peak <= most;
-    } else if (text(row, "class") == "exact") {
-        line.held = peak >= least && peak <= most;
-        if (!*line.held) {
-            line.outcome +=
-                fmt::format(" ({} bytes off)",
-                            static_cast<std::int64_t>(peak) - static_cast<std::int64_t>(most));
-        }
-    } else {
-        line.predicted += " (estimate)";
-    }
-    return line;
-}
-
-Line retry_line(const Json& recorded, const Json& row, const Json& outcome) {
-    const std::uint64_t retries = number(outcome, "retries");
-    const bool exact = text(row, "class") == "exact" && !row.value("gets_past", false);
-    return {"retries",
-            count_or_none(number(recorded, "retries")),
-            count_or_none(number(row, "retries")) + (exact ? "" : " up to there"),
-            count_or_none(retries),
-            exact ? std::optional(retries == number(row, "retries")) : std::nullopt};
-}
-
-void print_lines(const std::vector<Line>& lines) {
-    write_error(fmt::format("  {:<15} {:<12} {:<34} {}\n", "", "recorded", "predicted", "outcome"));
-    for (const Line& line : lines) {
-        const std::string verdict = !line.held   ? ""
-                                    : *line.held ? "  as predicted"
-                                                 : "  NOT as predicted";
-        write_error(fmt::format("  {:<15} {:<12} {:<34} {}{}\n",
-                                line.what,
-                                line.recorded,
-                                line.predicted,
-                                line.outcome,
-                                verdict));
-    }
-}
 
 // The trace of the run that belongs to the recorded process: of the same rank in a job, otherwise
 // the command's own, otherwise the largest. Empty if there is none.
@@ -473,14 +248,12 @@ int compare(const Json& recorded_report,
     if (outcome == nullptr) {
         throw Refusal{kBadUsage, "the run did not use the recorded device: " + one_line(trace)};
     }
-    std::vector<Line> lines = {out_of_memory_line(recorded, row, *outcome),
-                               peak_line(recorded, row, *outcome),
-                               retry_line(recorded, row, *outcome)};
+    std::vector<OutcomeLine> lines = outcome_lines(recorded, row, *outcome);
     const std::string set = text(report["facts"], "allocator_conf");
     const bool own_settings = text(row, "remedy") == "settings" && set != text(row, "config");
     const bool other_card = (*outcome)["total_bytes"] != recorded["total_bytes"];
     if (own_settings || other_card) {
-        for (Line& line : lines) {
+        for (OutcomeLine& line : lines) {
             line.held = std::nullopt;
         }
     }
@@ -496,7 +269,7 @@ int compare(const Json& recorded_report,
                         size_text(number(recorded, "total_bytes"))));
     }
     const bool wrong = std::any_of(
-        lines.begin(), lines.end(), [](const Line& line) { return line.held == false; });
+        lines.begin(), lines.end(), [](const OutcomeLine& line) { return line.held == false; });
     say("the new trace: " + shell_word(trace));
     return wrong || own_settings || other_card ? 1 : 0;
 }
