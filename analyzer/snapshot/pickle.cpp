@@ -57,6 +57,12 @@ std::uint64_t little_endian(const std::uint8_t* data, std::size_t size_bytes) {
     return value;
 }
 
+// Opcodes that push a number or a truth value.
+bool is_number(std::uint8_t opcode) {
+    constexpr std::string_view kNumbers = "KMJ\x8a\x8bG\x88\x89";
+    return kNumbers.find(static_cast<char>(opcode)) != std::string_view::npos;
+}
+
 // Opcodes that call a function or load code.
 bool is_code(std::uint8_t opcode) {
     constexpr std::string_view kCode = "cRbio\x81\x82\x83\x84\x92\x93PQ";
@@ -246,66 +252,24 @@ bool PickleReader::take_frequent_opcodes() {
     return true;
 }
 
+// Reads an operand of fixed size.
+bool PickleReader::take_operand(std::size_t size_bytes, std::uint64_t* value) {
+    if (!need(size_bytes)) {
+        return false;
+    }
+    *value = little_endian(stream_.data(), size_bytes);
+    stream_.skip(size_bytes);
+    return true;
+}
+
 bool PickleReader::step() {
     if (!need(1)) {
         return false;
     }
     const std::uint8_t opcode = *stream_.data();
     stream_.skip(1);
-    // Reads an operand of fixed size.
-    const auto operand = [this](std::size_t size_bytes, std::uint64_t* value) {
-        if (!need(size_bytes)) {
-            return false;
-        }
-        *value = little_endian(stream_.data(), size_bytes);
-        stream_.skip(size_bytes);
-        return true;
-    };
-    std::uint64_t value = 0;
     std::size_t begin = 0;
     switch (opcode) {
-        case kBinGet:
-            return operand(1, &value) && recall(value);
-        case kLongBinGet:
-            return operand(4, &value) && recall(value);
-        case kMemoize:
-            return memoize(memo_.size());
-        case kBinPut:
-            return operand(1, &value) && memoize(value);
-        case kLongBinPut:
-            return operand(4, &value) && memoize(value);
-        case kInt1:
-            return operand(1, &value) && push_integer(static_cast<std::int64_t>(value));
-        case kInt2:
-            return operand(2, &value) && push_integer(static_cast<std::int64_t>(value));
-        case kInt4:
-            return operand(4, &value) &&
-                   push_integer(static_cast<std::int32_t>(static_cast<std::uint32_t>(value)));
-        case kLong1:
-            return operand(1, &value) && push_long(value);
-        case kLong4:
-            return operand(4, &value) && push_long(value);
-        case kShortText:
-            return operand(1, &value) && push_text(value);
-        case kText:
-            return operand(4, &value) && push_text(value);
-        case kLongText:
-            return operand(8, &value) && push_text(value);
-        case kFloat: {
-            if (!need(8)) {
-                return false;
-            }
-            std::uint64_t bits = 0;
-            for (std::size_t i = 0; i < 8; ++i) {
-                bits = bits << 8 | stream_.data()[i];
-            }
-            stream_.skip(8);
-            return push({.kind = Kind::kFloat, .number = bits});
-        }
-        case kFrame:
-            return operand(8, &value);
-        case kProto:
-            return operand(1, &value) && opcode_offset_ == 0;
         case kMark:
             return push_mark();
         case kEmptyDict:
@@ -330,14 +294,70 @@ bool PickleReader::step() {
         }
         case kTuple:
             return pop_mark(&begin) && tuple(begin);
-        case kTrue:
-        case kFalse:
-            return push({.kind = Kind::kBool, .number = opcode == kTrue ? 1u : 0u});
-        case kNone:
-            return push({.kind = Kind::kNone});
         case kStop:
             done_ = true;
             return true;
+        default:
+            return is_number(opcode) ? push_number(opcode) : take_other(opcode);
+    }
+}
+
+bool PickleReader::push_number(std::uint8_t opcode) {
+    std::uint64_t value = 0;
+    switch (opcode) {
+        case kInt1:
+            return take_operand(1, &value) && push_integer(static_cast<std::int64_t>(value));
+        case kInt2:
+            return take_operand(2, &value) && push_integer(static_cast<std::int64_t>(value));
+        case kInt4:
+            return take_operand(4, &value) &&
+                   push_integer(static_cast<std::int32_t>(static_cast<std::uint32_t>(value)));
+        case kLong1:
+            return take_operand(1, &value) && push_long(value);
+        case kLong4:
+            return take_operand(4, &value) && push_long(value);
+        case kFloat: {
+            if (!need(8)) {
+                return false;
+            }
+            std::uint64_t bits = 0;
+            for (std::size_t i = 0; i < 8; ++i) {
+                bits = bits << 8 | stream_.data()[i];
+            }
+            stream_.skip(8);
+            return push({.kind = Kind::kFloat, .number = bits});
+        }
+        default:  // kTrue, kFalse
+            return push({.kind = Kind::kBool, .number = opcode == kTrue ? 1u : 0u});
+    }
+}
+
+// Handles texts, the memo, and opcodes without a value.
+bool PickleReader::take_other(std::uint8_t opcode) {
+    std::uint64_t value = 0;
+    switch (opcode) {
+        case kBinGet:
+            return take_operand(1, &value) && recall(value);
+        case kLongBinGet:
+            return take_operand(4, &value) && recall(value);
+        case kMemoize:
+            return memoize(memo_.size());
+        case kBinPut:
+            return take_operand(1, &value) && memoize(value);
+        case kLongBinPut:
+            return take_operand(4, &value) && memoize(value);
+        case kShortText:
+            return take_operand(1, &value) && push_text(value);
+        case kText:
+            return take_operand(4, &value) && push_text(value);
+        case kLongText:
+            return take_operand(8, &value) && push_text(value);
+        case kFrame:
+            return take_operand(8, &value);
+        case kProto:
+            return take_operand(1, &value) && opcode_offset_ == 0;
+        case kNone:
+            return push({.kind = Kind::kNone});
         default:
             fail(
                 is_code(opcode)

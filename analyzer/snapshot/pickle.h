@@ -130,6 +130,9 @@ class PickleReader {
     std::size_t plain_value(const std::uint8_t* at, PickleValue* value) const;
     bool take_frequent_opcodes();
     bool step();
+    bool take_operand(std::size_t size_bytes, std::uint64_t* value);
+    bool push_number(std::uint8_t opcode);
+    bool take_other(std::uint8_t opcode);
 
     bool need(std::size_t count) { return stream_.require(count) || fail_at_end(); }
 

@@ -306,19 +306,18 @@ class Undo {
 
     // The segment that contains an address; the end if there is none.
     HeldSegments::iterator segment_at(std::uint64_t address) {
-        if (last_segment_ != start_.segments.end() &&
-            address - last_segment_->first < last_segment_bytes_) {
-            return last_segment_;
+        if (last_segment_ == start_.segments.end() ||
+            address - last_segment_->first >= last_segment_bytes_) {
+            const auto after = start_.segments.upper_bound(address);
+            if (after == start_.segments.begin()) {
+                return start_.segments.end();
+            }
+            last_segment_ = std::prev(after);
+            last_segment_bytes_ = after == start_.segments.end()
+                                      ? last_segment_->second.size_bytes
+                                      : std::min(last_segment_->second.size_bytes,
+                                                 after->first - last_segment_->first);
         }
-        const auto after = start_.segments.upper_bound(address);
-        if (after == start_.segments.begin()) {
-            return start_.segments.end();
-        }
-        last_segment_ = std::prev(after);
-        last_segment_bytes_ = after == start_.segments.end()
-                                  ? last_segment_->second.size_bytes
-                                  : std::min(last_segment_->second.size_bytes,
-                                             after->first - last_segment_->first);
         return address - last_segment_->first < last_segment_bytes_ ? last_segment_
                                                                     : start_.segments.end();
     }

@@ -171,3 +171,26 @@ TEST_CASE("a run that fails at a request which the recorded run served is not be
     // If the replay of the recorded settings does not match, neither row gives a result.
     CHECK(change_of(fails_first, failing_first(2, 1000 * kMiB)) == Change::kNothing);
 }
+
+TEST_CASE("no row that reserves more than the limit is better") {
+    const WhatIfRow best = priced(Remedy::kSettings, 700 * kMiB);
+    for (const std::size_t recorded_ooms : {0u, 1u}) {
+        CAPTURE(recorded_ooms);
+        WhatIfRow recorded = priced(Remedy::kSettings, 1000 * kMiB);
+        recorded.result.troubles.assign(recorded_ooms, {.outcome = Outcome::kOutOfMemory});
+        const std::uint64_t most = most_reserved_if_better(best, recorded);
+        CHECK(most < 700 * kMiB);
+        CHECK(most > 690 * kMiB);
+        for (const std::uint64_t calls : {0u, 100u, 2000u}) {
+            for (const std::size_t retries : {0u, 1u, 200u}) {
+                WhatIfRow row = priced(Remedy::kSettings, most + 1, calls);
+                row.result.troubles.assign(retries, {.outcome = Outcome::kRetryOk});
+                CHECK_FALSE(is_better(row, best, recorded));
+            }
+        }
+        // A page below the limit, at no price, is better.
+        CHECK(is_better(priced(Remedy::kSettings, most - 2 * kMiB), best, recorded));
+        // Any row without failures is better than a row with one.
+        CHECK(most_reserved_if_better(row("", 1, 0, 100 * kMiB), recorded) == ~std::uint64_t{0});
+    }
+}
