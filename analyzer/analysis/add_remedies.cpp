@@ -148,7 +148,8 @@ Status add_rows(const AnalyzeOptions& options,
         for (WhatIfRow& row : *rows) {
             judge(&row);
             const bool better = !best || (row.usable && is_better(row, *best, recorded));
-            row.candidate.most_reserved_bytes = Candidate{}.most_reserved_bytes;  // for later replays
+            row.candidate.most_reserved_bytes =
+                Candidate{}.most_reserved_bytes;  // for later replays
             any_better = any_better || better;
             if (better || !combinations) {
                 device->remedies.push_back(row);

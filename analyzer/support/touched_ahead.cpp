@@ -6,13 +6,10 @@
 #include <sys/mman.h>
 #include <system_error>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 namespace fragtrace::analyzer {
 namespace {
 
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE; older headers lack it
 constexpr std::size_t kPageBytes = std::size_t{2} << 20;  // a huge page; one call touches one
 
 }  // namespace
@@ -56,7 +53,7 @@ void TouchedAhead::run(std::uint8_t* memory, std::size_t size_bytes) {
             continue;
         }
         const std::size_t bytes = std::min(kPageBytes, size_bytes - touched);
-        if (madvise(memory + touched, bytes, MADV_POPULATE_WRITE) != 0) {
+        if (madvise(memory + touched, bytes, kPopulateWrite) != 0) {
             return;
         }
         touched += bytes;
