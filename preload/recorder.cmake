@@ -85,6 +85,13 @@ if(FRAGTRACE_HAS_ONE_SEGMENT)
     set(FRAGTRACE_ONE_SEGMENT -Wl,-z,noseparate-code)
 endif()
 
+# The C library's start files put an empty function, which every process would call at its end, into a
+# page of its own. A name that does not exist leaves it out; destructors are in .fini_array.
+check_linker_flag(C -Wl,-fini=fragtrace_none FRAGTRACE_HAS_FINI)
+if(FRAGTRACE_HAS_FINI)
+    set(FRAGTRACE_NO_FINI -Wl,-fini=fragtrace_none)
+endif()
+
 # The linker resolves the recorder's own functions, not the loader in every process. The table of
 # hooks names most exported functions. It must refer to the recorder's even if another preloaded
 # library has the same names. Each segment costs a mapping in every process, so code and constants
@@ -93,7 +100,7 @@ endif()
 target_link_options(fragtrace PRIVATE
     -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/fragtrace.map
     -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
-    -Wl,-z,norelro ${FRAGTRACE_ONE_SEGMENT} ${FRAGTRACE_OWN_FUNCTIONS} -Wl,--as-needed
+    -Wl,-z,norelro ${FRAGTRACE_NO_FINI} ${FRAGTRACE_ONE_SEGMENT} ${FRAGTRACE_OWN_FUNCTIONS} -Wl,--as-needed
     # Drops the unused parts of zstd and libunwind. Each imported function of the C library costs a
     # look-up at every start.
     -Wl,--gc-sections)

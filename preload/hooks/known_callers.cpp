@@ -112,7 +112,7 @@ bool note_object(const AddressRange& range) {
 
 // In a forked child, the thread that owned the lock does not exist.
 __attribute__((constructor)) void watch_forks() {
-    pthread_atfork(nullptr, nullptr, [] { g_writers.reset(); });
+    at_fork(nullptr, nullptr, [] { g_writers.reset(); });
 }
 
 }  // namespace

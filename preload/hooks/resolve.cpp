@@ -31,10 +31,10 @@ void* g_seen[kHookCount];
 
 // ---- preload order ------------------------------------------------------------------------------
 
-constexpr char kPreloadVariable[] = "LD_PRELOAD=";
 constexpr size_t kPreloadList_bytes = 8192;
-// A short list is not zero initially: a variable that is zero would be in a further page of memory,
-// and most processes need it only in the constructor.
+// Most processes need these two only in the constructor. Constants, and variables that are zero
+// initially, would be in further pages of memory.
+__attribute__((section(".data"))) char g_preload_variable[] = "LD_PRELOAD=";
 char g_short_preload_list[256] = " ";
 char g_long_preload_list[kPreloadList_bytes];
 
@@ -42,10 +42,10 @@ char g_long_preload_list[kPreloadList_bytes];
 // which objects are interposers.
 __attribute__((constructor)) void keep_preload_list() {
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-        if (!begins_with(*at, kPreloadVariable)) {
+        if (!begins_with(*at, g_preload_variable)) {
             continue;
         }
-        const char* list = *at + sizeof kPreloadVariable - 1;
+        const char* list = *at + sizeof g_preload_variable - 1;
         const size_t length = text_length(list);
         char* kept =
             length < sizeof g_short_preload_list ? g_short_preload_list : g_long_preload_list;
@@ -243,17 +243,6 @@ void* resolve_in_scope(Hook hook, const link_map* caller) {
 void* next_definition(const char* name) {
     void* symbol = preload_definition(our_object(), name);
     return symbol != nullptr ? symbol : dlsym_from_here(RTLD_NEXT, name);
-}
-
-void* next_definition_at_start(const char* name) {
-    for (const link_map* map = our_object()->l_next; map != nullptr; map = map->l_next) {
-        bool indirect = false;
-        void* symbol = defined_symbol(map, name, &indirect);
-        if (symbol != nullptr && !indirect) {
-            return symbol;
-        }
-    }
-    return nullptr;
 }
 
 bool remember_real(Hook hook, void* function) {

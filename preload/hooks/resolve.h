@@ -43,10 +43,6 @@ bool remember_real(Hook hook, void* function);
 // Returns the next definition of a function that we interpose, other than CUDA's; our wrapper calls
 // it.
 void* next_definition(const char* name);
-// The same for constructors: it only uses the symbol tables and takes a tenth of the time. It is
-// not valid later, because the list then has objects that only some callers see, and other objects
-// are removed from it.
-void* next_definition_at_start(const char* name);
 
 // The loader's own functions, bypassing every interposer.
 void* real_dlsym(void* handle, const char* name);

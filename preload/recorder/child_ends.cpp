@@ -8,6 +8,7 @@
 #include "recorder/ring.h"
 #include "recorder/session.h"
 #include "system/folder_names.h"
+#include "system/loaded_objects.h"
 #include "system/sys.h"
 
 #include <dlfcn.h>
@@ -156,26 +157,32 @@ using WaitId = int (*)(idtype_t, id_t, siginfo_t*, int);
 Wait4 g_wait4;
 WaitId g_waitid;
 
-// Signal handlers and children of multi-threaded programs may call wait4() but not dlsym(). So
-// dlsym() runs when the library is loaded, or earlier if another library's constructor waits. For
-// the rarely used waitid(), it runs at the first call, because each look-up costs time in every
-// process.
-__attribute__((constructor)) void find_wait4() {
-    g_wait4 = reinterpret_cast<Wait4>(dlsym(RTLD_NEXT, "wait4"));
+// Signal handlers and children of multi-threaded programs may call wait4(), but not dlsym(). So the
+// functions are looked up without it, at the first call: most processes never wait. Every thread
+// finds the same ones.
+template <typename Function>
+Function real(Function* known, const char* name) {
+    Function found = load_relaxed(known);
+    if (found == nullptr) {
+        found = reinterpret_cast<Function>(next_definition_at_start(name));
+        if (found == nullptr) {  // this library was not loaded at the start
+            found = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+        }
+        store_relaxed(known, found);
+    }
+    return found;
 }
 
 // The C library, too, implements wait(), waitpid(), wait3() and wait4() by one function.
 pid_t wait_and_note(pid_t pid, int* status, int options, rusage* used) {
-    if (g_wait4 == nullptr) {
-        find_wait4();
-    }
-    if (g_wait4 == nullptr) {
+    const Wait4 real_wait4 = real(&g_wait4, "wait4");
+    if (real_wait4 == nullptr) {
         errno = ENOSYS;
         return -1;
     }
     int own = 0;
     int* const told = status == nullptr ? &own : status;
-    const pid_t child = g_wait4(pid, told, options, used);
+    const pid_t child = real_wait4(pid, told, options, used);
     if (child > 0 && WIFSIGNALED(*told)) {
         const SlowPath slow_path;  // a cancellation here would lose the child's status
         note_signal(child, WTERMSIG(*told));
@@ -212,16 +219,12 @@ __attribute__((visibility("default"))) int waitid(idtype_t which,
                                                   siginfo_t* told,
                                                   int options) {
     using namespace fragtrace::preload;
-    WaitId real = load_relaxed(&g_waitid);
-    if (real == nullptr) {
-        real = reinterpret_cast<WaitId>(dlsym(RTLD_NEXT, "waitid"));
-        store_relaxed(&g_waitid, real);  // every thread finds the same function
-    }
-    if (real == nullptr) {
+    const WaitId real_waitid = real(&g_waitid, "waitid");
+    if (real_waitid == nullptr) {
         errno = ENOSYS;
         return -1;
     }
-    const int done = real(which, id, told, options);
+    const int done = real_waitid(which, id, told, options);
     if (done == 0 && told != nullptr && told->si_pid > 0 &&
         (told->si_code == CLD_KILLED || told->si_code == CLD_DUMPED)) {
         const SlowPath slow_path;

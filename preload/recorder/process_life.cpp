@@ -67,11 +67,7 @@ void note_exit_code(int status) {
 
 bool g_last_handler_ran;
 
-// The last of all exit handlers if the library was preloaded: its destructor has already run.
-void on_exit_code(int status, void*) {
-    if (load_acquire(&g_session.state) == kIdle) {
-        return;
-    }
+[[gnu::noinline]] void end_with_code(int status) {
     const SlowPath slow_path;
     note_exit_code(status);
     store_release(&g_last_handler_ran, true);
@@ -81,8 +77,17 @@ void on_exit_code(int status, void*) {
     }
 }
 
+// The last of all exit handlers if the library was preloaded: its destructor has already run.
+// Placed next to code that runs when the library is loaded: elsewhere it would cause an extra page
+// fault in every process.
+__attribute__((section(".text.startup"))) void on_exit_code(int status, void*) {
+    if (load_acquire(&g_session.state) != kIdle) {
+        end_with_code(status);
+    }
+}
+
 __attribute__((constructor)) void on_load() {
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
     on_exit(on_exit_code, nullptr);
 }
 

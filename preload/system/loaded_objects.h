@@ -41,6 +41,11 @@ size_t defined_symbol_bytes(const link_map* map, const char* name);
 // name begins with `prefix` and that defines `name`; nullptr if there is none.
 void* find_definition(const link_map* from, const char* prefix, const char* name);
 
+// Returns the next definition of `name` after this library, from the symbol tables alone, which
+// takes a tenth of the time of dlsym(). For functions of objects that the process was started with,
+// such as the C library: the search must end there, because the objects behind them come and go.
+void* next_definition_at_start(const char* name);
+
 // Returns the first object whose file name begins with `prefix`.
 const link_map* find_object(const char* prefix);
 

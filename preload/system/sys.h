@@ -99,6 +99,18 @@ uint64_t clock_ns(int clock);
 void* map_private(size_t size_bytes);
 void unmap(void* memory, size_t size_bytes);
 
+// pthread_atfork(). Its code would be a part of this library, in a page that every process has to
+// read for it.
+extern "C" int __register_atfork(void (*before)(),
+                                 void (*in_parent)(),
+                                 void (*in_child)(),
+                                 void* library);
+extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;
+
+inline void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
+    __register_atfork(before, in_parent, in_child, &__dso_handle);
+}
+
 // Blocks a signal that our writes may raise in this thread and that would kill the host: SIGXFSZ
 // when a file reaches the size limit, SIGPIPE when nobody reads our message. A signal raised within
 // the scope is removed before it can be delivered.
