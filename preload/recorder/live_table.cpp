@@ -78,11 +78,76 @@ void LiveTable::drop_dead() {
     has_dead_ = false;
 }
 
-// Makes room in a full table. Dropping dead entries is enough if that gives much room: otherwise
-// the next entries would look at the whole table again.
-bool LiveTable::make_room() {
+namespace {
+
+// Memory that no other entry of its kind shares.
+struct OwnMemory {
+    uint64_t address;
+    uint32_t entry;
+    Thing thing;
+};
+
+// Returns 0 for entries that are found by a handle, and for blocks of the program's pools: those
+// may lie inside each other.
+uint64_t own_bytes(Thing thing, const EventRecord& event) {
+    switch (thing) {
+        case Thing::kDevice:
+        case Thing::kHost:
+        case Thing::kMapping:
+        case Thing::kReservation:
+            return event.size;
+        case Thing::kBlock:
+            return event.extra;
+        default:
+            return 0;
+    }
+}
+
+}  // namespace
+
+void LiveTable::drop_overlapped() {
+    const size_t size_bytes = used_ * sizeof(OwnMemory);
+    auto* const all = frees_lost_ ? static_cast<OwnMemory*>(map_private(size_bytes)) : nullptr;
+    if (all == nullptr) {
+        return;
+    }
+    OwnMemory* end = all;
+    for (size_t i = 1; i < end_; ++i) {
+        const Entry& entry = entries_[i];
+        if (own_bytes(entry.thing, entry.event) != 0) {
+            *end++ = {entry.event.address, static_cast<uint32_t>(i), entry.thing};
+        }
+    }
+    std::sort(all, end, [](const OwnMemory& a, const OwnMemory& b) {
+        return a.thing != b.thing ? a.thing < b.thing : a.address < b.address;
+    });
+    const OwnMemory* kept = all;
+    for (const OwnMemory* next = all + 1; next < end; ++next) {
+        const Entry& before = entries_[kept->entry];
+        const Entry& after = entries_[next->entry];
+        if (kept->thing != next->thing ||
+            next->address - kept->address >= own_bytes(before.thing, before.event)) {
+            kept = next;
+            continue;
+        }
+        const bool after_is_later = after.event.sequence > before.event.sequence;
+        const Entry& dead = after_is_later ? before : after;
+        remove(place_of(dead.thing, dead.key));
+        kept = after_is_later ? next : kept;
+    }
+    unmap(all, size_bytes);
+    forget_orphans();
+}
+
+// Makes room in a full table. Dropping entries is enough if that gives much room: otherwise the
+// next entries would look at the whole table again.
+bool LiveTable::make_room(uint64_t sequence) {
     if (has_dead_) {
         drop_dead();
+    }
+    if (sequence >= next_sweep_) {
+        next_sweep_ = sequence + capacity_;
+        drop_overlapped();
     }
     return used_ < capacity_ / 4 * 3 || grow() || free_ != 0;
 }
@@ -153,7 +218,7 @@ LiveTable::Entry* LiveTable::put(Thing thing, uint64_t key, const EventRecord& e
     Place* place = place_of(thing, key);
     if (place->entry == 0) {
         if (free_ == 0 && end_ == capacity_) {
-            if (!make_room()) {
+            if (!make_room(event.sequence)) {
                 ++lost_;
                 return nullptr;
             }

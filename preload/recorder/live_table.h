@@ -10,6 +10,10 @@
 // The end of a pool of the program must not look at all entries. It leaves the pool's blocks as
 // dead entries, which count as absent. A full table drops them before it grows.
 //
+// Where frees were lost, entries stay that no event will end. Memory that is in use belongs to one
+// allocation of its kind. So an entry that overlaps a later one is dropped, before a full table
+// grows and before a checkpoint. The others stay until their memory is allocated again.
+//
 // Entries are stored densely, in no order, and do not move; a hash table finds them by number. So a
 // lookup that finds nothing reads only 8 bytes, and a table with few entries stays in the cache.
 #pragma once
@@ -28,6 +32,13 @@ class LiveTable {
     void abandon();
 
     void apply(const EventRecord& event);
+
+    // From now on, frees may be missing among the events.
+    void expect_lost_frees() { frees_lost_ = true; }
+
+    // Removes the allocations whose free must have been lost, because a later one overlaps them.
+    // Does nothing if no lost frees are expected, or without memory for the search.
+    void drop_overlapped();
 
     // Prefetches the memory that apply() will read for these two events, if they are block events.
     // Each event should be passed twice: first as `later`, then as `sooner`. Does nothing if the
@@ -77,7 +88,7 @@ class LiveTable {
     [[nodiscard]] uint64_t held_bytes(uint16_t device) const;
     [[nodiscard]] EventRecord free_memory_now(const EventRecord& report) const;
     bool grow();
-    bool make_room();
+    bool make_room(uint64_t sequence);
     void drop_dead();
     void shrink();
     // Removes all entries for which `keep` returns false.
@@ -121,6 +132,8 @@ class LiveTable {
     Place* places_;        // twice as many as capacity_: at most half are in use
     uint64_t* pool_ends_;  // sequence number of the last end of each pool of the program, by number
     bool has_dead_;        // a pool has ended since dead entries were dropped
+    bool frees_lost_;
+    uint64_t next_sweep_;  // a full table looks for overlaps again from this sequence number on
     size_t capacity_;      // of entries_, a power of two
     size_t end_;           // entries from here on have never been used
     size_t used_;

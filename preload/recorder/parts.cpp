@@ -4,6 +4,7 @@
 
 #include "recorder/flush.h"
 #include "recorder/session.h"
+#include "system/address_table.h"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -91,6 +92,7 @@ void set_written(Session* session, const Written& written) {
 // each of these events had one of the numbers before the tail, or a start of recording reserved
 // them.
 bool write_checkpoint(Session* session) {
+    session->parts.live.drop_overlapped();
     const uint64_t count = session->parts.live.event_count();
     const uint64_t last = session->ring.header->tail;
     const size_t size_bytes = (count + 2) * sizeof(EventRecord);
@@ -279,6 +281,13 @@ int join_parts(Session* session, const char* path, const char* why) {
     return -1;
 }
 
+bool may_have_lost_frees(const Session* session) {
+    const RingHeader* ring = session->ring.header;
+    return (load_relaxed(&ring->lost_ring_full) | load_relaxed(&ring->lost_reentrant) |
+            load_relaxed(&session->lost_before_start) | session->lost_unfinished |
+            load_relaxed(&g_addresses_without_room)) != 0;
+}
+
 }  // namespace
 
 bool start_parts(Session* session) {
@@ -293,6 +302,9 @@ uint32_t update_live_table(Session* session, uint64_t first, uint32_t count) {
     Parts& parts = session->parts;
     const Ring& ring = session->ring;
     const uint64_t last = first + count - 1;
+    if (may_have_lost_frees(session)) {
+        parts.live.expect_lost_frees();
+    }
     for (uint64_t sequence = first; sequence <= last; ++sequence) {
         const EventRecord& event = ring.slot_of(sequence);
         parts.live.fetch(ring.slot_of(std::min(sequence + kFetchAhead, last)),
