@@ -20,22 +20,6 @@ using namespace fragtrace::analyzer::testing;
 
 namespace {
 
-Job job_of(std::vector<ProcessSummary> processes) {
-    Job job;
-    job.processes = merged(std::move(processes));
-    arrange(&job);
-    return job;
-}
-
-std::vector<ProcessSummary> ranks(int count) {
-    std::vector<ProcessSummary> made;
-    for (int rank = 0; rank < count; ++rank) {
-        made.push_back(rank_of(rank));
-        made.back().place.world_size = count;
-    }
-    return made;
-}
-
 std::vector<std::string> lines_of(const Job& job) {
     std::vector<std::string> lines(1);
     for (const char byte : job_text(job, view_of(job), Terminal(1, ColorChoice::kNever))) {
@@ -50,10 +34,6 @@ std::vector<std::string> lines_of(const Job& job) {
 
 bool contains(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
-}
-
-ReplaySummary replay(const std::string& name, std::uint64_t ooms, std::uint64_t peak) {
-    return {.name = name, .ooms = ooms, .peak_reserved = peak, .class_words = "exact"};
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Made-up summaries of processes, for the tests of jobs.
 #pragma once
 
+#include "analyzer/analysis/job/job.h"
 #include "analyzer/analysis/job/process_summary.h"
 #include "analyzer/support/units.h"
 
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer::testing {
@@ -61,6 +63,26 @@ inline void fail(ProcessSummary* process, std::uint64_t time_ns, int exit_code =
 
 inline void kill(ProcessSummary* process, int signal) {
     process->end = {.ending = Ending::kKilled, .signal = signal};
+}
+
+inline Job job_of(std::vector<ProcessSummary> processes) {
+    Job job;
+    job.processes = merged(std::move(processes));
+    arrange(&job);
+    return job;
+}
+
+inline std::vector<ProcessSummary> ranks(int count) {
+    std::vector<ProcessSummary> made;
+    for (int rank = 0; rank < count; ++rank) {
+        made.push_back(rank_of(rank));
+        made.back().place.world_size = count;
+    }
+    return made;
+}
+
+inline ReplaySummary replay(const std::string& name, std::uint64_t ooms, std::uint64_t peak) {
+    return {.name = name, .ooms = ooms, .peak_reserved = peak, .class_words = "exact"};
 }
 
 }  // namespace fragtrace::analyzer::testing

@@ -211,3 +211,9 @@ TEST_CASE("the help has a line for each variable and option, none longer than 10
     }
     CHECK(begin == text.size());
 }
+
+TEST_CASE("a card of the environment is checked unless an option replaces it") {
+    const Variable card("FRAGTRACE_VIRTUAL_GPU", "24XiB");
+    CHECK(refusal_of({"true"}).find("24XiB") != std::string::npos);
+    CHECK(refusal_of({"--virtual-gpu", "24GiB", "true"}).empty());
+}

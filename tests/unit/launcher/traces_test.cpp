@@ -243,3 +243,14 @@ TEST_CASE("a path is short and safe to paste into a shell") {
     CHECK(shell_path("/here/it's", "/here") == "'it'\\''s'");
     CHECK(shell_path("/here/a\n'\\b", "/here") == "$'a\\012\\'\\\\b'");
 }
+
+TEST_CASE("a trace of an earlier process with the same number is not of this run") {
+    const Folder folder;
+    const timespec since = {1'700'000'000, 500'000'000};
+    const std::string mine = "python." + host() + ".1.";
+    folder.add(mine + "part1.ftrace", 5, since, -1);
+    folder.add(mine + "part2.ftrace", 5, since, 1);
+    const std::vector<std::string> found = find_traces({folder.path(), ""}, since, 1);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].ends_with("part2.ftrace"));
+}

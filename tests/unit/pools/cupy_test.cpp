@@ -41,6 +41,31 @@ TEST_CASE("cupy: a request above the limit fails with cached memory, which stays
     CHECK(share.calls("a=4MiB b=512") == "a 0+0 grow, b oom");
 }
 
+TEST_CASE("cupy: a request beyond all addresses fails") {
+    WorkedExample pool("cupy");
+    for (const std::uint64_t bytes : {~std::uint64_t{0}, ~std::uint64_t{0} - 511}) {
+        CHECK(pool.pool->allocate({.block = 1, .requested_bytes = bytes}).outcome ==
+              Outcome::kOutOfMemory);
+    }
+    CHECK(pool.pool->statistics().reserved.current == 0);
+}
+
+TEST_CASE("cupy: a lifted limit no longer refuses requests") {
+    WorkedExample pool("cupy", "limit:4MiB");
+    CHECK(pool.calls("a=5MiB") == "a oom");
+    CHECK(pool.pool->relax(Relaxation::kNoLimit));
+    CHECK(pool.calls("a=5MiB") == "a 0+0 grow");
+}
+
+TEST_CASE("cupy: after an adopted state only its free blocks are handed out") {
+    WorkedExample former("cupy");
+    former.calls("a=1MiB b=1MiB");
+    WorkedExample pool("cupy");
+    pool.calls("a=4MiB -a");
+    REQUIRE(pool.pool->adopt(former.pool->snapshot()));
+    CHECK(pool.calls("c=2MiB") == "c 2+0 grow");
+}
+
 TEST_CASE("cupy keeps the rules of all pools, with and without a limit") {
     check_conformance("cupy", "");
     check_conformance("cupy", "limit:8MiB");

@@ -52,10 +52,11 @@ struct Outcome {
     bool ok = false;
     PickleValue value;
     std::string failure;
+    std::size_t texts = 0;
     Keeper keeper;
 };
 
-Outcome read(const std::string& bytes) {
+Outcome read_once(const std::string& bytes) {
     TemporaryFolder folder;
     std::ofstream(folder.file("x.pickle"), std::ios::binary) << bytes;
     const auto file = InputFile::open(folder.file("x.pickle"));
@@ -66,6 +67,23 @@ Outcome read(const std::string& bytes) {
     PickleReader reader(&stream, &outcome.keeper, kWords);
     outcome.ok = reader.read(&outcome.value);
     outcome.failure = reader.failure();
+    outcome.texts = reader.texts().size();
+    return outcome;
+}
+
+// The reader takes frequent opcodes in a loop of its own, but not the last bytes of a file. Bytes
+// after the end of the pickle must not change anything.
+Outcome read(const std::string& bytes) {
+    Outcome outcome = read_once(bytes);
+    const Outcome longer = read_once(bytes + std::string(64, '\0'));
+    INFO(outcome.failure << " / " << longer.failure);
+    CHECK(longer.ok == outcome.ok);
+    CHECK(longer.failure == outcome.failure);
+    CHECK(longer.value.kind == outcome.value.kind);
+    CHECK(longer.value.negative == outcome.value.negative);
+    CHECK(longer.value.index == outcome.value.index);
+    CHECK(longer.value.number == outcome.value.number);
+    CHECK(longer.keeper.dicts == outcome.keeper.dicts);
     return outcome;
 }
 
@@ -115,6 +133,37 @@ TEST_CASE("texts of every opcode are equal, known texts have their number", "[sn
     CHECK(value_of(bytes({'X', 5, 0, 0, 0, 'k', 'n', 'o', 'w', 'n', '.'})).index == 0);
     CHECK(value_of(bytes({0x8d, 5, 0, 0, 0, 0, 0, 0, 0, 'k', 'n', 'o', 'w', 'n', '.'})).index == 0);
     CHECK(value_of(bytes({0x8c, 1, 'k', '.'})).index == 1);
+}
+
+TEST_CASE("texts that reach over the end of the buffer are read completely", "[snapshot]") {
+    const std::string text(201, 'x');
+    for (std::size_t before = 0; before < text.size(); before += 40) {
+        PickleWriter out;
+        out.begin_dict().text(std::string(before, 'y')).number(1).text("values").raw("]");
+        for (int batch = 0; batch < 20; ++batch) {
+            out.raw("(");
+            for (int i = 0; i < 1000; ++i) {
+                out.raw("\x8c\xc9" + text);
+            }
+            out.raw("e");
+        }
+        out.end_dict();
+        const Outcome outcome = read(out.finish());
+        REQUIRE(outcome.ok);
+        CHECK(outcome.keeper.dicts.at(0).at("values") == 20'000);
+        CHECK(outcome.texts == 4);  // with the known one
+    }
+}
+
+TEST_CASE("more different texts than a snapshot has are refused", "[snapshot]") {
+    std::string pickle = "\x80\x04(";
+    for (std::uint32_t i = 0; i <= TextTable::kMostTexts; ++i) {
+        pickle += "\x8c\x04";
+        pickle.append(reinterpret_cast<const char*>(&i), sizeof i);
+    }
+    const Outcome outcome = read_once(pickle + "t." + std::string(64, '\0'));
+    CHECK_FALSE(outcome.ok);
+    CHECK(outcome.failure.find("more different texts") != std::string::npos);
 }
 
 TEST_CASE("a dict is reported once it is filled, together with its list", "[snapshot]") {
@@ -191,6 +240,9 @@ TEST_CASE("impossible sizes, depths, references and marks are refused", "[snapsh
     CHECK(failure_of(bytes({'h', 0, '.'})).find("refers to object 0") != std::string::npos);
     CHECK(failure_of(bytes({0x8b, 255, 255, 255, 255, '.'})).find("a number of 4294967295 bytes") !=
           std::string::npos);
+    CHECK(failure_of(bytes({0x8a, 9, 1, 0, 0, 0, 0, 0, 0, 0, 1, '.'})).find("more than 64 bits") !=
+          std::string::npos);
+    CHECK(failure_of(bytes({0x80, 4, 'N', '.'})).find("byte 2: damaged") == 0);
     CHECK(failure_of(bytes({0x8d, 0, 0, 0, 0, 0, 0, 0, 1, '.'})).find("a text of") !=
           std::string::npos);
     CHECK(failure_of(bytes({'X', 255, 0, 0, 0, 'x', '.'})).find("the file ends here") !=

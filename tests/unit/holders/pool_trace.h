@@ -1,0 +1,89 @@
+// Traces with pools of the program's own, for tests.
+#pragma once
+
+#include <fragtrace/sizes.h>
+
+#include "analyzer/analysis/analyze.h"
+#include "tests/support/trace_writer.h"
+
+#include <catch2/catch.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace fragtrace::analyzer::testing {
+
+using fragtrace::testing::TemporaryFolder;
+using fragtrace::testing::TraceWriter;
+
+inline constexpr std::uint64_t kSegment = 0x7f0010000000;
+inline constexpr std::uint32_t kFrames = 2;
+inline constexpr std::uint32_t kArena = 3;
+
+// A trace with two pools. Events of pools have no device, as the recorder writes them.
+class PoolTrace {
+  public:
+    PoolTrace() {
+        trace.fact("pool.2", "program rmm-pool frames");
+        trace.fact("pool.3", "program other arena of frames");
+    }
+
+    void alloc(std::uint64_t address,
+               std::uint64_t requested,
+               std::uint64_t size,
+               std::uint32_t pool = kFrames) {
+        EventRecord event = of(EventKind::kProgramBlockAlloc, pool);
+        event.address = address;
+        event.size = requested;
+        event.extra = size;
+        event.stream = 0;
+        trace.event(event);
+    }
+
+    void free(std::uint64_t address, std::uint32_t pool = kFrames) {
+        EventRecord event = of(EventKind::kProgramBlockFree, pool);
+        event.address = address;
+        trace.event(event);
+    }
+
+    void fails(std::uint64_t requested, std::uint32_t pool = kFrames) {
+        EventRecord event = of(EventKind::kProgramRequestFailed, pool);
+        event.size = requested;
+        event.stream = 0;
+        trace.event(event);
+    }
+
+    void end_pool(std::uint32_t pool = kFrames) {
+        trace.event(of(EventKind::kProgramPoolEnd, pool));
+    }
+
+    void label(std::uint64_t address, std::uint64_t text, std::uint32_t pool = kFrames) {
+        EventRecord event = of(EventKind::kBlockLabel, pool);
+        event.address = address;
+        event.size = text;
+        trace.event(event);
+    }
+
+    std::unique_ptr<Analysis> analyze() {
+        trace.end(EndReason::kNormal);
+        trace.save(folder.file("t.ftrace"));
+        auto analysis = fragtrace::analyzer::analyze(folder.file("t.ftrace"), AnalyzeOptions{});
+        REQUIRE(analysis.ok());
+        return std::move(analysis).value();
+    }
+
+    TraceWriter trace;
+    TemporaryFolder folder;
+
+  private:
+    static EventRecord of(EventKind kind, std::uint32_t pool) {
+        EventRecord event{};
+        event.kind = kind;
+        event.pool = pool;
+        event.device = kDeviceUnknown;
+        event.stream = kStreamUnknown;
+        return event;
+    }
+};
+
+}  // namespace fragtrace::analyzer::testing
