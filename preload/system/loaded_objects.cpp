@@ -154,11 +154,9 @@ ObjectSearch search_object(const link_map* map, const void* code_address) {
     return search;
 }
 
-// The limits of this library, and its dynamic section; the linker defines these symbols, and they
-// stay hidden.
+// The limits of this library; the linker defines both symbols, and they stay hidden.
 extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
 extern "C" __attribute__((visibility("hidden"))) const char _end[];
-extern "C" __attribute__((visibility("hidden"))) ElfW(Dyn) _DYNAMIC[];
 
 // The loader's list of objects, as debuggers find it; nullptr: not found.
 __attribute__((section(".text.startup"))) const link_map* listed_objects() {
