@@ -39,15 +39,28 @@ TEST_CASE("every pool in one memory knows that it shares the memory") {
     }
 }
 
+TEST_CASE("the first of two pools in one memory learns of the second one") {
+    constexpr std::uint64_t kOther = kSegment + 64 * kMiB;
+    PoolTrace pools;
+    pools.trace.device_alloc(kSegment, kMiB, false);
+    pools.trace.device_alloc(kOther, kMiB, false);
+    pools.alloc(kSegment, 4 * kKiB, 4 * kKiB, kFrames);
+    pools.alloc(kSegment + 4 * kKiB, 4 * kKiB, 4 * kKiB, kArena);
+    pools.alloc(kOther, 4 * kKiB, 4 * kKiB, kFrames);
+    CHECK(pool_of(*pools.analyze(), kFrames).shares_memory);
+}
+
 TEST_CASE("the end of an allocation does not end other memory that has its address now") {
     PoolTrace pools;
     pools.trace.simple(EventKind::kHostAlloc, kSegment, kMiB, 0);
     pools.trace.simple(EventKind::kHostRegister, kSegment, kMiB, 0);
     pools.alloc(kSegment, 4 * kKiB, 4 * kKiB);
     pools.trace.simple(EventKind::kHostFree, kSegment, 0, 0);
+    pools.alloc(kSegment + 4 * kKiB, 4 * kKiB, 4 * kKiB);
     pools.fails(kGiB);
     const auto analysis = pools.analyze();
-    CHECK(pool_of(*analysis, kFrames).live_bytes == 4 * kKiB);
+    REQUIRE(analysis->program_pools.size() == 1);  // all blocks lie in pinned memory
+    CHECK(pool_of(*analysis, kFrames).live_bytes == 8 * kKiB);
     CHECK(pool_of(*analysis, kFrames).failures.at(0).reserved_bytes == kMiB);
 }
 
