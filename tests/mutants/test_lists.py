@@ -1,5 +1,6 @@
 """Every planted fault still has its place in the sources: when code changes, its faults must follow."""
 
+import re
 import unittest
 
 import planting
@@ -16,6 +17,24 @@ class Lists(unittest.TestCase):
             except (planting.PlantingError, OSError) as problem:
                 lost.append(f"{fault.area}: {problem}")
         self.assertEqual(lost, [])
+
+    def test_right_and_faulty_code_have_balanced_brackets(self):
+        """A condition or a branch may end with the bracket that opens its block."""
+        pairs = {"(": ")", "[": "]", "{": "}"}
+        wrong = []
+        for fault in planting.read_faults():
+            for form in (fault.right, fault.wrong):
+                expected = []
+                text = re.sub(r"'(\\?.)'|\"(\\.|[^\"\\])*\"", "", form.removeprefix("} else "))
+                for sign in re.sub(r"^((?:if|while) \(.*\)|else) \{$", r"\1", text):
+                    if sign in pairs:
+                        expected.append(pairs[sign])
+                    elif sign in pairs.values() and (not expected or expected.pop() != sign):
+                        expected.append("no " + sign)
+                        break
+                if expected:
+                    wrong.append(f"{fault.file}: {form}")
+        self.assertEqual(wrong, [])
 
 
 if __name__ == "__main__":
