@@ -2,6 +2,7 @@
 #include "analyzer/trace/phases.h"
 
 #include "analyzer/analysis/metrics/other_processes.h"
+#include "analyzer/model/library_ranges.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/recording_spans.h"
@@ -186,4 +187,11 @@ TEST_CASE("memory of other processes is read as written, invalid text is ignored
     CHECK(found[0].largest_pid == 10);
     CHECK(other_processes(timeline, 1).empty());
     CHECK(context_memory(timeline, 0).bytes == 4096);
+}
+
+TEST_CASE("a range is a library's if its domain is, not if its name begins like one") {
+    CHECK(library_of_range("NCCL: ncclAllReduce") == "NCCL");
+    CHECK(library_of_range("NCCL warm-up: step 1").empty());
+    CHECK(library_of_range("NCCL").empty());
+    CHECK(library_of_range("thrust::sort") == "CCCL");
 }

@@ -232,3 +232,13 @@ TEST_CASE("a folder that cannot be completed leaves nothing behind") {
     CHECK(WEXITSTATUS(status) == 7);
     CHECK(entries(folder) == 0);
 }
+
+TEST_CASE("writing to a full device is an error, even if only the end of the stream shows it") {
+    const auto written = write_output("/dev/full", [](std::FILE* stream) -> Status {
+        std::fputs("result\n", stream);
+        return Ok{};
+    });
+    REQUIRE_FALSE(written.ok());
+    CHECK(written.error().message.find("/dev/full") != std::string::npos);
+    CHECK(write_output("/dev/null", [](std::FILE*) -> Status { return Ok{}; }).ok());
+}
