@@ -10,9 +10,9 @@ constexpr uint64_t kMostPoolAttributes = 16;
 // The recorder needs nothing else about the kinds. Without the table of their names, the loader has
 // 830 addresses less to correct in every process.
 struct Effects {
-    EventEffect of[256];
+    EventEffect of[256]{};
 
-    constexpr Effects() : of{} {
+    constexpr Effects() {
         for (size_t kind = 0; kind < 256; ++kind) {
             of[kind] = kEventKinds.kinds[kind].effect;
         }

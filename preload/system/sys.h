@@ -101,11 +101,14 @@ void unmap(void* memory, size_t size_bytes);
 
 // pthread_atfork(). Its code would be a part of this library, in a page that every process has to
 // read for it.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the C library's names
 extern "C" int __register_atfork(void (*before)(),
                                  void (*in_parent)(),
                                  void (*in_child)(),
                                  void* library);
 extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;
+
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 inline void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
     __register_atfork(before, in_parent, in_child, &__dso_handle);
