@@ -1,6 +1,7 @@
 #include "analyzer/commands/job_page.h"
 
 #include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/page/page_ranks.h"

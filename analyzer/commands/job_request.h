@@ -3,6 +3,7 @@
 
 #include "analyzer/analysis/analyze_options.h"
 #include "analyzer/analysis/job/job.h"
+#include "analyzer/analysis/job/read_job.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // fraganalyze merge SUMMARY...: joins summaries of a job's processes into one file.
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/analysis/job/read_job.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/job.h"
 #include "analyzer/commands/registry.h"

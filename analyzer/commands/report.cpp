@@ -1,7 +1,8 @@
 // fraganalyze TRACE: the report as text, JSON or page.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/job/job.h"
-#include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/analysis/job/read_job.h"
+#include "analyzer/analysis/job/read_summaries.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/first_screen.h"
 #include "analyzer/commands/job.h"

@@ -3,6 +3,8 @@
 #include "analyzer/analysis/analyze_options.h"
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/analysis/job/read_job.h"
+#include "analyzer/analysis/job/read_summaries.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/commands/arguments.h"

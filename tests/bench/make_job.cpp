@@ -10,6 +10,7 @@
 
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/analysis/job/read_job.h"
 #include "tests/support/trace_writer.h"
 
 #include <cstdio>

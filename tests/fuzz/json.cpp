@@ -1,6 +1,6 @@
 // Reports of earlier runs: baselines for check, and both sides of compare. Summaries of processes:
 // parts of a job.
-#include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/analysis/job/read_summaries.h"
 #include "tests/fuzz/harness.h"
 #include "tests/support/made_up_traces.h"
 

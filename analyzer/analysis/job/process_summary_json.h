@@ -7,11 +7,17 @@
 #include "analyzer/support/result.h"
 
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace fragtrace::analyzer {
+
+// The format of the file. Files of other schemas are refused.
+inline constexpr std::uint64_t kSummarySchema = 1;
+
+// Of UnreadableTrace::reason, which begins with a path.
+inline constexpr std::size_t kMostReasonBytes = 1000;
 
 // A summary takes at most this in a file. If a process used many devices, its summary has fewer
 // bins and lines.
@@ -24,16 +30,5 @@ std::string to_json_text(const ProcessSummary& process);
 Status write_summaries(const std::string& path,
                        const std::vector<ProcessSummary>& processes,
                        const std::vector<UnreadableTrace>& unreadable = {});
-
-// Whether the file begins with the keys that write_summaries() writes, with any number of a schema
-// and any white space. False if it cannot be read.
-bool is_summaries_file(const std::string& path);
-
-// Reads one summary after the other, so memory depends only on the largest one. The file is
-// untrusted. Errors (kInput): no such file, not a file of summaries, another schema, a summary that
-// lacks a figure, is impossible or is too long.
-Status read_summaries(const std::string& path,
-                      const std::function<void(ProcessSummary)>& take,
-                      const std::function<void(UnreadableTrace)>& take_unreadable = {});
 
 }  // namespace fragtrace::analyzer

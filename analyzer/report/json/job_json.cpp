@@ -1,5 +1,6 @@
 #include "analyzer/report/json/job_json.h"
 
+#include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/analysis/job/several_jobs.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/text/text_source.h"

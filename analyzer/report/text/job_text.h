@@ -12,9 +12,6 @@
 
 namespace fragtrace::analyzer {
 
-// "rank 3 of 4 ran out of memory first", "rank 1 of 2 failed first: SIGSEGV".
-std::string first_failure_text(const Job& job, const FirstFailure& failure);
-
 std::string job_text(const Job& job, const JobView& view, const Terminal& terminal);
 
 // One line per trace that cannot be read; job_text() ends with these.

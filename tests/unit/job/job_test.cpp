@@ -1,6 +1,7 @@
 #include "analyzer/analysis/job/job.h"
 
 #include "../model/events.h"
+#include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/commands/job_page.h"
 #include "analyzer/report/page/page_ranks.h"
 #include "analyzer/support/units.h"

@@ -2,6 +2,8 @@
 // setting for all, shared cards, and their text.
 #include "analyzer/analysis/job/job_view.h"
 
+#include "analyzer/analysis/job/first_failure.h"
+#include "analyzer/analysis/job/read_job.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/json/job_json.h"
 #include "analyzer/report/text/job_text.h"

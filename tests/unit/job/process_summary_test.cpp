@@ -1,5 +1,6 @@
 // Summaries of processes: the laws of merging, files, and files that are no such files.
 #include "analyzer/analysis/job/process_summary_json.h"
+#include "analyzer/analysis/job/read_summaries.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/support/in_program.h"
 #include "tests/unit/job/made_up_job.h"

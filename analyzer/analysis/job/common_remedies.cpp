@@ -1,0 +1,270 @@
+#include "analyzer/analysis/job/common_remedies.h"
+
+#include "analyzer/analysis/job/first_failure.h"
+#include "analyzer/analysis/job/shared_cards.h"
+#include "analyzer/analysis/metrics/known_figures.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// The bytes of a card that were not for the pool; nullopt = not known.
+std::optional<std::uint64_t> outside_pool(const ProcessDevice& device) {
+    if (device.total_bytes == 0 || device.capacity_bytes == 0 ||
+        device.capacity_bytes > device.total_bytes) {
+        return std::nullopt;
+    }
+    return device.total_bytes - device.capacity_bytes;
+}
+
+std::uint64_t enough_for_all(const Job& job) {
+    std::uint64_t enough = 0;
+    for (const ProcessSummary& process : job.processes) {
+        for (const ProcessDevice& device : process.devices) {
+            const auto outside = outside_pool(device);
+            if (device.run.ooms != 0 || device.state_only || !segments_known(device.run) ||
+                !outside) {
+                return 0;
+            }
+            enough = std::max(
+                enough,
+                std::max(device.run.peak_reserved, device.run.peak_with_past_pool) + *outside);
+        }
+    }
+    return enough;
+}
+
+// The least certain of two classes in words. Words that are equal stay.
+std::string less_certain(const std::string& a, const std::string& b) {
+    const auto doubt = [](const std::string& words) {
+        return words.empty() ? 0 : words.starts_with("exact") ? 1 : words == "estimate" ? 3 : 2;
+    };
+    return doubt(a) >= doubt(b) ? a : b;
+}
+
+// Calls visit(device) for each replayed device that has rows; false if one has none.
+template <typename Visit>
+bool for_each_replayed(const Job& job,
+                       const Replayed& replayed,
+                       std::vector<ReplaySummary> ProcessDevice::*rows,
+                       Visit visit) {
+    bool any = false;
+    for (const std::size_t at : replayed.processes) {
+        for (const ProcessDevice& device : job.processes[at].devices) {
+            if ((device.*rows).empty()) {
+                return false;
+            }
+            any = true;
+            visit(device);
+        }
+    }
+    return any;
+}
+
+const ReplaySummary* find_row(const std::vector<ReplaySummary>& rows, const std::string& name) {
+    const auto found = std::find_if(
+        rows.begin(), rows.end(), [&](const ReplaySummary& row) { return row.name == name; });
+    return found == rows.end() ? nullptr : &*found;
+}
+
+// The replay on this card. Without one, a run that did not fail needs no replay on a card that has
+// room for its peak: nothing changes for it there.
+bool fits_on(const ProcessDevice& device, std::uint64_t total_bytes, const std::string& name) {
+    if (const ReplaySummary* row = find_row(device.cards, name)) {
+        return row->ooms == 0 && row->usable;
+    }
+    const auto outside = outside_pool(device);
+    return device.run.ooms == 0 && !device.state_only && segments_known(device.run) && outside &&
+           std::max(device.run.peak_reserved, device.run.peak_with_past_pool) + *outside <=
+               total_bytes;
+}
+
+// One forecast of two. A step that fails on one device fails.
+std::optional<bool> both_fit(std::optional<bool> one, std::optional<bool> other) {
+    if (one == false || other == false) {
+        return false;
+    }
+    return one && other ? std::optional(true) : std::nullopt;
+}
+
+// The sum of a setting over all replayed devices; nullopt if one device has no usable such row.
+std::optional<CommonSetting> setting_of(const Job& job,
+                                        const Replayed& replayed,
+                                        const std::string& name) {
+    CommonSetting setting{
+        .name = name, .replayed = replayed.processes, .stand_for = replayed.stand_for};
+    bool all = true;
+    const bool known = for_each_replayed(
+        job, replayed, &ProcessDevice::settings, [&](const ProcessDevice& device) {
+            const ReplaySummary* row = find_row(device.settings, name);
+            const auto recorded = std::find_if(
+                device.settings.begin(), device.settings.end(), [](const ReplaySummary& other) {
+                    return other.recorded;
+                });
+            if (row == nullptr || !row->usable || recorded == device.settings.end()) {
+                all = false;
+                return;
+            }
+            setting.ooms += row->ooms;
+            setting.recorded_ooms += recorded->ooms;
+            setting.retries += row->retries;
+            setting.recorded_retries += recorded->retries;
+            setting.peak_reserved = std::max(setting.peak_reserved, row->peak_reserved);
+            setting.recorded_peak_reserved =
+                std::max(setting.recorded_peak_reserved, recorded->peak_reserved);
+            setting.class_words = less_certain(setting.class_words, row->class_words);
+            if (row->gets_past) {
+                setting.rest_fits = setting.only_past_failure
+                                        ? both_fit(setting.rest_fits, row->rest_fits)
+                                        : row->rest_fits;
+                setting.only_past_failure = true;
+            }
+            // A device that did not fail must not fail under a setting for all.
+            all = all && (row->ooms == 0 || row->ooms < recorded->ooms);
+        });
+    return known && all ? std::optional(setting) : std::nullopt;
+}
+
+// Whether the setting is worth naming: it avoids an out-of-memory or, if there is none, a retry or
+// 2 % of the largest peak.
+bool helps(const CommonSetting& setting) {
+    constexpr std::uint64_t kLittle = 50;
+    if (setting.recorded_ooms != 0) {
+        return setting.ooms < setting.recorded_ooms;
+    }
+    return setting.retries < setting.recorded_retries ||
+           (setting.retries == setting.recorded_retries &&
+            setting.peak_reserved + setting.recorded_peak_reserved / kLittle <
+                setting.recorded_peak_reserved);
+}
+
+}  // namespace
+
+Replayed replayed_of(const Job& job, const std::vector<ProcessGroup>& groups, bool all_compared) {
+    Replayed made;
+    made.all_groups = all_compared;
+    for (const ProcessGroup& group : groups) {
+        const ProcessSummary& process = job.processes[group.shown];
+        if (process.replayed) {
+            made.processes.push_back(group.shown);
+            made.stand_for += group.members.size();
+        } else {
+            made.all_groups = false;
+        }
+    }
+    std::sort(made.processes.begin(), made.processes.end());
+    return made;
+}
+
+std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed) {
+    // What one process needs says nothing about a card on which others need memory, too.
+    if (has_shared_card(job)) {
+        return std::nullopt;
+    }
+    constexpr std::size_t kMostCards = 1000;  // reports replay fewer than 32
+    CommonCard card{.enough_bytes = enough_for_all(job)};
+    std::set<std::pair<std::uint64_t, std::string>> candidates;
+    const bool known =
+        replayed.all_groups &&
+        for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
+            for (const ReplaySummary& row : device.cards) {
+                if (candidates.size() < kMostCards) {
+                    candidates.emplace(row.total_bytes, row.name);
+                }
+            }
+        });
+    for (const auto& candidate : candidates) {
+        const std::uint64_t total_bytes = candidate.first;
+        const std::string& name = candidate.second;
+        bool fits = known && total_bytes != 0 && card.replayed_bytes == 0;
+        for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
+            fits = fits && fits_on(device, total_bytes, name);
+        });
+        if (fits) {
+            card.replayed_bytes = total_bytes;
+            card.name = name;
+        }
+    }
+    if (card.replayed_bytes != 0) {
+        card.replayed = replayed.processes;
+        card.stand_for = replayed.stand_for;
+        for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
+            const ReplaySummary* row = find_row(device.cards, card.name);
+            card.class_words =
+                less_certain(card.class_words, row == nullptr ? "exact" : row->class_words);
+            card.only_past_failure |= row != nullptr && row->gets_past;
+        });
+    }
+    return card.enough_bytes != 0 || card.replayed_bytes != 0 ? std::optional(card) : std::nullopt;
+}
+
+std::optional<CommonSetting> common_setting(const Job& job, const Replayed& replayed) {
+    if (replayed.processes.empty() || job.processes[replayed.processes.front()].devices.empty()) {
+        return std::nullopt;
+    }
+    std::optional<CommonSetting> best;
+    for (const ReplaySummary& row :
+         job.processes[replayed.processes.front()].devices.front().settings) {
+        if (row.recorded) {
+            continue;
+        }
+        const auto setting = setting_of(job, replayed, row.name);
+        const auto cost = [](const CommonSetting& made) {
+            return std::tuple(
+                made.ooms, !made.rest_fits.value_or(true), made.retries, made.peak_reserved);
+        };
+        if (setting && helps(*setting) && (!best || cost(*setting) < cost(*best))) {
+            best = setting;
+        }
+    }
+    return best;
+}
+
+std::optional<UnequalShares> unequal_shares(const Job& job) {
+    constexpr std::uint64_t kClearly = 4;  // a quarter more than the largest of the others
+    const auto first = first_failure(job);
+    if (!first || !first->out_of_memory) {
+        return std::nullopt;
+    }
+    const ProcessSummary& failed = job.processes[first->process];
+    const FailureSummary* failure = failed.named_failure();
+    if (failure == nullptr || failed.place.rank < 0 || failed.devices.size() != 1) {
+        return std::nullopt;
+    }
+    UnequalShares shares{
+        .process = first->process,
+        .needed_bytes = failed.devices[0].run.peak_allocated + failure->requested_bytes,
+        .least_bytes = ~std::uint64_t{0},
+        .capacity_bytes = failed.devices[0].capacity_bytes};
+    std::uint64_t all = shares.needed_bytes;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        const ProcessSummary& other = job.processes[i];
+        if (i == first->process || other.place.rank < 0 || other.devices.size() != 1 ||
+            generation_of(other) != generation_of(failed)) {
+            continue;
+        }
+        std::uint64_t peak = other.devices[0].run.peak_allocated;
+        if (other.named_oom()) {
+            const FailureSummary* const also = other.named_failure();
+            if (also == nullptr) {
+                return std::nullopt;  // what it needed is not known
+            }
+            peak += also->requested_bytes;
+        }
+        ++shares.others;
+        shares.least_bytes = std::min(shares.least_bytes, peak);
+        shares.most_bytes = std::max(shares.most_bytes, peak);
+        all += peak;
+    }
+    shares.equal_bytes = all / (shares.others + 1);
+    const bool clearly = shares.needed_bytes > shares.most_bytes + shares.most_bytes / kClearly;
+    return shares.others != 0 && clearly && shares.equal_bytes < shares.capacity_bytes
+               ? std::optional(shares)
+               : std::nullopt;
+}
+
+}  // namespace fragtrace::analyzer

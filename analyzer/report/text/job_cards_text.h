@@ -1,0 +1,17 @@
+// Cards that several processes of a job share, in text.
+#pragma once
+
+#include "analyzer/analysis/job/first_failure.h"
+#include "analyzer/analysis/job/job_view.h"
+
+#include <string>
+
+namespace fragtrace::analyzer {
+
+// What the other processes on the card held at this failure; empty if the card is not shared.
+std::string other_holders(const Job& job, const JobView& view, const FirstFailure& failure);
+
+// The rows "same card".
+std::string card_lines(const Job& job, const JobView& view);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,143 @@
+#include "analyzer/report/text/job_groups_text.h"
+
+#include "analyzer/report/text/job_names.h"
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kMostDifferences = 6;
+constexpr std::size_t kMostGroups = 6;
+
+std::string peaks_text(const ProcessGroup& group) {
+    return group.least_reserved == group.most_reserved
+               ? format_bytes(group.most_reserved)
+               : fmt::format("{} to {}",
+                             format_bytes(group.least_reserved),
+                             format_bytes(group.most_reserved));
+}
+
+// Why processes are not in the group with which they are compared, beside the peak and the lines.
+std::string reasons_text(const Job& job, const JobView& view, const GroupDifference& difference) {
+    const ProcessSummary& a = job.processes[view.groups[difference.group].front()];
+    const ProcessSummary& b = job.processes[view.groups[difference.from].front()];
+    const bool by_peak =
+        std::find(difference.reasons.begin(), difference.reasons.end(), GroupReason::kPeak) !=
+        difference.reasons.end();
+    std::vector<std::string> parts;
+    for (const GroupReason reason : difference.reasons) {
+        switch (reason) {
+            case GroupReason::kDevices:
+                parts.push_back(fmt::format("{} instead of {}",
+                                            format_counted(a.devices.size(), "device", "devices"),
+                                            format_count(b.devices.size())));
+                break;
+            case GroupReason::kRank:
+                parts.emplace_back(a.place.rank < 0 ? "without a rank" : "with a rank");
+                break;
+            case GroupReason::kOutOfMemory:
+                parts.emplace_back(a.first_oom() ? "ran out of memory"
+                                                 : "did not run out of memory");
+                break;
+            case GroupReason::kPeak:
+                if (a.devices.size() > 1) {
+                    parts.emplace_back("another peak on at least one device");
+                }
+                break;
+            case GroupReason::kAllocated:
+                if (!by_peak) {
+                    parts.push_back(fmt::format(
+                        "allocated {} instead of {}{}",
+                        format_bytes(a.sum(&RunFigures::peak_allocated)),
+                        format_bytes(b.sum(&RunFigures::peak_allocated)),
+                        a.devices.size() > 1 ? ", unequal on at least one device" : ""));
+                }
+                break;
+            case GroupReason::kLines:
+                break;
+        }
+    }
+    std::string text;
+    for (const std::string& part : parts) {
+        text += (text.empty() ? "; " : ", ") + part;
+    }
+    return text;
+}
+
+std::string difference_text(const Job& job,
+                            const JobView& view,
+                            const GroupDifference& difference) {
+    const ProcessGroup& group = view.groups[difference.group];
+    const std::string others = names_of(job, view.groups[difference.from].members);
+    const std::string peak =
+        fmt::format("{}: peak {}", names_of(job, group.members), peaks_text(group));
+    const auto size = static_cast<std::uint64_t>(difference.reserved < 0 ? -difference.reserved
+                                                                         : difference.reserved);
+    const std::string than =
+        size != 0 ? fmt::format(", {} {} than {}",
+                                format_bytes(size),
+                                difference.reserved < 0 ? "less" : "more",
+                                others)
+                  : fmt::format(" as {}{}",
+                                others,
+                                difference.lines.empty() ? "" : ", but not in the same lines");
+    return peak + than + reasons_text(job, view, difference);
+}
+
+}  // namespace
+
+std::string group_lines(const Job& job, const JobView& view) {
+    if (view.groups.empty() || (view.groups.size() == 1 && view.groups[0].members.size() == 1)) {
+        return "";
+    }
+    std::string text;
+    for (std::size_t i = 0; i < std::min(view.groups.size(), kMostGroups); ++i) {
+        const ProcessGroup& group = view.groups[i];
+        if (group.members.size() > 1) {
+            text += view_row("equal",
+                             fmt::format("{} ({}): peak {}",
+                                         names_of(job, group.members),
+                                         format_count(group.members.size()),
+                                         peaks_text(group)));
+        }
+    }
+    for (std::size_t i = 0; i < std::min(view.differences.size(), kMostDifferences); ++i) {
+        const GroupDifference& difference = view.differences[i];
+        std::string line = difference_text(job, view, difference);
+        for (std::size_t at = 0; at < difference.lines.size(); ++at) {
+            const LineDifference& of_line = difference.lines[at];
+            line += fmt::format("{}{}{} {}",
+                                at == 0 ? ": " : "; ",
+                                of_line.at_least ? "at least " : "",
+                                format_bytes_difference(of_line.bytes),
+                                printable(of_line.line));
+        }
+        if (difference.unused != 0) {
+            line += fmt::format("{}{} cached, in holes or lost to rounding",
+                                difference.lines.empty() ? ": " : "; ",
+                                format_bytes_difference(difference.unused));
+        }
+        text += view_row("differs", line);
+    }
+    if (view.differences.size() > kMostDifferences) {
+        text += view_row("",
+                         fmt::format("{} with other peaks or lines: --json has them",
+                                     format_counted(view.differences.size() - kMostDifferences,
+                                                    "more group",
+                                                    "more groups")));
+    }
+    if (!view.not_compared.empty()) {
+        text += view_row(
+            "",
+            fmt::format(
+                "{} like none of these groups, not compared: --json has them",
+                format_counted(view.not_compared.size(), "more process", "more processes")));
+    }
+    return text;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,100 @@
+#include "analyzer/report/text/job_names.h"
+
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/report/text/text_source.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// " of generation 1" if the job has several.
+std::string of_generation(const Job& job, const ProcessSummary& process) {
+    return has_generations(job) ? fmt::format(" of generation {}", generation_of(process)) : "";
+}
+
+// "0-2, 4"
+std::string ranges(const std::vector<int>& numbers) {
+    constexpr std::size_t kMostRanges = 8;
+    std::string text;
+    std::size_t shown = 0;
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t end = i;
+        while (end + 1 < numbers.size() && numbers[end + 1] <= numbers[end] + 1) {
+            ++end;
+        }
+        if (++shown > kMostRanges) {
+            return text + fmt::format(" and {} more", format_count(numbers.size() - i));
+        }
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+        text += numbers[end] == numbers[i] ? "" : fmt::format("-{}", numbers[end]);
+        i = end + 1;
+    }
+    return text;
+}
+
+// The names of processes of one generation.
+std::string names_in_generation(const Job& job, const std::vector<std::size_t>& members) {
+    std::vector<int> ranks;
+    for (const std::size_t i : members) {
+        if (job.processes[i].place.rank >= 0) {
+            ranks.push_back(job.processes[i].place.rank);
+        }
+    }
+    std::sort(ranks.begin(), ranks.end());
+    if (ranks.size() != members.size()) {
+        return members.size() == 1
+                   ? name_of(job.processes[members.front()])
+                   : format_counted(members.size(), "process", "processes without a rank");
+    }
+    return (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
+}
+
+}  // namespace
+
+std::string name_of(const ProcessSummary& process) {
+    return process.place.rank >= 0 ? fmt::format("rank {}", process.place.rank)
+           : process.pid != 0      ? fmt::format("pid {}", process.pid)
+                                   : printable(process.file);
+}
+
+std::string name_of(const Job& job, const ProcessSummary& process) {
+    return name_of(process) + of_generation(job, process);
+}
+
+std::string names_of(const Job& job, const std::vector<std::size_t>& members) {
+    std::map<int, std::vector<std::size_t>> generations;
+    for (const std::size_t i : members) {
+        generations[generation_of(job.processes[i])].push_back(i);
+    }
+    std::string text;
+    for (const auto& [generation, of_it] : generations) {
+        text += (text.empty() ? "" : ", ") + names_in_generation(job, of_it) +
+                of_generation(job, job.processes[of_it.front()]);
+    }
+    return text;
+}
+
+std::string on_host(const Job& job, const ProcessSummary& process) {
+    const bool several =
+        std::any_of(job.processes.begin(), job.processes.end(), [&](const ProcessSummary& other) {
+            return other.place.host != process.place.host;
+        });
+    return several && !process.place.host.empty() ? " on " + printable(process.place.host) : "";
+}
+
+std::string called(const Job& job, const ProcessSummary& process) {
+    return name_of(job, process) +
+           (process.place.rank < 0 && !process.program.empty()
+                ? fmt::format(" ({})", printable(shorten(command_text(process.program), 40)))
+                : "");
+}
+
+std::string view_row(const char* title, const std::string& text) {
+    return text.empty() ? "" : fmt::format("  {:<10} {}\n", title, text);
+}
+
+}  // namespace fragtrace::analyzer
