@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -107,14 +106,15 @@ Status explain_job(const JobRequest& request, Job* job) {
         ProcessSummary& process = job->processes[chosen[i]];
         const bool first =
             std::any_of(failures.begin(), failures.end(), [&](const FirstFailure& failure) {
-                return failure.out_of_memory && failure.process == chosen[i];
+                return (failure.out_of_memory && failure.process == chosen[i]) ||
+                       failure.later_oom == chosen[i];
             });
         if (!request.options.settings && !(first && !process.analysed)) {
             continue;  // --no-whatif
         }
         AnalyzeOptions options = request.options;
         options.remedies = options.remedies && first;
-        const Status explained = explain_process(options, &process);
+        Status explained = explain_process(options, &process);
         if (!explained && explained.error().code == ErrorCode::kUsage) {
             return explained;
         }
@@ -155,24 +155,34 @@ Result<std::string> jobs_text(const JobRequest& request,
     return text + unreadable_text(*job, terminal);
 }
 
-Error no_such_job(const Job& job, const std::string& id) {
+// What --job-id takes.
+std::string names_of_jobs(const Job& job) {
     constexpr std::size_t kMostNames = 8;
-    std::set<std::string> ids;
-    for (const ProcessSummary& process : job.processes) {
-        ids.insert(process.place.job_id.empty() ? "-" : process.place.job_id);
+    std::vector<std::string> names;
+    for (const OneJob& one : jobs_in(job)) {
+        names.push_back(one.id);
     }
-    std::string names;
-    std::size_t named = 0;
-    for (const std::string& known : ids) {
-        if (named++ < kMostNames) {
-            names += (names.empty() ? "" : ", ") + printable(known);
-        }
+    names = names.empty() ? job_ids(job) : names;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
+        text += (i == 0 ? "" : ", ") + (names[i].empty() ? "-" : printable(names[i]));
     }
+    return text + (names.size() > kMostNames ? ", ..." : "");
+}
+
+Error no_such_job(const Job& job, const std::string& id) {
     return {ErrorCode::kInput,
-            fmt::format("--job-id {}: no trace of this job. Give one of: {}{}",
+            fmt::format("--job-id {}: no trace of this job. Give one of: {}",
                         printable(id),
-                        names,
-                        named > kMostNames ? ", ..." : "")};
+                        names_of_jobs(job))};
+}
+
+Error several_jobs_on_page(const Job& job) {
+    return {
+        ErrorCode::kInput,
+        fmt::format("--html: the traces are of several jobs, and a page shows one. Add --job-id "
+                    "with one of: {}",
+                    names_of_jobs(job))};
 }
 
 }  // namespace
@@ -236,7 +246,7 @@ Error nothing_in(const std::string& folder, const std::error_code& failure) {
                                         "summary (of `fraganalyze summarize -o`), or a folder of "
                                         "them."
                                       : "Its subfolders are not read, and " + below +
-                                            " has traces: give that folder.")};
+                                            " has traces: give that folder, or several folders.")};
 }
 
 Result<std::vector<std::string>> recordings_of_job(const std::string& folder) {
@@ -276,6 +286,27 @@ Error unreadable_in_job(std::size_t unreadable, std::size_t all, const std::stri
                 "{} of {} traces cannot be read; the first: {}", unreadable, all, first_reason)};
 }
 
+// Explains the failures of the job or, if the traces are of several jobs, of each; `text` is then
+// the text of all.
+static Status explain_all(const JobRequest& request,
+                          const Terminal& terminal,
+                          Job* job,
+                          std::string* text) {
+    std::vector<OneJob> jobs = jobs_in(*job);
+    if (jobs.empty()) {
+        return explain_job(request, job);
+    }
+    if (!request.html.empty()) {
+        return several_jobs_on_page(*job);
+    }
+    Result<std::string> made = jobs_text(request, std::move(jobs), terminal, job);
+    if (!made) {
+        return made.error();
+    }
+    *text = std::move(made).value();
+    return Ok{};
+}
+
 Status report_job(const JobRequest& request, const Terminal& terminal) {
     const Result<std::vector<std::string>> found = recordings_of_job(request.traces);
     if (!found) {
@@ -304,19 +335,11 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
         return write_first_summary(request.options, job, paths.front(), terminal);
     }
     std::string text;
-    std::vector<OneJob> jobs = jobs_in(job);
-    if (!jobs.empty()) {
-        Result<std::string> made = jobs_text(request, std::move(jobs), terminal, &job);
-        if (!made) {
-            return made.error();
-        }
-        text = std::move(made).value();
-    } else if (const Status explained = explain_job(request, &job); !explained) {
+    if (Status explained = explain_all(request, terminal, &job, &text); !explained) {
         return explained;
     }
     if (!request.html.empty()) {
-        const Status written = write_job_page(request, &job);
-        if (!written) {
+        if (Status written = write_job_page(request, &job); !written) {
             return written;
         }
     }

@@ -1,4 +1,5 @@
 // fraganalyze list PATH...: lists traces, one line each, without reading their events.
+#include "analyzer/analysis/job/read_summaries.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/job.h"
 #include "analyzer/commands/registry.h"
@@ -6,6 +7,7 @@
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
 #include "analyzer/support/output_file.h"
+#include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/trace_outline.h"
@@ -60,6 +62,11 @@ bool has_requests(const Timeline& timeline) {
 
 // Snapshots and imports have no index, so they are read completely.
 Result<TraceOutline> outline_of(const std::string& file, bool absorb) {
+    if (is_summaries_file(file)) {
+        return Error{ErrorCode::kInput,
+                     file + ": is a file of summaries, which `fraganalyze " + shell_quoted(file) +
+                         "` shows. Give traces or snapshots to list."};
+    }
     const std::string import = import_name(file);
     if (import.empty() && !is_snapshot(file)) {
         if (absorb) {

@@ -108,7 +108,15 @@ struct RecordingGap {
 
 // kContinued: the recording went on in another file, or this file is a copy of a part of a
 // recording.
-enum class Ending { kNormal, kQuickExit, kExec, kKilled, kRunning, kContinued };
+enum class Ending {
+    kNormal,
+    kQuickExit,
+    kExec,
+    kKilled,  // the process has ended, and its trace has no end
+    kRunning,
+    kContinued,
+    kNotRecorded  // the trace has no end: the process was killed, or still runs on another host
+};
 
 // Data that was lost or could not be read; every result prints it.
 struct TraceDamage {
@@ -129,7 +137,7 @@ struct Timeline {
     std::uint64_t start_unix_ns = 0;
     std::uint32_t pid = 0;
     int rank = -1;
-    Ending ending = Ending::kKilled;
+    Ending ending = Ending::kNotRecorded;
     TraceDamage damage;
 
     // Events, in sequence order.

@@ -16,8 +16,10 @@ const char* ending_name(Ending ending) {
             return "running";
         case Ending::kContinued:
             return "continued";
+        case Ending::kNotRecorded:
+            return "not_recorded";
     }
-    return "killed";
+    return "not_recorded";
 }
 
 }  // namespace fragtrace::analyzer

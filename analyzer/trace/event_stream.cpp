@@ -148,9 +148,7 @@ Timeline EventStream::tables() {
     tables.rank = job_place(header_, tables.facts).rank;
     tables.start_unix_ns = header_.start_unix_ns;
     if (!ended) {
-        tables.ending = running_                      ? Ending::kRunning
-                        : called_exec(path_, header_) ? Ending::kExec
-                                                      : Ending::kKilled;
+        tables.ending = ending_without_mark(path_, header_, running_, tables.facts);
     }
     tables.damage.bytes_unreadable = scanner.bytes_unreadable();
     tables.damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable;

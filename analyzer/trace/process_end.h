@@ -13,12 +13,15 @@
 namespace fragtrace::analyzer {
 
 struct ProcessEnd {
-    Ending ending = Ending::kKilled;
+    Ending ending = Ending::kNotRecorded;
     std::optional<int> code = {};    // 0 to 255; nullopt = not known, or no exit
     std::optional<int> signal = {};  // signal number; nullopt = not known, or not killed
 
-    // Whether a signal or an exit code other than 0 ended the process. False if neither is known.
-    [[nodiscard]] bool failed() const { return signal.has_value() || code.value_or(0) != 0; }
+    // Whether the process died, or ended with an exit code other than 0. False if neither is known.
+    [[nodiscard]] bool failed() const { return ending == Ending::kKilled || code.value_or(0) != 0; }
+
+    // Whether it is unknown if the process has ended.
+    [[nodiscard]] bool unknown() const { return ending == Ending::kNotRecorded; }
 };
 
 // `facts` are the facts of the trace. They are untrusted.

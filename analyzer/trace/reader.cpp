@@ -43,12 +43,23 @@ void report_ring(const RingContents& ring, Timeline* timeline) {
     if (ring.state == RingContents::State::kIgnored) {
         timeline->damage.notes.push_back(
             fmt::format("the ring {} is ignored: {}", ring.path, ring.reason));
-    } else if (ring.state == RingContents::State::kAbsent && !ring.path.empty() &&
-               timeline->ending == Ending::kKilled && !was_absorbed(timeline->facts)) {
+        return;
+    }
+    if (ring.state != RingContents::State::kAbsent || ring.path.empty() ||
+        was_absorbed(timeline->facts)) {
+        return;
+    }
+    if (timeline->ending == Ending::kKilled) {
         timeline->damage.notes.push_back(
             fmt::format("the trace has no end, and the ring {} is gone: the process was killed, "
                         "or the file was cut off. The last events may be missing",
                         ring.path));
+    } else if (timeline->ending == Ending::kNotRecorded) {
+        timeline->damage.notes.push_back(fmt::format(
+            "the trace has no end: its process died, or still runs on another host{}. The last "
+            "events may be missing: `fraganalyze list --absorb` on that host gets them from {}",
+            timeline->fact("host").empty() ? "" : ", " + timeline->fact("host"),
+            ring.path));
     }
 }
 
@@ -83,9 +94,7 @@ class TraceReading {
         }
         Timeline timeline = builder_.finish();
         if (!ended) {
-            timeline.ending = running                       ? Ending::kRunning
-                              : called_exec(path_, header_) ? Ending::kExec
-                                                            : Ending::kKilled;
+            timeline.ending = ending_without_mark(path_, header_, running, timeline.facts);
         }
         describe_source(&timeline);
         TraceDamage& damage = timeline.damage;

@@ -1,7 +1,10 @@
 #include "analyzer/trace/traced_process.h"
 
 #include "analyzer/support/input_file.h"
+#include "analyzer/trace/absorb_ring.h"
+#include "analyzer/trace/process_end.h"
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
@@ -9,6 +12,7 @@
 #include <iterator>
 #include <sstream>
 #include <system_error>
+#include <unistd.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -42,6 +46,30 @@ bool follows(const TraceHeader& later, const TraceHeader& trace) {
            later.start_monotonic_ns > trace.start_monotonic_ns;
 }
 
+// Whether this process became another program by exec.
+bool called_exec(const std::string& path, const TraceHeader& trace) {
+    if (trace.pid == 0 || trace.process_start_ticks == 0) {
+        return false;
+    }
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    const std::string pid_part = fmt::format(".{}.", trace.pid);
+    std::error_code failed;
+    std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, failed);
+    for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+        const std::string name = entry->path().filename();
+        if (!name.ends_with(".ftrace") || name.find(pid_part) == std::string::npos) {
+            continue;
+        }
+        const Result<InputFile> file = InputFile::open(entry->path());
+        TraceHeader later = {};
+        if (file.ok() && file->read_at(0, &later, sizeof later) == sizeof later &&
+            follows(later, trace)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 }  // namespace
 
 bool process_runs(const TraceHeader& trace) {
@@ -69,27 +97,25 @@ bool process_runs(const TraceHeader& trace) {
     return !any;  // if the map is not readable, assume that it runs
 }
 
-bool called_exec(const std::string& path, const TraceHeader& trace) {
-    if (trace.pid == 0 || trace.process_start_ticks == 0) {
-        return false;
+Ending ending_without_mark(const std::string& path,
+                           const TraceHeader& trace,
+                           bool runs,
+                           const std::map<std::string, std::string>& facts) {
+    if (runs) {
+        return Ending::kRunning;
     }
-    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    const std::string pid_part = fmt::format(".{}.", trace.pid);
-    std::error_code failed;
-    std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, failed);
-    for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
-        const std::string name = entry->path().filename();
-        if (!name.ends_with(".ftrace") || name.find(pid_part) == std::string::npos) {
-            continue;
-        }
-        const Result<InputFile> file = InputFile::open(entry->path());
-        TraceHeader later = {};
-        if (file.ok() && file->read_at(0, &later, sizeof later) == sizeof later &&
-            follows(later, trace)) {
-            return true;
-        }
+    if (called_exec(path, trace)) {
+        return Ending::kExec;
     }
-    return false;
+    const std::string host(trace.host, strnlen(trace.host, sizeof trace.host));
+    const bool has_ended =
+        host == this_host() || facts.contains(kSignalFact) || was_absorbed(facts);
+    return has_ended ? Ending::kKilled : Ending::kNotRecorded;
+}
+
+std::string this_host() {
+    std::array<char, sizeof TraceHeader::host> name = {};
+    return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 }  // namespace fragtrace::analyzer

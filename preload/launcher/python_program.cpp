@@ -31,7 +31,7 @@ void become_python(const Installation& installation,
         pointers.push_back(word.data());
     }
     pointers.push_back(nullptr);
-    execv(python.c_str(), pointers.data());
+    execvp(python.c_str(), pointers.data());  // a name without a slash is looked up in PATH
     throw Refusal{kCannotRun, python + " cannot be run: " + std::generic_category().message(errno)};
 }
 

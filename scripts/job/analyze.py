@@ -283,13 +283,14 @@ def batch_cluster(batch, workers, options, logs):
     return cluster
 
 
-def connect(address):
+def connect(address, wait):
     from distributed import Client
 
+    seconds = min(wait, CONNECT_SECONDS)
     try:
-        return Client(address, timeout=CONNECT_SECONDS)
+        return Client(address, timeout=seconds)
     except (OSError, ValueError, TypeError):
-        refuse(f"no Dask scheduler answers at {address} (waited up to {CONNECT_SECONDS} s)")
+        refuse(f"no Dask scheduler answers at {address} (waited up to {seconds} s)")
 
 
 def has_workers(client):
@@ -388,7 +389,7 @@ def main(words):
         refuse(f"{summaries}: cannot be made: {failure.strerror}")
     with contextlib.ExitStack() as stack:
         if options["scheduler"]:
-            client = connect(options["scheduler"])
+            client = connect(options["scheduler"], int(options["wait"]) or 60)
         else:
             if options["batch"]:
                 submit_options = [value for name, value in pairs if name == "submit_option"]

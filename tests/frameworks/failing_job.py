@@ -70,7 +70,13 @@ def told(plan):
     """Regular expressions for the first three lines of the view: rank and request, verdict, culprit."""
     request = "leak" if plan["kind"] == "leak" else "large_batch"
     at = place(request)
-    first = rf"^rank {plan['rank']} of {RANKS} ran out of memory first, .* after the job began, at {at}$"
+    # Another rank may have caught one in an earlier step.
+    what = (
+        "(ran out of memory first|failed first: out of memory)"
+        if plan["caught"]
+        else "ran out of memory first"
+    )
+    first = rf"^rank {plan['rank']} of {RANKS} {what}, .* after the job began, at {at}$"
     if plan["kind"] == "fragmentation":
         return first, "^  verdict    Out of memory despite free memory: ", place("scatter")
     return first, "^  verdict    Out of memory: ", at

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <unistd.h>
 
 namespace fragtrace::testing {
 namespace {
@@ -63,6 +64,7 @@ void keep_report(const std::string& name, std::string_view json) {
 }
 
 TraceWriter::TraceWriter() {
+    gethostname(header.host, sizeof header.host - 1);  // its process has ended
     header.session[0] = 0x1122334455667788;
     header.session[1] = 0x99aabbccddeeff00;
     header.start_unix_ns = 1'700'000'000'000'000'000;

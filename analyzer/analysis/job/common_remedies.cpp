@@ -142,6 +142,19 @@ bool helps(const CommonSetting& setting) {
                 setting.recorded_peak_reserved);
 }
 
+// The least that a process with one device needed: at its peak or, if it did not get past an
+// out-of-memory, then. nullopt = not known.
+std::optional<std::uint64_t> needed_by(const ProcessSummary& process) {
+    const std::uint64_t peak = process.devices[0].run.peak_allocated;
+    if (!process.fatal_oom()) {
+        return peak;
+    }
+    const FailureSummary* failure = process.named_failure();
+    return failure == nullptr || failure->allocated_bytes == 0
+               ? std::nullopt
+               : std::optional(std::max(peak, failure->allocated_bytes + failure->requested_bytes));
+}
+
 }  // namespace
 
 Replayed replayed_of(const Job& job, const std::vector<ProcessGroup>& groups, bool all_compared) {
@@ -231,15 +244,18 @@ std::optional<UnequalShares> unequal_shares(const Job& job) {
         return std::nullopt;
     }
     const ProcessSummary& failed = job.processes[first->process];
-    const FailureSummary* failure = failed.named_failure();
-    if (failure == nullptr || failed.place.rank < 0 || failed.devices.size() != 1) {
+    if (failed.place.rank < 0 || failed.devices.size() != 1 || !failed.fatal_oom() ||
+        has_shared_card(job)) {
         return std::nullopt;
     }
-    UnequalShares shares{
-        .process = first->process,
-        .needed_bytes = failed.devices[0].run.peak_allocated + failure->requested_bytes,
-        .least_bytes = ~std::uint64_t{0},
-        .capacity_bytes = failed.devices[0].capacity_bytes};
+    const auto needed_bytes = needed_by(failed);
+    if (!needed_bytes) {
+        return std::nullopt;
+    }
+    UnequalShares shares{.process = first->process,
+                         .needed_bytes = *needed_bytes,
+                         .least_bytes = ~std::uint64_t{0},
+                         .capacity_bytes = failed.devices[0].capacity_bytes};
     std::uint64_t all = shares.needed_bytes;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& other = job.processes[i];
@@ -247,18 +263,18 @@ std::optional<UnequalShares> unequal_shares(const Job& job) {
             generation_of(other) != generation_of(failed)) {
             continue;
         }
-        std::uint64_t peak = other.devices[0].run.peak_allocated;
-        if (other.named_oom()) {
-            const FailureSummary* const also = other.named_failure();
-            if (also == nullptr) {
-                return std::nullopt;  // what it needed is not known
-            }
-            peak += also->requested_bytes;
+        const auto needed = needed_by(other);
+        if (!needed || other.is_partial() || !other.told_apart_by.empty()) {
+            return std::nullopt;
         }
         ++shares.others;
-        shares.least_bytes = std::min(shares.least_bytes, peak);
-        shares.most_bytes = std::max(shares.most_bytes, peak);
-        all += peak;
+        if (other.devices[0].capacity_bytes != 0) {
+            shares.capacity_bytes =
+                std::min(shares.capacity_bytes, other.devices[0].capacity_bytes);
+        }
+        shares.least_bytes = std::min(shares.least_bytes, *needed);
+        shares.most_bytes = std::max(shares.most_bytes, *needed);
+        all += *needed;
     }
     shares.equal_bytes = all / (shares.others + 1);
     const bool clearly = shares.needed_bytes > shares.most_bytes + shares.most_bytes / kClearly;

@@ -48,13 +48,14 @@ struct CommonSetting {
 // The rank that ran out of memory needed clearly more than the others, and equal shares of what all
 // ranks needed would fit its card. An estimate: not all memory can be moved to other ranks.
 struct UnequalShares {
-    std::size_t process = 0;         // the rank that ran out of memory
-    std::uint64_t needed_bytes = 0;  // its peak of allocated memory, and the request that failed
+    std::size_t process = 0;  // the rank that ran out of memory
+    // At least: what was allocated at the failure and the request, or its peak if that is more.
+    std::uint64_t needed_bytes = 0;
     std::size_t others = 0;
     std::uint64_t least_bytes = 0;  // peaks of the others
     std::uint64_t most_bytes = 0;
-    std::uint64_t equal_bytes = 0;  // an equal share
-    std::uint64_t capacity_bytes = 0;
+    std::uint64_t equal_bytes = 0;     // an equal share
+    std::uint64_t capacity_bytes = 0;  // the least of all ranks
 };
 
 // One replayed process per group, and what it stands for.

@@ -8,16 +8,20 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 namespace fragtrace::analyzer {
 
-// The process that failed first. An out-of-memory counts before any other failure. A program may
-// catch one and go on, so among out-of-memories those count first after which the process was
-// served no request, by their time, then those whose process failed later.
-// Processes that failed otherwise count by the time of their end or, if it is not known, by the
-// earliest that it can be. Those ended by SIGTERM, SIGINT or SIGHUP count last, since others send
-// these signals.
+// The process that failed first, in this order:
+// 1. out-of-memories that ended the process or after which it was served nothing
+//    (ProcessSummary::fatal_oom()), by their time. A rank that is known to have failed earlier, not
+//    because of SIGTERM, SIGINT or SIGHUP, comes before them.
+// 2. processes that died or exited with a code other than 0, by the time of their end or, if it is
+//    not known, by the earliest that it can be.
+// 3. those ended by SIGTERM, SIGINT or SIGHUP, since others send these signals.
+// 4. out-of-memories of helpers whose rank ended normally.
+// 5. out-of-memories that a program got past.
 struct FirstFailure {
     std::size_t process = 0;  // index into Job::processes
     bool out_of_memory = false;
@@ -32,6 +36,11 @@ struct FirstFailure {
     // GenerationRanks::world_size, if the failed process has a rank; else 0. If it is larger than
     // `of`, ranks have no trace here.
     std::size_t world_size = 0;
+    // Other processes had run out of memory before, and got past it.
+    bool others_got_past = false;
+    // If the failure is not an out-of-memory: the process whose fatal out-of-memory came first
+    // after it. nullopt: none.
+    std::optional<std::size_t> later_oom = {};
 };
 
 // Whether a process ran out of memory, or ended by a signal or with an exit code other than 0.
@@ -42,6 +51,23 @@ bool survived_oom(const ProcessSummary& process);
 
 // Whether SIGTERM, SIGINT or SIGHUP ended a process.
 bool ended_by_others(const ProcessSummary& process);
+
+// Clocks of hosts are assumed to differ by less than this.
+inline constexpr std::uint64_t kClocksDifferNs = 1'000'000'000;
+
+// Whether a process without a fatal out-of-memory ended before `at_unix_ns` on the clock of `host`.
+enum class EndedBefore : std::uint8_t {
+    kYes,
+    kPerhaps,  // its end is not known exactly, or clocks of hosts may differ
+    kNo        // as far as is known: the recorder notes every 100 ms that a process runs
+};
+
+EndedBefore ended_before(const ProcessSummary& process,
+                         std::uint64_t at_unix_ns,
+                         std::string_view host);
+
+// The failure of one process as if it was the first; without the figures of its generation.
+FirstFailure failure_of(const Job& job, std::size_t i);
 
 // The ranks of a generation.
 struct GenerationRanks {
@@ -61,8 +87,8 @@ std::vector<FirstFailure> first_failures(const Job& job);
 
 // Indices of the processes that have a device, the most interesting first. First up to six failed
 // ones, in the order of first_failure(); if none failed, the process with most retries. Then the
-// highest and the lowest peak (peak_of()), for comparison. Then the rest by failure, retries and
-// peak.
+// highest and the lowest peak (peak_of()), for comparison. Then the rest: by failure, those unlike
+// most others (their group is at most a tenth as large as the largest), by retries and peak.
 std::vector<std::size_t> by_interest(const Job& job);
 
 // Chooses processes in the order of by_interest(): at most `processes`, with at most `blocks`

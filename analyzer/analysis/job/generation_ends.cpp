@@ -10,19 +10,27 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
-
-// Whether an out-of-memory of another host came within a second after the first one.
-bool as_early(const ProcessSummary& first, const ProcessSummary& other, std::uint64_t oom_ns) {
-    const auto at_ns = first.named_oom();
-    return at_ns && other.place.host != first.place.host && oom_ns - *at_ns < kSecondNs;
+// Whether a process of another host failed about when the first one did. After an out-of-memory,
+// only others count: ended_before() decides about ends.
+bool as_early(const Job& job, const FirstFailure& first, const ProcessSummary& other) {
+    const auto oom = other.fatal_oom();
+    if (other.place.host == job.processes[first.process].place.host || ended_by_others(other) ||
+        (first.out_of_memory && !oom)) {
+        return false;
+    }
+    const std::uint64_t at = oom ? *oom : other.ended_at();
+    return std::max(at, first.at_unix_ns) - std::min(at, first.at_unix_ns) < kClocksDifferNs;
 }
 
-// Whether `other` may have failed before `first`, because the end of `first` is not known exactly.
-bool maybe_earlier(const ProcessSummary& first, const ProcessSummary& other) {
-    const auto latest = first.ended_by();
-    return !first.first_oom() && (!latest || other.ended_at() < *latest) &&
-           ended_by_others(first) == ended_by_others(other);
+// Whether a process that failed without an out-of-memory, or whose end is unknown, may have failed
+// before the first failure.
+bool maybe_earlier(const Job& job, const FirstFailure& first, const ProcessSummary& other) {
+    if (first.out_of_memory) {
+        return ended_before(other, first.at_unix_ns, job.processes[first.process].place.host) ==
+               EndedBefore::kPerhaps;
+    }
+    return (!ended_by_others(other) || ended_by_others(job.processes[first.process])) &&
+           (!first.until_unix_ns || other.ended_at() < *first.until_unix_ns);
 }
 
 // The ranks below the world size that are not among `ranks`.
@@ -45,46 +53,114 @@ void find_missing(const std::set<int>& ranks, GenerationEnd* made) {
     skip_to(end);
 }
 
+// Counts processes by how they ended.
+class EndCounts {
+  public:
+    void add(const ProcessEnd& end) {
+        auto& [kept, count] =
+            counts_[{static_cast<int>(end.ending), end.code.value_or(-1), end.signal.value_or(-1)}];
+        kept = end;
+        ++count;
+    }
+
+    // Most frequent first.
+    [[nodiscard]] std::vector<std::pair<ProcessEnd, std::size_t>> sorted() const {
+        std::vector<std::pair<ProcessEnd, std::size_t>> ends;
+        for (const auto& [key, end] : counts_) {
+            ends.push_back(end);
+        }
+        std::stable_sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) {
+            return a.second > b.second;
+        });
+        return ends;
+    }
+
+  private:
+    std::map<std::tuple<int, int, int>, std::pair<ProcessEnd, std::size_t>> counts_;
+};
+
+struct Ends {
+    GenerationEnd made;
+    EndCounts before;
+    EndCounts perhaps;
+    EndCounts otherwise;
+
+    // A process that is not the first failure.
+    void add(const Job& job, std::size_t i) {
+        const ProcessSummary& process = job.processes[i];
+        const bool fatal = process.fatal_oom().has_value();
+        if (process.first_oom() && !fatal) {
+            ++made.got_past_oom;
+            made.got_past_before += made.first && made.first->out_of_memory &&
+                                            *process.first_oom() < made.first->at_unix_ns
+                                        ? 1
+                                        : 0;
+        }
+        if (fatal && process.rank_ended_normally) {
+            ++made.helpers_out_of_memory;
+            return;
+        }
+        if (fatal) {
+            ++made.also_out_of_memory;
+        } else if (process.end.failed()) {
+            counts_of(job, process).add(process.end);
+        } else if (process.end.unknown()) {
+            made.end_unknown.push_back(i);
+        } else {
+            ++made.did_not_fail;
+            return;
+        }
+        if (made.first) {
+            look_at_time(job, i, fatal);
+        }
+    }
+
+  private:
+    EndCounts& counts_of(const Job& job, const ProcessSummary& process) {
+        if (!made.first || !(made.first->out_of_memory || ended_by_others(process))) {
+            return otherwise;
+        }
+        switch (ended_before(
+            process, made.first->at_unix_ns, job.processes[made.first->process].place.host)) {
+            case EndedBefore::kYes:
+                return before;
+            case EndedBefore::kPerhaps:
+                return perhaps;
+            case EndedBefore::kNo:
+                break;
+        }
+        return otherwise;
+    }
+
+    void look_at_time(const Job& job, std::size_t i, bool fatal) {
+        const ProcessSummary& process = job.processes[i];
+        if (!made.as_early && !process.end.unknown() && as_early(job, *made.first, process)) {
+            made.as_early = i;
+        }
+        const bool earliest = !made.maybe_earlier ||
+                              process.ended_at() < job.processes[*made.maybe_earlier].ended_at();
+        if (!fatal && earliest && maybe_earlier(job, *made.first, process)) {
+            made.maybe_earlier = i;
+        }
+    }
+};
+
 }  // namespace
 
 std::vector<GenerationEnd> generation_ends(const Job& job) {
-    using Key = std::tuple<int, int, int>;
-
-    struct Ends {
-        GenerationEnd made;
-        std::map<Key, std::pair<ProcessEnd, std::size_t>> otherwise;
-    };
-
     std::map<int, Ends> generations;
     for (const FirstFailure& first : first_failures(job)) {
         generations[generation_of(job.processes[first.process])].made.first = first;
     }
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& process = job.processes[i];
-        auto& [made, otherwise] = generations[generation_of(process)];
-        ++made.processes;
-        if (made.first && made.first->process == i) {
-            continue;
+        Ends& ends = generations[generation_of(process)];
+        if (process.end.ending == Ending::kExec && !process.first_oom()) {
+            continue;  // the later program counts
         }
-        if (const auto oom = process.named_oom()) {
-            ++made.also_out_of_memory;
-            if (!made.as_early && made.first &&
-                as_early(job.processes[made.first->process], process, *oom)) {
-                made.as_early = i;
-            }
-        } else if (process.end.failed()) {
-            const Key key{static_cast<int>(process.end.ending),
-                          process.end.code.value_or(-1),
-                          process.end.signal.value_or(-1)};
-            auto& [end, count] = otherwise[key];
-            end = process.end;
-            ++count;
-            if (!made.maybe_earlier && made.first &&
-                maybe_earlier(job.processes[made.first->process], process)) {
-                made.maybe_earlier = i;
-            }
-        } else {
-            ++made.did_not_fail;
+        ++ends.made.processes;
+        if (!ends.made.first || ends.made.first->process != i) {
+            ends.add(job, i);
         }
     }
     std::map<int, GenerationRanks> all_ranks = ranks_by_generation(job);
@@ -93,13 +169,9 @@ std::vector<GenerationEnd> generation_ends(const Job& job) {
         ends.made.generation = generation;
         ends.made.world_size = all_ranks[generation].world_size;
         find_missing(all_ranks[generation].ranks, &ends.made);
-        std::vector<std::pair<ProcessEnd, std::size_t>>& failed = ends.made.failed_otherwise;
-        for (const auto& [key, end] : ends.otherwise) {
-            failed.push_back(end);
-        }
-        std::stable_sort(failed.begin(), failed.end(), [](const auto& a, const auto& b) {
-            return a.second > b.second;
-        });
+        ends.made.failed_before = ends.before.sorted();
+        ends.made.perhaps_before = ends.perhaps.sorted();
+        ends.made.failed_otherwise = ends.otherwise.sorted();
         all.push_back(std::move(ends.made));
     }
     return all;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -87,8 +88,14 @@ void join_files(std::vector<ProcessSummary>* processes) {
                                        : std::pair(recordings.end(), true);
         if (first) {
             joined.push_back(std::move(file));
+            // The newest part has the highest number; parts 2, 3 ... follow the first.
+            joined.back().parts_missing = joined.back().place.part;
+            joined.back().parts_missing -= joined.back().place.part != 0 ? 1 : 0;
         } else {
-            add_file(file, &joined[at->second]);
+            ProcessSummary& process = joined[at->second];
+            process.recording_gaps = process.recording_gaps || file.recording_gaps;
+            process.parts_missing -= file.place.part != 0 && process.parts_missing != 0 ? 1 : 0;
+            add_file(file, &process);
         }
     }
     *processes = std::move(joined);
@@ -125,13 +132,74 @@ void find_helpers(std::vector<ProcessSummary>* processes) {
         place.inherited_rank = std::exchange(place.rank, -1);
         place.local_rank = -1;
     }
+    std::map<std::pair<int, int>, bool> ended_normally;  // by generation and rank; of all processes
+    for (const ProcessSummary& process : *processes) {
+        if (process.place.rank >= 0) {
+            const auto at =
+                ended_normally.emplace(std::pair(generation_of(process), process.place.rank), true);
+            at.first->second = at.first->second && process.end.code == 0;
+        }
+    }
+    for (ProcessSummary& process : *processes) {
+        const auto rank =
+            ended_normally.find({generation_of(process), process.place.inherited_rank});
+        process.rank_ended_normally = rank != ended_normally.end() && rank->second;
+    }
+}
+
+// A process that became another program by exec is counted under that program.
+void find_earlier_programs(std::vector<ProcessSummary>* processes) {
+    std::map<std::tuple<std::string, std::uint32_t, std::uint64_t>, int> ranks;
+    for (const ProcessSummary& process : *processes) {
+        if (process.end.ending != Ending::kExec && process.place.rank >= 0) {
+            ranks.emplace(
+                std::tuple(process.place.host, process.pid, process.place.process.start_ticks),
+                process.place.rank);
+        }
+    }
+    for (ProcessSummary& process : *processes) {
+        JobPlace& place = process.place;
+        const auto later = ranks.find({place.host, process.pid, place.process.start_ticks});
+        if (process.end.ending == Ending::kExec && later != ranks.end() &&
+            place.process.start_ticks != 0) {
+            place.inherited_rank = later->second;
+            place.rank = -1;
+            place.local_rank = -1;
+        }
+    }
 }
 
 }  // namespace
 
+void tell_apart(std::vector<ProcessSummary>* processes) {
+    using Name = std::tuple<int, int, std::uint32_t>;  // generation, rank, process id
+    std::map<Name, std::size_t> names;
+    std::map<Name, std::size_t> with_pid;
+    const auto name_of = [](const ProcessSummary& process) {
+        return Name(
+            generation_of(process), process.place.rank, process.place.rank >= 0 ? 0 : process.pid);
+    };
+    const auto with_pid_of = [](const ProcessSummary& process) {
+        return Name(generation_of(process), process.place.rank, process.pid);
+    };
+    for (const ProcessSummary& process : *processes) {
+        ++names[name_of(process)];
+        ++with_pid[with_pid_of(process)];
+    }
+    for (ProcessSummary& process : *processes) {
+        const bool named_by_file = process.pid == 0 && process.place.rank < 0;
+        process.told_apart_by = named_by_file || names[name_of(process)] == 1 ? ""
+                                : process.pid != 0 && with_pid[with_pid_of(process)] == 1
+                                    ? fmt::format("pid {}", process.pid)
+                                    : process.file;
+    }
+}
+
 void arrange(Job* job) {
     join_files(&job->processes);
+    find_earlier_programs(&job->processes);
     find_helpers(&job->processes);
+    tell_apart(&job->processes);
     std::stable_sort(job->processes.begin(),
                      job->processes.end(),
                      [](const ProcessSummary& a, const ProcessSummary& b) {

@@ -17,6 +17,9 @@ struct Job {
 // back to their ancestors, and sorts. Merge summaries before, and arrange them last.
 void arrange(Job* job);
 
+// Fills told_apart_by. arrange() calls it; call it again for a part of the processes.
+void tell_apart(std::vector<ProcessSummary>* processes);
+
 // Processes without a known generation belong to the first, 0.
 int generation_of(const ProcessSummary& process);
 bool has_generations(const Job& job);

@@ -124,6 +124,21 @@ std::uint64_t allocated_by(const ProcessSummary& process) {
     return process.sum(&RunFigures::peak_allocated);
 }
 
+// Bytes by which the lines of two processes differ.
+std::uint64_t unlikeness(const ProcessSummary& a, const ProcessSummary& b) {
+    const AllLines of_a(a);
+    const AllLines of_b(b);
+    std::uint64_t bytes = 0;
+    for (const auto& [line, held] : of_a.bytes) {
+        const auto other = of_b.bytes.find(line);
+        bytes += other == of_b.bytes.end() ? held : size_of(difference(held, other->second));
+    }
+    for (const auto& [line, held] : of_b.bytes) {
+        bytes += of_a.bytes.contains(line) ? 0 : held;
+    }
+    return bytes;
+}
+
 }  // namespace
 
 std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* rest) {
@@ -171,6 +186,32 @@ std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* re
     return groups;
 }
 
+std::optional<std::size_t> compared_with(const Job& job,
+                                         const std::vector<ProcessGroup>& groups,
+                                         std::size_t group) {
+    constexpr std::size_t kFew = 10;
+    const ProcessSummary& process = job.processes[groups[group].front()];
+    std::optional<std::size_t> best;
+    std::uint64_t least = ~std::uint64_t{0};
+    for (std::size_t i = 0; i < group; ++i) {
+        const ProcessSummary& other = job.processes[groups[i].front()];
+        if (generation_of(other) != generation_of(process)) {
+            continue;
+        }
+        const bool large = groups[group].members.size() * kFew <= groups[i].members.size();
+        if (!best) {
+            best = i;
+        } else if (!large) {
+            continue;
+        }
+        if (const std::uint64_t unlike = unlikeness(process, other); large && unlike < least) {
+            best = i;
+            least = unlike;
+        }
+    }
+    return best;
+}
+
 GroupDifference difference_of(const Job& job,
                               const std::vector<ProcessGroup>& groups,
                               std::size_t group,
@@ -192,6 +233,9 @@ GroupDifference difference_of(const Job& job,
     if (a.all_segments_known() && b.all_segments_known()) {
         const std::int64_t unused = difference(unused_at_peak(a), unused_at_peak(b));
         made.unused = size_of(unused) >= limit ? unused : 0;
+    }
+    if (a.is_partial() || b.is_partial()) {
+        return made;  // memory from before the recording has other lines
     }
     const AllLines of_a(a);
     const AllLines of_b(b);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,13 @@ struct GroupDifference {
 // Adds processes that are like none of the first 64 groups to `rest`. Groups of ranks come first,
 // then the largest.
 std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* rest);
+
+// The group with which a later one is compared: of its generation, the one with most members or,
+// if the group has at most a tenth of them, the likest one of those that are ten times as large.
+// nullopt: there is none before it.
+std::optional<std::size_t> compared_with(const Job& job,
+                                         const std::vector<ProcessGroup>& groups,
+                                         std::size_t group);
 
 // Compares the first members of two groups.
 GroupDifference difference_of(const Job& job,

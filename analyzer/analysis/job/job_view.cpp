@@ -3,7 +3,7 @@
 #include "analyzer/analysis/job/first_failure.h"
 
 #include <algorithm>
-#include <map>
+#include <tuple>
 
 namespace fragtrace::analyzer {
 
@@ -18,14 +18,28 @@ JobView view_of(const Job& job) {
     }
     view.generations = generation_ends(job);
     view.groups = groups_of(job, &view.not_compared);
-    std::map<int, std::size_t> largest;  // group of each generation
     for (std::size_t i = 0; i < view.groups.size(); ++i) {
-        const int generation = generation_of(job.processes[view.groups[i].front()]);
-        const auto [at, is_first] = largest.emplace(generation, i);
-        if (!is_first) {
-            view.differences.push_back(difference_of(job, view.groups, i, at->second));
+        if (const auto from = compared_with(job, view.groups, i)) {
+            view.differences.push_back(difference_of(job, view.groups, i, *from));
         }
     }
+    // The failed ones come first, then the ranks, then the smallest groups.
+    const auto order = [&](const GroupDifference& difference) {
+        const ProcessGroup& group = view.groups[difference.group];
+        const bool has_failed =
+            std::any_of(group.members.begin(), group.members.end(), [&](std::size_t member) {
+                return std::any_of(
+                    view.generations.begin(), view.generations.end(), [&](const auto& generation) {
+                        return generation.first && (generation.first->process == member ||
+                                                    generation.first->later_oom == member);
+                    });
+            });
+        return std::tuple(
+            !has_failed, job.processes[group.front()].place.rank < 0, group.members.size());
+    };
+    std::stable_sort(view.differences.begin(),
+                     view.differences.end(),
+                     [&](const auto& a, const auto& b) { return order(a) < order(b); });
     const Replayed replayed = replayed_of(job, view.groups, view.not_compared.empty());
     view.settings_replayed = !replayed.processes.empty();
     view.shares = unequal_shares(job);
@@ -49,8 +63,8 @@ std::vector<std::size_t> representatives(const Job& job, std::size_t most) {
         choose(failure->process);
     }
     for (const FirstFailure& of_generation : first_failures(job)) {
-        if (of_generation.out_of_memory) {
-            choose(of_generation.process);
+        if (of_generation.out_of_memory || of_generation.later_oom) {
+            choose(of_generation.later_oom.value_or(of_generation.process));
         }
     }
     std::vector<std::size_t> rest;

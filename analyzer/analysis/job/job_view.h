@@ -22,7 +22,8 @@ struct JobView {
     std::uint64_t start_unix_ns = 0;  // of the first process; 0 = not known
     std::vector<GenerationEnd> generations;
     std::vector<ProcessGroup> groups;  // the largest first; only processes that used a device
-    // One per group that is not the largest of its generation.
+    // One per group that is not the largest of its generation. Groups with the first failures come
+    // first, then the smallest groups.
     std::vector<GroupDifference> differences;
     // Processes that are like none of the first 64 groups. They are compared with nothing.
     std::vector<std::size_t> not_compared;

@@ -32,6 +32,11 @@ std::uint64_t count_or(const Parsed& object, const char* key, std::uint64_t othe
     return member(object, key).is_null() ? otherwise : count(object, key);
 }
 
+// Summaries of earlier versions lack some times.
+std::optional<std::uint64_t> time_if_known(const Parsed& object, const char* key) {
+    return member(object, key).is_null() ? std::nullopt : std::optional(count(object, key));
+}
+
 int small_or(const Parsed& object, const char* key, int most) {
     if (member(object, key).is_null()) {
         return -1;
@@ -182,12 +187,9 @@ ProcessDevice device_of(const Parsed& json) {
     device.context_bytes = count_or(json, "context_bytes", 0);
     read_figures(json, &device.run);
     device.peak_time_ns = count(json, "peak_time_ns");
-    if (!member(json, "first_oom_ns").is_null()) {
-        device.first_oom_ns = count(json, "first_oom_ns");
-    }
-    if (!member(json, "final_oom_ns").is_null()) {
-        device.final_oom_ns = count(json, "final_oom_ns");
-    }
+    device.first_oom_ns = time_if_known(json, "first_oom_ns");
+    device.final_oom_ns = time_if_known(json, "final_oom_ns");
+    device.near_end_oom_ns = time_if_known(json, "near_end_oom_ns");
     device.blocks = count(json, "blocks");
     device.blocks_are_pool_blocks = flag(json, "pool_blocks");
     device.state_only = flag(json, "state_only");
@@ -203,6 +205,7 @@ ProcessDevice device_of(const Parsed& json) {
         checked_object(row, "a failure");
         device.failures.push_back({.time_ns = count(row, "time_ns"),
                                    .requested_bytes = count(row, "requested_bytes"),
+                                   .allocated_bytes = count_or(row, "allocated_bytes", 0),
                                    .verdict = text(row, "verdict"),
                                    .why = text(row, "why"),
                                    .at = text(row, "at"),
@@ -220,7 +223,8 @@ Ending ending_of(const std::string& name) {
                                 Ending::kExec,
                                 Ending::kKilled,
                                 Ending::kRunning,
-                                Ending::kContinued}) {
+                                Ending::kContinued,
+                                Ending::kNotRecorded}) {
         if (name == ending_name(ending)) {
             return ending;
         }
@@ -274,9 +278,7 @@ ProcessContext context_of(const Parsed& json) {
                            .bytes = count_or(json, "bytes", 0),
                            .measured = text(json, "measured"),
                            .begin_ns = count(json, "begin_ns")};
-    if (!member(json, "end_ns").is_null()) {
-        context.end_ns = count(json, "end_ns");
-    }
+    context.end_ns = time_if_known(json, "end_ns");
     return context;
 }
 
@@ -310,13 +312,12 @@ ProcessSummary summary_of(const Parsed& json) {
     process.program = text(json, "command_line");
     process.events = count(json, "events");
     process.events_lost = count(json, "events_lost");
+    process.recording_gaps =
+        !member(json, "recording_gaps").is_null() && flag(json, "recording_gaps");
     process.last_event_ns = count(json, "last_event_ns");
-    // Summaries of earlier versions lack these times.
-    const auto time = [&json](const char* key) {
-        return member(json, key).is_null() ? std::nullopt : std::optional(count(json, key));
-    };
-    process.end_ns = time("end_ns");
-    process.killed = {.alive_ns = time("alive_ns"), .seen_ns = time("signal_seen_ns")};
+    process.end_ns = time_if_known(json, "end_ns");
+    process.killed = {.alive_ns = time_if_known(json, "alive_ns"),
+                      .seen_ns = time_if_known(json, "signal_seen_ns")};
     process.end.ending = ending_of(text(json, "ended"));
     if (const int code = small_or(json, "exit_code", kMostCode); code >= 0) {
         process.end.code = code;

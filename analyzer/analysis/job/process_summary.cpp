@@ -80,6 +80,7 @@ ProcessDevice device_of(const TraceSummary& process,
     device.peak_time_ns = summary.peak_time_ns;
     device.first_oom_ns = metrics.first_oom_ns;
     device.final_oom_ns = summary.final_oom_ns;
+    device.near_end_oom_ns = summary.near_end_oom_ns;
     device.blocks = metrics.blocks;
     device.blocks_are_pool_blocks = metrics.block_layer;
     device.state_only = metrics.state_only;
@@ -94,7 +95,7 @@ ProcessDevice device_of(const TraceSummary& process,
 // decides between any two others.
 bool knows_more(const ProcessSummary& a, const ProcessSummary& b) {
     const auto known = [](const ProcessSummary& process) {
-        return std::tuple(process.end.ending != Ending::kRunning,
+        return std::tuple(process.end.ending != Ending::kRunning && !process.end.unknown(),
                           process.events,
                           process.analyzer_version == FRAGTRACE_VERSION,
                           process.replayed,
@@ -205,13 +206,19 @@ std::optional<std::uint64_t> ProcessSummary::first_oom() const {
     return earliest(*this, &ProcessDevice::first_oom_ns);
 }
 
-std::optional<std::uint64_t> ProcessSummary::final_oom() const {
-    return earliest(*this, &ProcessDevice::final_oom_ns);
+std::optional<std::uint64_t> ProcessSummary::fatal_oom() const {
+    if (end.ending == Ending::kExec) {
+        return std::nullopt;  // it went on as another program
+    }
+    const auto last = earliest(*this, &ProcessDevice::final_oom_ns);
+    const bool ended_normally =
+        (end.ending == Ending::kNormal || end.ending == Ending::kQuickExit) && end.code == 0;
+    return last || ended_normally ? last : earliest(*this, &ProcessDevice::near_end_oom_ns);
 }
 
 std::optional<std::uint64_t> ProcessSummary::named_oom() const {
-    const auto last = final_oom();
-    return last ? last : first_oom();
+    const auto fatal = fatal_oom();
+    return fatal ? fatal : first_oom();
 }
 
 std::uint64_t ProcessSummary::ended_at() const {
@@ -255,6 +262,7 @@ ProcessSummary summarize_process(const TraceSummary& summary, const std::string&
     process.program = summary_word(tables.fact("command_line", tables.path), kProgramWidth);
     process.events = summary.events;
     process.events_lost = tables.damage.events_lost;
+    process.recording_gaps = summary.recording_gaps;
     process.last_event_ns = summary.last_event_ns;
     process.end = process_end(tables.ending, tables.facts);
     process.import = summary_word(tables.fact("import"), kNameWidth);

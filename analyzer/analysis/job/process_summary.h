@@ -51,11 +51,12 @@ struct CompactCurve {
 struct FailureSummary {
     std::uint64_t time_ns = 0;  // since the start of the trace
     std::uint64_t requested_bytes = 0;
-    std::string verdict = {};  // Verdict::id; empty = not known
-    std::string why = {};      // the verdict in words
-    std::string at = {};       // the line of the request
-    std::string culprit = {};  // the line to look at first, and what it does
-    std::string remedy = {};   // the change, its replayed result and its certainty
+    std::uint64_t allocated_bytes = 0;  // by the pool, at the failure; 0 = not known
+    std::string verdict = {};           // Verdict::id; empty = not known
+    std::string why = {};               // the verdict in words
+    std::string at = {};                // the line of the request
+    std::string culprit = {};           // the line to look at first, and what it does
+    std::string remedy = {};            // the change, its replayed result and its certainty
 
     bool operator==(const FailureSummary&) const = default;
 };
@@ -91,6 +92,9 @@ struct ProcessDevice {
     // The first out-of-memory after which the device served no request. nullopt: the program got
     // past all of them.
     std::optional<std::uint64_t> final_oom_ns = {};
+    // The first one after which the device served only a few small requests (kFewRequests).
+    // nullopt: there is none.
+    std::optional<std::uint64_t> near_end_oom_ns = {};
     std::uint64_t blocks = 0;             // number of blocks that a page for this device would draw
     bool blocks_are_pool_blocks = false;  // false: these are the device's own allocations
     bool state_only = false;
@@ -133,7 +137,14 @@ struct ProcessSummary {
     std::vector<std::string> other_files;  // without folders
     std::string failure_path;              // the file with the first out-of-memory; empty: `path`
     TraceFile trace;
-    JobPlace place;  // after arrange(): a process without a rank is a helper if it inherited one
+    // After arrange(): a process without a rank is a helper if it inherited one. So is the earlier
+    // program of a process that became a rank by exec.
+    JobPlace place;
+    // After arrange(): tells apart processes with the same rank or, without a rank, the same
+    // process id: "pid 4711", or the name of the file. Empty = not needed.
+    std::string told_apart_by;
+    // After arrange(): a helper whose rank ended normally, so its own failures did no harm.
+    bool rank_ended_normally = false;
     std::uint32_t pid = 0;            // 0: a snapshot, which has no process id
     std::uint64_t start_unix_ns = 0;  // 0 = not known
     std::string job;                  // name of the run of `fragtrace run`; empty = none
@@ -142,6 +153,8 @@ struct ProcessSummary {
     std::string program;  // its command line, at most 300 bytes
     std::uint64_t events = 0;
     std::uint64_t events_lost = 0;
+    bool recording_gaps = false;      // recording was stopped for a time, or began late
+    std::uint32_t parts_missing = 0;  // after arrange(): of a recording in parts, removed ones
     std::uint64_t last_event_ns = 0;  // since the start of the trace
     // When it exited, since the start of the trace. nullopt: not known; not before its last event.
     std::optional<std::uint64_t> end_ns = {};
@@ -162,15 +175,21 @@ struct ProcessSummary {
     // Time of the first OOM, on a clock that all processes share. If the start of the trace is not
     // known, on that trace's own clock.
     [[nodiscard]] std::optional<std::uint64_t> first_oom() const;
-    // The same for the out-of-memory that the process did not get past.
-    [[nodiscard]] std::optional<std::uint64_t> final_oom() const;
-    // The out-of-memory to name: the final one if there is one, else the first.
+    // The same for the out-of-memory that the process did not get past. If it ended normally: the
+    // one after which it was served no request. Otherwise, the one after which it was served only a
+    // few small requests.
+    [[nodiscard]] std::optional<std::uint64_t> fatal_oom() const;
+    // The out-of-memory to name: the fatal one if there is one, else the first.
     [[nodiscard]] std::optional<std::uint64_t> named_oom() const;
     // When it ended, on the same clock. If end_ns is not known, when it last was alive: it ended
     // then or later.
     [[nodiscard]] std::uint64_t ended_at() const;
     // It ended then or earlier; equal to ended_at() if the time is exact. nullopt: not known.
     [[nodiscard]] std::optional<std::uint64_t> ended_by() const;
+
+    // Whether parts of the recording are missing: peaks and counts are then lower bounds.
+    [[nodiscard]] bool is_partial() const { return parts_missing != 0 || recording_gaps; }
+
     // The explanation of named_oom(); the first one if it has none. nullptr: no failure is
     // explained.
     [[nodiscard]] const FailureSummary* named_failure() const;

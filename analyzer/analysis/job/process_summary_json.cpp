@@ -92,13 +92,15 @@ Json failures_json(const ProcessDevice& device, const Detail& detail) {
         if (rows.size() == detail.failures) {
             break;
         }
-        rows.push_back({{"time_ns", failure.time_ns},
-                        {"requested_bytes", failure.requested_bytes},
-                        {"verdict", or_null(failure.verdict, !failure.verdict.empty())},
-                        {"why", cut(failure.why, detail)},
-                        {"at", cut(failure.at, detail)},
-                        {"culprit", cut(failure.culprit, detail)},
-                        {"remedy", cut(failure.remedy, detail)}});
+        rows.push_back(
+            {{"time_ns", failure.time_ns},
+             {"requested_bytes", failure.requested_bytes},
+             {"allocated_bytes", or_null(failure.allocated_bytes, failure.allocated_bytes != 0)},
+             {"verdict", or_null(failure.verdict, !failure.verdict.empty())},
+             {"why", cut(failure.why, detail)},
+             {"at", cut(failure.at, detail)},
+             {"culprit", cut(failure.culprit, detail)},
+             {"remedy", cut(failure.remedy, detail)}});
     }
     return rows;
 }
@@ -141,6 +143,7 @@ Json device_json(const ProcessDevice& device, const Detail& detail) {
             {"ooms", or_null(run.ooms, run.ooms != kUnknown64)},
             {"first_oom_ns", device.first_oom_ns ? Json(*device.first_oom_ns) : Json()},
             {"final_oom_ns", device.final_oom_ns ? Json(*device.final_oom_ns) : Json()},
+            {"near_end_oom_ns", device.near_end_oom_ns ? Json(*device.near_end_oom_ns) : Json()},
             {"blocks", device.blocks},
             {"pool_blocks", device.blocks_are_pool_blocks},
             {"state_only", device.state_only},
@@ -201,6 +204,7 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
         {"command_line", cut(process.program, detail)},
         {"events", process.events},
         {"events_lost", process.events_lost},
+        {"recording_gaps", process.recording_gaps},
         {"last_event_ns", process.last_event_ns},
         {"end_ns", process.end_ns ? Json(*process.end_ns) : Json()},
         {"alive_ns", process.killed.alive_ns ? Json(*process.killed.alive_ns) : Json()},

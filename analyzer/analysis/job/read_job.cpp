@@ -9,6 +9,7 @@
 #include "analyzer/support/threads.h"
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/trace_outline.h"
+#include "analyzer/trace/traced_process.h"
 
 #include <algorithm>
 #include <atomic>
@@ -198,7 +199,9 @@ std::optional<ProcessSummary> current_summary(const std::string& path, const std
         ++summaries;
     });
     if (!read || summaries != 1 || now.modified_ns == 0 || summary->trace != now ||
-        summary->file != file_name(path) || summary->analyzer_version != FRAGTRACE_VERSION) {
+        summary->file != file_name(path) || summary->analyzer_version != FRAGTRACE_VERSION ||
+        // This host knows whether the process has ended.
+        (summary->end.unknown() && summary->place.host == this_host())) {
         return std::nullopt;
     }
     summary->path = path;

@@ -16,6 +16,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
+constexpr std::string_view kSpace = " \t\r\n";  // of JSON
+
 // Thrown within this file if the schema is not kSummarySchema.
 struct OtherSchema {};
 
@@ -137,7 +139,6 @@ class SummaryVisitor {
 
 bool is_summaries_file(const std::string& path) {
     constexpr std::size_t kMostBytes = 256;
-    constexpr std::string_view kSpace = " \t\r\n";  // of JSON
     const auto file = look_at(path);
     std::array<char, kMostBytes> first = {};
     std::string_view text(first.data(), file ? file->read_at(0, first.data(), first.size()) : 0);

@@ -1,5 +1,5 @@
-// Jobs whose traces are in one folder. Ranks of different jobs have equal numbers, so what a view
-// says of "the job" would mix them.
+// Jobs, or runs of one job, whose traces are in one folder. Their ranks have equal numbers, so what
+// a view says of "the job" would mix them.
 #pragma once
 
 #include "analyzer/analysis/job/job.h"
@@ -11,17 +11,25 @@
 namespace fragtrace::analyzer {
 
 struct OneJob {
-    std::string id = {};                    // JobPlace::job_id; empty = processes without one
+    // JobPlace::job_id; empty = processes without one. "ID-run-2" for the second run of a job,
+    // "run-2" without a job id.
+    std::string id = {};
+    bool is_run = false;
     std::vector<std::size_t> members = {};  // indices into Job::processes of the whole
     Job job = {};                           // copies of them
 };
 
-// The jobs by the start of their first process, at last the processes without a job. Empty if no
-// two jobs have the same rank of the same generation: such processes may belong to one run.
+// The jobs by the start of their first process, at last the processes without a job id. If two jobs
+// have no rank in common, all processes may belong to one run, and the result is empty. If a rank
+// exists twice under one job id, a process with such a rank that began when all earlier processes
+// had ended begins another run. Empty if there is only one job and one run.
 std::vector<OneJob> jobs_in(const Job& job);
 
-// Keeps the processes of this job; "-" are those without one. Returns false and keeps all if there
-// are none.
+// The job ids of the processes, sorted; "" for those without one.
+std::vector<std::string> job_ids(const Job& job);
+
+// Keeps the processes of this job: a job id, "-" for those without one, or a run as in
+// jobs_in(). Returns false and keeps all if there are none.
 bool keep_job(const std::string& id, Job* job);
 
 }  // namespace fragtrace::analyzer

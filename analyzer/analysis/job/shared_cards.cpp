@@ -42,7 +42,9 @@ std::map<std::array<std::string, 3>, OnCard> used_cards(const Job& job) {
             }
         }
         for (std::size_t c = 0; c < process.contexts.size(); ++c) {
-            if (!process.contexts[c].uuid.empty()) {
+            // A virtual card may have contexts without memory.
+            const bool takes_memory = process.contexts[c].bytes != 0 || process.card_set.empty();
+            if (!process.contexts[c].uuid.empty() && takes_memory) {
                 card(process.contexts[c].uuid).contexts.emplace_back(i, c);
             }
         }
@@ -53,7 +55,10 @@ std::map<std::array<std::string, 3>, OnCard> used_cards(const Job& job) {
 // Whether the process had ended by then, as its parent saw. After an exit it may still hold its
 // memory for a while.
 bool had_ended(const ProcessSummary& process, std::uint64_t at_unix_ns) {
-    return process.killed.seen_ns && process.start_unix_ns + *process.killed.seen_ns <= at_unix_ns;
+    constexpr std::uint64_t kWhileNs = 1'000'000'000;
+    const std::uint64_t since_start = at_unix_ns - std::min(at_unix_ns, process.start_unix_ns);
+    return process.killed.seen_ns ? *process.killed.seen_ns <= since_start
+                                  : process.end_ns && *process.end_ns + kWhileNs <= since_start;
 }
 
 std::uint64_t silent_ns(const ProcessSummary& process, std::uint64_t at_unix_ns) {
@@ -172,9 +177,8 @@ std::uint64_t time_of_most(const Job& job, const OnCard& card, std::size_t toget
                 bytes = now;
             }
         }
-        if (process.killed.seen_ns) {
-            const std::uint64_t end = process.start_unix_ns + *process.killed.seen_ns;
-            steps.push_back({std::max(at, end), 0 - bytes});
+        if (const auto ended_by = process.ended_by()) {
+            steps.push_back({std::max(at, *ended_by), 0 - bytes});
         }
     }
     std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
@@ -203,21 +207,26 @@ std::uint64_t time_of_last_context(const Job& job, const OnCard& card) {
     return last;
 }
 
-// The first out-of-memory on the card; nullopt: none.
+// The first out-of-memory on the card that a program did not get past, otherwise the first;
+// nullopt: none.
 std::optional<std::uint64_t> first_failure_on(const Job& job, const OnCard& on, SharedCard* card) {
-    std::optional<std::uint64_t> failure;
+    std::optional<std::pair<bool, std::uint64_t>> failure;  // got past it, time
     for (const auto& [process_at, device_at] : on.devices) {
         const ProcessSummary& process = job.processes[process_at];
         const ProcessDevice& device = process.devices[device_at];
-        if (device.first_oom_ns) {
-            const std::uint64_t at = process.start_unix_ns + *device.first_oom_ns;
-            if (!failure || at < *failure) {
-                failure = at;
-                card->failed = {.process = process_at, .device = device_at};
-            }
+        const auto at_ns = process.fatal_oom() ? (device.final_oom_ns ? device.final_oom_ns
+                                                                      : device.near_end_oom_ns)
+                                               : device.first_oom_ns;
+        if (!at_ns) {
+            continue;
+        }
+        const std::pair at(!process.fatal_oom(), process.start_unix_ns + *at_ns);
+        if (!failure || at < *failure) {
+            failure = at;
+            card->failed = {.process = process_at, .device = device_at};
         }
     }
-    return failure;
+    return failure ? std::optional(failure->second) : std::nullopt;
 }
 
 }  // namespace
@@ -279,7 +288,9 @@ std::vector<SharedCard> shared_cards(const Job& job) {
             card.sum_bytes += user.bytes;
         }
         const std::size_t holders = card.users.size() + card.only_contexts().size();
-        if (holders == 0 || (holders == 1 && !card.at_failure)) {
+        const bool only_the_failed =
+            !card.users.empty() && card.users.front().process == card.failed.process;
+        if (holders == 0 || (holders == 1 && (!card.at_failure || only_the_failed))) {
             shared.pop_back();
         }
     }

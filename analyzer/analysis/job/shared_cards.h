@@ -50,7 +50,7 @@ struct SharedCard {
     std::uint64_t total_bytes = 0;  // 0 = not known
     // That moment; if only contexts are known, when the last one began.
     std::uint64_t at_unix_ns = 0;
-    bool at_failure = false;           // it is the first out-of-memory on this card
+    bool at_failure = false;           // it is an out-of-memory: see shared_cards()
     std::uint64_t sum_bytes = 0;       // without contexts
     bool exact = false;                // false: the sum is that of maxima of parts of the time
     bool at_most = false;              // the pools of the processes had no more; false: events are
@@ -66,8 +66,10 @@ struct SharedCard {
 // Whether two processes used one card at the same time.
 bool has_shared_card(const Job& job);
 
-// Sorted by host and card. Only cards on which at least two processes held something at that moment
-// or, at an out-of-memory, one.
+// The moment is that of the first out-of-memory that a program did not get past, otherwise of the
+// first one, otherwise when most was reserved. Sorted by host and card. Only cards on which at
+// least two processes held something at that moment or, at an out-of-memory, another one than that
+// which ran out of memory.
 std::vector<SharedCard> shared_cards(const Job& job);
 
 }  // namespace fragtrace::analyzer

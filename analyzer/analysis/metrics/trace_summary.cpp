@@ -102,10 +102,11 @@ class ContextTimes {
     std::map<DeviceId, ContextTime> times_;
 };
 
-// Finds the out-of-memory that a run did not get past.
-class FinalFailure {
+// Finds the out-of-memories that a run did not get past, or after which it was served only a few
+// small requests.
+class FinalFailures {
   public:
-    explicit FinalFailure(DeviceId device) : device_(device) {}
+    explicit FinalFailures(DeviceId device) : device_(device) {}
 
     // Call it after the event.
     void follow(EventIndex i, const Event& event, const RecordedState& state) {
@@ -119,18 +120,41 @@ class FinalFailure {
         const bool served = state.has_block_layer(device_) ? event.kind == EventKind::kBlockAlloc
                                                            : is_device_allocation(event.kind);
         if (served) {
-            time_ns_.reset();
-        } else if (is_out_of_memory(outcome) && !time_ns_) {
-            time_ns_ = event.time_ns;
+            ++served_;
+            if (event.size_bytes > kSmallRequestBytes) {
+                failures_.clear();
+            }
+            while (!failures_.empty() && served_ - failures_.front().served > kFewRequests) {
+                failures_.pop_front();
+            }
+        } else if (is_out_of_memory(outcome) &&
+                   (failures_.empty() || failures_.back().served != served_)) {
+            failures_.push_back({event.time_ns, served_});
         }
     }
 
-    [[nodiscard]] std::optional<std::uint64_t> time_ns() const { return time_ns_; }
+    // The first out-of-memory after which the device served no request.
+    [[nodiscard]] std::optional<std::uint64_t> final_ns() const {
+        return failures_.empty() || failures_.back().served != served_
+                   ? std::nullopt
+                   : std::optional(failures_.back().time_ns);
+    }
+
+    // The first one after which it served at most kFewRequests, all of them small.
+    [[nodiscard]] std::optional<std::uint64_t> near_end_ns() const {
+        return failures_.empty() ? std::nullopt : std::optional(failures_.front().time_ns);
+    }
 
   private:
+    struct Failure {
+        std::uint64_t time_ns = 0;
+        std::uint64_t served = 0;  // requests before it
+    };
+
     DeviceId device_;
     std::optional<RequestOutcomes> outcomes_;  // set at the first event
-    std::optional<std::uint64_t> time_ns_;
+    std::uint64_t served_ = 0;
+    std::deque<Failure> failures_;  // those that count, at most one per number of served requests
 };
 
 // Computes the summary of a device, event by event.
@@ -144,7 +168,7 @@ class DeviceSummarizer : public LedgerWatcher {
           only_peak_(only_peak),
           origin_(origin),
           origins_(device),
-          final_failure_(device),
+          failures_(device),
           measurement_(device, [this](const RecordedState& state) { list_holders(state); }) {
         summary_.device = device;
     }
@@ -161,7 +185,7 @@ class DeviceSummarizer : public LedgerWatcher {
 
     void after(EventIndex i, const Event& event, const RecordedState& state) override {
         measurement_.after(i, event, state);
-        final_failure_.follow(i, event, state);
+        failures_.follow(i, event, state);
         if (holders_) {
             origins_.end(event);
         }
@@ -183,7 +207,8 @@ class DeviceSummarizer : public LedgerWatcher {
 
     DeviceSummary finish(const RecordedState& state, Timeline* tables) {
         summary_.metrics = measurement_.finish(state);
-        summary_.final_oom_ns = final_failure_.time_ns();
+        summary_.final_oom_ns = failures_.final_ns();
+        summary_.near_end_oom_ns = failures_.near_end_ns();
         summary_.curve = curve_.curve();
         summary_.holders = list_of(std::move(at_peak_), tables);
         return std::move(summary_);
@@ -209,7 +234,7 @@ class DeviceSummarizer : public LedgerWatcher {
     const Origin& origin_;
     LiveOrigins origins_;
     LiveOrigins::Holdings at_peak_;
-    FinalFailure final_failure_;
+    FinalFailures failures_;
     DeviceMeasurement measurement_;
     MemoryCurveBuilder curve_;
     DeviceSummary summary_;
@@ -259,6 +284,8 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
             note_device(event, &found);
             summary->events = std::uint64_t{index} + 1;
             summary->last_event_ns = event.time_ns;
+            summary->recording_gaps =
+                summary->recording_gaps || event.kind == EventKind::kRecordingStarted;
             origin = from;
             contexts.follow(event);
             ledger->apply(index, event, record.pool);

@@ -17,12 +17,19 @@
 
 namespace fragtrace::analyzer {
 
+// A program that catches an out-of-memory, reports it and ends may request a few small buffers for
+// that: at most so many, each of at most this size.
+inline constexpr std::uint64_t kFewRequests = 100;
+inline constexpr std::uint64_t kSmallRequestBytes = std::uint64_t{1} << 20;
+
 struct DeviceSummary {
     DeviceId device = 0;
     DeviceMetrics metrics;  // summary.driver_time_ns is always 0
     std::uint64_t peak_time_ns = 0;
     // The first out-of-memory after which no request was served. nullopt: the run got past all.
     std::optional<std::uint64_t> final_oom_ns;
+    // The first one after which only a few small requests were served. nullopt: there is none.
+    std::optional<std::uint64_t> near_end_oom_ns;
     MemoryCurve curve;
     // Memory in use at the peak, most bytes first. Entries are by origin (in TraceSummary::tables),
     // not yet by line. They have a label only if no block has a stack: the size of the blocks.
@@ -42,6 +49,7 @@ struct TraceSummary {
     std::uint64_t events = 0;
     std::uint64_t events_left_out = 0;  // events that came too late or twice
     std::uint64_t last_event_ns = 0;
+    bool recording_gaps = false;  // recording was stopped for a time, or began late
     std::vector<DeviceSummary> devices;
     std::vector<ContextTime> contexts;  // by device
 

@@ -44,6 +44,7 @@ Json failure_json(const Job& job, const FirstFailure& failure) {
                  {"of", failure.of},
                  {"out_of_memory", failure.out_of_memory},
                  {"survived", survived_oom(process)},
+                 {"later_out_of_memory", failure.later_oom ? Json(*failure.later_oom) : Json()},
                  {"index", failure.process}};
     json["time_unix_ns"] = process.start_unix_ns != 0 ? Json(failure.at_unix_ns) : Json();
     json["time_at_least"] = !failure.until_unix_ns;
@@ -60,13 +61,17 @@ Json failure_json(const Job& job, const FirstFailure& failure) {
     return json;
 }
 
+Json ends_json(const std::vector<std::pair<ProcessEnd, std::size_t>>& ends) {
+    Json rows = Json::array();
+    for (const auto& [end, count] : ends) {
+        rows.push_back({{"ending", ending_json(end)}, {"processes", count}});
+    }
+    return rows;
+}
+
 Json generations_json(const JobView& view) {
     Json rows = Json::array();
     for (const GenerationEnd& generation : view.generations) {
-        Json ends = Json::array();
-        for (const auto& [end, count] : generation.failed_otherwise) {
-            ends.push_back({{"ending", ending_json(end)}, {"processes", count}});
-        }
         rows.push_back(
             {{"generation", generation.generation},
              {"processes", generation.processes},
@@ -74,8 +79,13 @@ Json generations_json(const JobView& view) {
              {"ranks_missing", generation.ranks_missing},
              {"first_failure", generation.first ? Json(generation.first->process) : Json()},
              {"also_out_of_memory", generation.also_out_of_memory},
-             {"failed_otherwise", ends},
+             {"failed_before", ends_json(generation.failed_before)},
+             {"perhaps_before", ends_json(generation.perhaps_before)},
+             {"helpers_out_of_memory", generation.helpers_out_of_memory},
+             {"failed_otherwise", ends_json(generation.failed_otherwise)},
              {"did_not_fail", generation.did_not_fail},
+             {"got_past_oom", generation.got_past_oom},
+             {"end_unknown", indices(generation.end_unknown)},
              {"as_early", generation.as_early ? Json(*generation.as_early) : Json()},
              {"maybe_earlier",
               generation.maybe_earlier ? Json(*generation.maybe_earlier) : Json()}});
@@ -261,6 +271,7 @@ Json process_json(const ProcessSummary& process) {
         {"peak_reserved_bytes", figure(&RunFigures::peak_reserved)},
         {"retries", known ? figure(&RunFigures::retries) : Json()},
         {"ooms", figure(&RunFigures::ooms)},
+        {"complete", !process.is_partial()},
         {"ended", ending_name(process.end.ending)},
         {"ending", ending_json(process.end)}};
 }

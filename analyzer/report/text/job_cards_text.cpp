@@ -89,9 +89,9 @@ std::string context_text(const Job& job, const CardContext& user) {
 }
 
 std::string moment_text(const SharedCard& card) {
-    return card.at_failure      ? "at its first out-of-memory"
-           : card.users.empty() ? "when its last context began"
-                                : "when most was reserved";
+    return card.at_failure      ? "at its out-of-memory"
+           : card.users.empty() ? "when its last context began,"
+                                : "when most was reserved, about";
 }
 
 }  // namespace

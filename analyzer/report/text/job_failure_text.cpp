@@ -37,6 +37,27 @@ std::string failure_time(const FirstFailure& failure, const JobView& view) {
     return from == until ? from : fmt::format("{} to {}", from, until);
 }
 
+// The verdict, the line to look at, and the remedy of an out-of-memory.
+std::string cause_rows(const Job& job, const JobView& view, const FirstFailure& failure) {
+    const ProcessSummary& process = job.processes[failure.process];
+    const FailureSummary* why = process.named_failure();
+    if (why == nullptr) {
+        return view_row("verdict", why_not_explained(process));
+    }
+    // "unexplained": other processes may have held more than the trace shows.
+    const bool by_others = why->verdict == "outside_pool" || why->verdict == "unexplained";
+    return view_row("verdict", printable(why->why)) +
+           view_row("holders", by_others ? other_holders(job, view, failure) : "") +
+           view_row("line", printable(why->culprit)) + view_row("remedy", printable(why->remedy));
+}
+
+// ", at train.py:19 step"; empty if the line is not known.
+std::string at_text(const Job& job, const FirstFailure& failure) {
+    const FailureSummary* why =
+        failure.out_of_memory ? job.processes[failure.process].named_failure() : nullptr;
+    return why == nullptr || why->at.empty() ? "" : ", at " + printable(why->at);
+}
+
 std::string failure_lines(const Job& job,
                           const JobView& view,
                           const FirstFailure& failure,
@@ -46,95 +67,178 @@ std::string failure_lines(const Job& job,
     if (process.start_unix_ns != 0) {
         text += fmt::format(", {} after the job began", failure_time(failure, view));
     }
-    const FailureSummary* why = failure.out_of_memory ? process.named_failure() : nullptr;
-    if (why != nullptr && !why->at.empty()) {
-        text += ", at " + printable(why->at);
-    }
-    text = terminal.styled(Style::kRed, text) + "\n";
-    if (!failure.out_of_memory) {
-        return text;
-    }
-    if (why == nullptr) {
-        return text + view_row("verdict", why_not_explained(process));
-    }
-    // "unexplained": other processes may have held more than the trace shows.
-    const bool by_others = why->verdict == "outside_pool" || why->verdict == "unexplained";
-    return text + view_row("verdict", printable(why->why)) +
-           view_row("line", printable(why->culprit)) +
-           view_row("holders", by_others ? other_holders(job, view, failure) : "") +
-           view_row("remedy", printable(why->remedy));
+    text = terminal.styled(Style::kRed, text + at_text(job, failure)) + "\n";
+    return text + (failure.out_of_memory ? cause_rows(job, view, failure) : "");
 }
 
-std::string ends_text(const GenerationEnd& generation) {
+// The first out-of-memory after a failure of another kind.
+std::string later_oom_lines(const Job& job,
+                            const JobView& view,
+                            const FirstFailure& first,
+                            const Terminal& terminal) {
+    if (!first.later_oom) {
+        return "";
+    }
+    const FirstFailure later = failure_of(job, *first.later_oom);
+    const ProcessSummary& process = job.processes[later.process];
+    return terminal.styled(Style::kRed,
+                           fmt::format("{}{} ran out of memory {} after the job began{}",
+                                       name_of(job, process),
+                                       on_host(job, process),
+                                       format_duration(later.at_unix_ns - view.start_unix_ns),
+                                       at_text(job, later))) +
+           "\n" + cause_rows(job, view, later);
+}
+
+std::string ends_text(const std::vector<std::pair<ProcessEnd, std::size_t>>& ends) {
     std::string text;
-    for (const auto& [end, count] : generation.failed_otherwise) {
+    for (const auto& [end, count] : ends) {
         text +=
             fmt::format("{}{} {}", text.empty() ? "" : ", ", format_count(count), ending_text(end));
     }
     return text;
 }
 
-// What became of the other processes of a generation.
-std::string others_text(const Job& job, const GenerationEnd& generation) {
-    if (!generation.first || generation.processes < 2) {
-        return "";
+std::size_t sum_of(const std::vector<std::pair<ProcessEnd, std::size_t>>& ends) {
+    std::size_t sum = 0;
+    for (const auto& [end, count] : ends) {
+        sum += count;
     }
-    const ProcessSummary& first = job.processes[generation.first->process];
-    const bool survived = generation.first->out_of_memory && survived_oom(first);
-    std::vector<std::string> parts;
-    std::size_t failed_too = 0;
-    for (const auto& [end, count] : generation.failed_otherwise) {
-        failed_too += count;
+    return sum;
+}
+
+std::string maybe_earlier_text(const Job& job,
+                               const ProcessSummary& first,
+                               const FirstFailure& failure,
+                               std::size_t earlier) {
+    const ProcessSummary& other = job.processes[earlier];
+    if (failure.until_unix_ns != failure.at_unix_ns) {
+        return fmt::format("; when {} ended is not known exactly: {} may have failed before it",
+                           name_of(job, first),
+                           name_of(job, other));
     }
-    if (failed_too != 0) {
-        parts.push_back(fmt::format(
-            "{} of the others failed{}{}: {}",
-            format_count(failed_too),
-            generation.first->out_of_memory ? " without an out-of-memory" : " too",
-            generation.first->out_of_memory && !survived ? ", most likely because of it" : "",
-            ends_text(generation)));
-        if (survived) {
-            parts.back() +=
-                fmt::format(" ({} got past its out-of-memory and ended normally)", name_of(first));
-        }
+    const auto ended_by = other.ended_by();
+    if (first.place.host != other.place.host && ended_by == other.ended_at()) {
+        return fmt::format("; by the clock of {}, {} failed first: clocks of hosts may differ",
+                           printable(other.place.host),
+                           name_of(job, other));
     }
-    if (generation.also_out_of_memory != 0) {
-        parts.push_back(
-            fmt::format("{} also ran out of memory", format_count(generation.also_out_of_memory)));
-    }
-    if (generation.did_not_fail != 0) {
-        parts.push_back(
-            fmt::format("{} without a known failure", format_count(generation.did_not_fail)));
-    }
+    const auto between = [&](std::uint64_t from, std::uint64_t to) {
+        return format_duration(to - std::min(from, to));
+    };
+    return fmt::format("; {} may have failed first: it was last known to run {} before it{}",
+                       name_of(job, other),
+                       between(other.ended_at(), failure.at_unix_ns),
+                       ended_by ? fmt::format(", and its end was seen {} after it",
+                                              between(failure.at_unix_ns, *ended_by))
+                                : "");
+}
+
+// Which process may have failed before the first one.
+std::string uncertain_text(const Job& job, const GenerationEnd& generation) {
     std::string text;
-    for (const std::string& part : parts) {
-        text += (text.empty() ? "" : "; ") + part;
-    }
+    const ProcessSummary& first = job.processes[generation.first->process];
     if (generation.as_early) {
         const ProcessSummary& other = job.processes[*generation.as_early];
         text += fmt::format(
-            "{}{} on {} ran out of memory within a second of it: if the hosts' clocks differ, it "
-            "may have been the first",
-            text.empty() ? "" : "; ",
-            name_of(other),
-            printable(other.place.host));
+            "; {} on {} {} within a second of it: if the hosts' clocks differ, it may have been "
+            "the first",
+            name_of(job, other),
+            printable(other.place.host),
+            other.fatal_oom() ? "ran out of memory" : "failed");
     }
     if (generation.maybe_earlier) {
-        text += fmt::format("{}when {} ended is not known exactly: {} may have failed before it",
-                            text.empty() ? "" : "; ",
-                            name_of(job.processes[generation.first->process]),
-                            name_of(job.processes[*generation.maybe_earlier]));
+        text += maybe_earlier_text(job, first, *generation.first, *generation.maybe_earlier);
     }
     return text;
+}
+
+// Parts of a row, with semicolons between them.
+class Parts {
+  public:
+    void add(const std::string& part) {
+        text_ += text_.empty() ? "" : "; ";
+        text_ += part;
+    }
+
+    [[nodiscard]] const std::string& text() const { return text_; }
+
+  private:
+    std::string text_;
+};
+
+// How the processes beside the first failure ended.
+void add_ends(const GenerationEnd& generation, Parts* parts) {
+    const bool first_is_oom = generation.first->out_of_memory;
+    if (const std::size_t before = sum_of(generation.failed_before); before != 0) {
+        parts->add(fmt::format("{} of the others failed before it: {}",
+                               format_count(before),
+                               ends_text(generation.failed_before)));
+    }
+    if (const std::size_t perhaps = sum_of(generation.perhaps_before); perhaps != 0) {
+        parts->add(fmt::format("{} of the others failed before it or because of it: {}",
+                               format_count(perhaps),
+                               ends_text(generation.perhaps_before)));
+    }
+    if (const std::size_t otherwise = sum_of(generation.failed_otherwise); otherwise != 0) {
+        parts->add(fmt::format("{} of the others failed{}: {}",
+                               format_count(otherwise),
+                               first_is_oom ? " otherwise, most likely because of it" : " too",
+                               ends_text(generation.failed_otherwise)));
+    }
+    if (generation.also_out_of_memory != 0) {
+        parts->add(fmt::format("{} {}ran out of memory",
+                               format_count(generation.also_out_of_memory),
+                               first_is_oom ? "also " : ""));
+    }
+    if (generation.helpers_out_of_memory != 0) {
+        parts->add(format_counted(generation.helpers_out_of_memory,
+                                  "helper of a rank that ended normally ran out of memory",
+                                  "helpers of ranks that ended normally ran out of memory"));
+    }
+    if (generation.did_not_fail != 0) {
+        parts->add(
+            fmt::format("{} without a known failure", format_count(generation.did_not_fail)));
+    }
+}
+
+// What became of the other processes of a generation.
+std::string others_text(const Job& job, const GenerationEnd& generation) {
+    Parts parts;
+    const bool others = generation.first && generation.processes > 1;
+    if (others) {
+        add_ends(generation, &parts);
+    }
+    if (!generation.end_unknown.empty()) {
+        parts.add(
+            fmt::format("whether {} died or still {} is not recorded: `fraganalyze list "
+                        "--absorb` on the host can tell",
+                        names_of(job, generation.end_unknown),
+                        generation.end_unknown.size() == 1 ? "runs" : "run"));
+    }
+    if (generation.got_past_oom != 0) {
+        parts.add(
+            fmt::format("{} {}ran out of memory{} and got past it",
+                        format_count(generation.got_past_oom),
+                        generation.first ? "of the others " : "",
+                        generation.got_past_before == generation.got_past_oom ? " earlier" : ""));
+    }
+    return others ? parts.text() + uncertain_text(job, generation) : parts.text();
 }
 
 }  // namespace
 
 std::string first_failure_text(const Job& job, const FirstFailure& failure) {
     const ProcessSummary& process = job.processes[failure.process];
-    const std::string what = failure.out_of_memory
-                                 ? "ran out of memory first"
-                                 : fmt::format("failed first: {}", ending_text(process.end));
+    const bool got_past = process.first_oom() && !process.fatal_oom();
+    const std::string what =
+        !failure.out_of_memory
+            ? fmt::format("failed first: {}{}",
+                          ending_text(process.end),
+                          got_past ? " (it had run out of memory before, and got past it)" : "")
+        : got_past                ? "ran out of memory first, and got past it"
+        : failure.others_got_past ? "failed first: out of memory"
+                                  : "ran out of memory first";
     return fmt::format(
         "{}{} of {}{} {}",
         has_generations(job) ? fmt::format("generation {}: ", generation_of(process)) : "",
@@ -148,16 +252,25 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
 
 std::string generation_lines(const Job& job, const JobView& view, const Terminal& terminal) {
     const auto first = first_failure(job);
-    std::string text;
-    for (const GenerationEnd& generation : view.generations) {
-        if (!generation.first) {
-            continue;
-        }
-        const std::string others = view_row("others", others_text(job, generation));
-        const std::string lines = failure_lines(job, view, *generation.first, terminal) + others;
-        text = generation.first->process == first->process ? lines + text : text + lines;
+    std::string of_first;
+    std::string of_others;
+    if (!first && !job.processes.empty()) {
+        of_first = fmt::format("no known failure in {}\n",
+                               format_counted(job.processes.size(), "process", "processes"));
     }
-    return text;
+    for (const GenerationEnd& generation : view.generations) {
+        const bool is_first =
+            first && generation.first && generation.first->process == first->process;
+        std::string& lines = is_first ? of_first : of_others;
+        if (generation.first) {
+            lines += failure_lines(job, view, *generation.first, terminal);
+        }
+        lines += view_row("others", others_text(job, generation));
+        if (generation.first) {
+            lines += later_oom_lines(job, view, *generation.first, terminal);
+        }
+    }
+    return of_first + of_others;
 }
 
 std::string missing_text(const Job& job, const JobView& view) {

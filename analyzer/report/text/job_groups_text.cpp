@@ -40,8 +40,9 @@ std::string reasons_text(const Job& job, const JobView& view, const GroupDiffere
                 parts.emplace_back(a.place.rank < 0 ? "without a rank" : "with a rank");
                 break;
             case GroupReason::kOutOfMemory:
-                parts.emplace_back(a.first_oom() ? "ran out of memory"
-                                                 : "did not run out of memory");
+                parts.emplace_back(a.first_oom()    ? "ran out of memory"
+                                   : a.is_partial() ? "no out-of-memory recorded"
+                                                    : "did not run out of memory");
                 break;
             case GroupReason::kPeak:
                 if (a.devices.size() > 1) {

@@ -37,28 +37,51 @@ std::string ranges(const std::vector<int>& numbers) {
 }
 
 // The names of processes of one generation.
-std::string names_in_generation(const Job& job, const std::vector<std::size_t>& members) {
+std::string names_in_generation(const std::vector<const ProcessSummary*>& members) {
+    constexpr std::size_t kMostNames = 3;
     std::vector<int> ranks;
-    for (const std::size_t i : members) {
-        if (job.processes[i].place.rank >= 0) {
-            ranks.push_back(job.processes[i].place.rank);
+    std::string others;
+    std::size_t without_rank = 0;
+    std::size_t named = 0;
+    for (const ProcessSummary* process : members) {
+        if (process->place.rank >= 0 && process->told_apart_by.empty()) {
+            ranks.push_back(process->place.rank);
+            continue;
+        }
+        without_rank += process->place.rank < 0 ? 1 : 0;
+        if (++named <= kMostNames) {
+            others += (others.empty() ? "" : ", ") + name_of(*process);
         }
     }
-    std::sort(ranks.begin(), ranks.end());
-    if (ranks.size() != members.size()) {
-        return members.size() == 1
-                   ? name_of(job.processes[members.front()])
-                   : format_counted(members.size(), "process", "processes without a rank");
+    if (named > kMostNames) {
+        others =
+            without_rank == named
+                ? format_counted(named, "process", "processes without a rank")
+                : fmt::format("{}, {}",
+                              others,
+                              format_counted(named - kMostNames, "more process", "more processes"));
     }
-    return (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
+    std::sort(ranks.begin(), ranks.end());
+    const std::string text =
+        ranks.empty() ? "" : (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
+    return text + (text.empty() || others.empty() ? "" : ", ") + others;
 }
 
 }  // namespace
 
 std::string name_of(const ProcessSummary& process) {
-    return process.place.rank >= 0 ? fmt::format("rank {}", process.place.rank)
-           : process.pid != 0      ? fmt::format("pid {}", process.pid)
-                                   : printable(process.file);
+    const JobPlace& place = process.place;
+    const std::string rank = place.inherited_rank < 0 ? ""
+                             : process.end.ending == Ending::kExec
+                                 ? fmt::format("before it became rank {}", place.inherited_rank)
+                                 : fmt::format("helper of rank {}", place.inherited_rank);
+    const std::string apart = printable(process.told_apart_by);
+    return (place.rank >= 0    ? fmt::format("rank {}", place.rank)
+            : process.pid != 0 ? fmt::format("pid {}", process.pid)
+                               : printable(process.file)) +
+           (rank.empty() && apart.empty()
+                ? ""
+                : fmt::format(" ({}{}{})", rank, rank.empty() || apart.empty() ? "" : ", ", apart));
 }
 
 std::string name_of(const Job& job, const ProcessSummary& process) {
@@ -66,14 +89,14 @@ std::string name_of(const Job& job, const ProcessSummary& process) {
 }
 
 std::string names_of(const Job& job, const std::vector<std::size_t>& members) {
-    std::map<int, std::vector<std::size_t>> generations;
+    std::map<int, std::vector<const ProcessSummary*>> generations;
     for (const std::size_t i : members) {
-        generations[generation_of(job.processes[i])].push_back(i);
+        generations[generation_of(job.processes[i])].push_back(&job.processes[i]);
     }
     std::string text;
     for (const auto& [generation, of_it] : generations) {
-        text += (text.empty() ? "" : ", ") + names_in_generation(job, of_it) +
-                of_generation(job, job.processes[of_it.front()]);
+        text += (text.empty() ? "" : ", ") + names_in_generation(of_it) +
+                of_generation(job, *of_it.front());
     }
     return text;
 }

@@ -127,8 +127,14 @@ std::string card_text(const Job& job, const JobView& view) {
 
 std::string setting_text(const Job& job, const JobView& view) {
     if (!view.setting) {
-        return view.settings_replayed ? "no setting that was replayed helps all"
-                                      : not_replayed_text(job, view);
+        const bool nothing_wrong =
+            std::none_of(job.processes.begin(), job.processes.end(), [](const auto& process) {
+                return process.first_oom() ||
+                       (process.all_segments_known() && process.sum(&RunFigures::retries) != 0);
+            });
+        return !view.settings_replayed ? not_replayed_text(job, view)
+               : nothing_wrong         ? ""
+                                       : "no setting that was replayed helps all";
     }
     const CommonSetting& setting = *view.setting;
     std::string effect =
@@ -183,7 +189,9 @@ std::string note_of(const ProcessSummary& process, bool hosts) {
         note += printable(process.place.host) + ": ";
     }
     if (process.place.inherited_rank >= 0) {
-        note += fmt::format("(helper of rank {}) ", process.place.inherited_rank);
+        note += fmt::format("({} {}) ",
+                            process.end.ending == Ending::kExec ? "later rank" : "helper of rank",
+                            process.place.inherited_rank);
     }
     return note;
 }
@@ -235,9 +243,58 @@ std::string table(const Job& job, const Terminal& terminal) {
 
 }  // namespace
 
+// Recordings that do not begin with their program or have gaps.
+std::string partial_text(const Job& job) {
+    std::vector<std::size_t> partial;
+    bool parts = false;
+    bool gaps = false;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        const ProcessSummary& process = job.processes[i];
+        if (process.is_partial()) {
+            partial.push_back(i);
+            parts = parts || process.parts_missing != 0;
+            gaps = gaps || process.recording_gaps;
+        }
+    }
+    return partial.empty() ? ""
+                           : fmt::format(
+                                 "the recording{} of {} {} not complete ({}): {} peaks and "
+                                 "counts are lower bounds, and earlier out-of-memories are "
+                                 "not known",
+                                 partial.size() == 1 ? "" : "s",
+                                 names_of(job, partial),
+                                 partial.size() == 1 ? "is" : "are",
+                                 parts && gaps ? "parts were removed, or recording was off "
+                                                 "for a time"
+                                 : parts       ? "earlier parts were removed"
+                                               : "recording was off for a time",
+                                 partial.size() == 1 ? "its" : "their");
+}
+
+// Several job ids, although no rank exists twice.
+std::string ids_text(const Job& job) {
+    constexpr std::size_t kMostIds = 4;
+    std::vector<std::string> ids = job_ids(job);
+    std::erase(ids, "");
+    if (ids.size() < 2) {
+        return "";
+    }
+    std::string names;
+    for (std::size_t i = 0; i < std::min(ids.size(), kMostIds); ++i) {
+        names += (i == 0 ? "" : ", ") + printable(ids[i]);
+    }
+    return fmt::format(
+        "{} job ids ({}{}), taken as one job because no rank exists twice; --job-id "
+        "ID shows one",
+        format_count(ids.size()),
+        names,
+        ids.size() > kMostIds ? ", ..." : "");
+}
+
 std::string job_text(const Job& job, const JobView& view, const Terminal& terminal) {
-    std::string text = generation_lines(job, view, terminal) +
-                       view_row("missing", missing_text(job, view)) + group_lines(job, view);
+    std::string text = generation_lines(job, view, terminal) + view_row("jobs", ids_text(job)) +
+                       view_row("missing", missing_text(job, view)) +
+                       view_row("partial", partial_text(job)) + group_lines(job, view);
     if (view.shares) {
         text += view_row("balance", shares_text(job, *view.shares));
     }
@@ -256,15 +313,18 @@ std::string unreadable_text(const Job& job, const Terminal& terminal) {
 }
 
 std::string job_heading(const OneJob& one) {
-    return fmt::format("{} ({})",
-                       one.id.empty() ? "no job id" : "job " + printable(one.id),
+    return fmt::format("{}{} ({})",
+                       one.id.empty() ? "no job id"
+                       : one.is_run   ? ""
+                                      : "job ",
+                       printable(one.id),
                        format_counted(one.members.size(), "trace", "traces"));
 }
 
 std::string jobs_table(const std::vector<OneJob>& jobs, const std::string& folder) {
     constexpr std::size_t kMostJobs = 64;
     std::string text = fmt::format(
-        "The traces are of {} jobs, whose ranks have the same numbers. One job:\n"
+        "The traces are of {} jobs or runs, whose ranks have the same numbers. One of them:\n"
         "  fraganalyze {} --job-id {}\n",
         format_count(jobs.size()),
         folder.empty() ? "TRACES" : shell_quoted(folder),

@@ -19,18 +19,21 @@ std::string text(const std::string& from) {
     return summary_word(from, kTextWidth);
 }
 
-// The line to look at first. For a request that is larger than all memory in use, that is the
-// request itself.
+// The line to look at first, as in the report, and the request if it is larger than all memory in
+// use.
 std::string line_text(const Culprit& culprit,
                       std::uint64_t requested_bytes,
                       const std::string& at) {
     const auto* holds = std::get_if<HoldsMost>(&culprit);
-    return holds != nullptr && requested_bytes > holds->in_use_bytes
-               ? fmt::format("{} requests {}, more than all {} in use",
-                             at,
-                             format_bytes(requested_bytes),
-                             format_bytes(holds->in_use_bytes))
-               : culprit_text(culprit);
+    std::string line = culprit_text(culprit);
+    if (holds != nullptr && requested_bytes > holds->in_use_bytes) {
+        line += fmt::format("{}{} {}, more than all {} in use",
+                            line.empty() ? "" : "; ",
+                            at.empty() ? "the request was for" : at + " requests",
+                            format_bytes(requested_bytes),
+                            format_bytes(holds->in_use_bytes));
+    }
+    return line;
 }
 
 FailureSummary failure_of(const Analysis& analysis,
@@ -39,9 +42,11 @@ FailureSummary failure_of(const Analysis& analysis,
     const Conclusion conclusion = conclusion_at(analysis, device, diagnosis);
     const Event event = analysis.timeline.events[diagnosis.trouble.event];
     const std::uint64_t requested_bytes = diagnosis.verdict.requested_bytes;
-    const std::string at = analysis.symbols->describe(event.origin);
+    const std::string line = analysis.symbols->describe(event.origin);
+    const std::string at = line == "unknown" ? "" : line;
     return {.time_ns = event.time_ns,
             .requested_bytes = requested_bytes,
+            .allocated_bytes = diagnosis.verdict.allocated_bytes,
             .verdict = std::string(diagnosis.verdict.id),
             .why = text(verdict_sentence(diagnosis.verdict, Outcome::kOutOfMemory)),
             .at = summary_word(at, kNameWidth),
@@ -92,7 +97,7 @@ void add_judgement(const Analysis& analysis, ProcessSummary* process) {
             const std::uint64_t time_ns = analysis.timeline.events[diagnosis.trouble.event].time_ns;
             if (device.failures.size() < kMostSummaryFailures) {
                 device.failures.push_back(failure_of(analysis, *found, diagnosis));
-            } else if (time_ns == device.final_oom_ns) {
+            } else if (process->start_unix_ns + time_ns == process->named_oom()) {
                 device.failures.back() = failure_of(analysis, *found, diagnosis);
             }
         }

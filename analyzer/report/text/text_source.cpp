@@ -28,6 +28,8 @@ std::string ending_text(const ProcessEnd& end) {
             return "still running";
         case Ending::kContinued:
             return "continued after this part of the recording";
+        case Ending::kNotRecorded:
+            return "end not recorded";
     }
     return "";
 }
@@ -78,6 +80,8 @@ nlohmann::ordered_json ending_json(const ProcessEnd& end) {
                 return "running";
             case Ending::kContinued:
                 return "continued";
+            case Ending::kNotRecorded:
+                return "not_recorded";
         }
         return "unknown";
     };

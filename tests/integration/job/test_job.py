@@ -143,7 +143,7 @@ class JobTest(real_process.RealProcessTest):
         text = self.run_well([ANALYZER, self.folder]).stdout
         self.assertEqual(
             text,
-            "The traces are of 4 jobs, whose ranks have the same numbers. One job:\n"
+            "The traces are of 4 jobs or runs, whose ranks have the same numbers. One of them:\n"
             f"  fraganalyze {self.folder} --job-id 11\n"
             "  job 11 (1 trace): no known failure\n"
             "  job 12 (1 trace): no known failure\n"

@@ -297,8 +297,7 @@ class SummariesTest(real_process.RealProcessTest):
         self.assertRegex(lines[0], r"^rank 1 of 3 ran out of memory first, ")
         self.assertTrue(lines[1].startswith("  verdict "))
         self.assertIn(
-            "  others     2 of the others failed without an out-of-memory, most likely because of it: "
-            "2 SIGTERM",
+            "  others     2 of the others failed otherwise, most likely because of it: 2 SIGTERM",
             lines,
         )
 
@@ -343,7 +342,7 @@ class SummariesTest(real_process.RealProcessTest):
         trace.rename(outer / "a" / "b" / trace.name)
         for command in ([outer], ["summarize", outer], ["merge", outer, "-o", "m.json"], ["list", outer]):
             said = self.refused(*command).stderr
-            self.assertIn(f"Its subfolders are not read, and {outer}/a/b has traces: give that folder.", said)
+            self.assertIn(f"Its subfolders are not read, and {outer}/a/b has traces: give that", said)
 
     def test_a_folder_beside_other_inputs_stands_for_its_traces(self):
         recorded = self.record_job()

@@ -141,6 +141,7 @@ class Documents(real_process.RealProcessTest):
             "ooms": 0,
             "first_oom_ns": None,
             "final_oom_ns": None,
+            "near_end_oom_ns": None,
             "failures": [],
             "uuid": "GPU-other",
         }
@@ -154,6 +155,21 @@ class Documents(real_process.RealProcessTest):
             other | {"host": "other", "rank": 2, "process": 2, "file": "c.ftrace", "session": [1, 2]},
             other | {"rank": 3, "process": 3, "file": "d.ftrace", "session": [1, 3]},
             other | {"process": 4, "file": "e.ftrace", "session": [1, 4], "job_id": "12"},
+            # A process without a rank that failed before the out-of-memory.
+            other
+            | {"process": 5, "file": "f.ftrace", "session": [1, 5], "rank": None, "devices": [well]}
+            | {"ended": "normal", "exit_code": 1, "last_event_ns": 0, "end_ns": 1},
+            # One of another host, whose clock may differ.
+            other
+            | {
+                "process": 6,
+                "file": "g.ftrace",
+                "session": [1, 6],
+                "rank": 6,
+                "devices": [well],
+                "host": "far",
+            }
+            | {"ended": "normal", "exit_code": 1, "last_event_ns": 0, "end_ns": 1},
         ]
         unreadable = [{"file": "bad.ftrace", "reason": "bad.ftrace: is not a trace"}]
         whole = {"schema": 1, "process_summaries": made, "unreadable": unreadable}

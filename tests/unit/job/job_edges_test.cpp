@@ -114,10 +114,12 @@ TEST_CASE("ranks of another generation do not count in the balance") {
     }
     fail(&made[2], 5 * kSecond);
     made[2].devices[0].run.peak_allocated = 21 * kGiB;
-    made[2].devices[0].failures = {{.time_ns = 5 * kSecond, .requested_bytes = 5 * kGiB}};
+    made[2].devices[0].failures = {
+        {.time_ns = 5 * kSecond, .requested_bytes = 5 * kGiB, .allocated_bytes = 21 * kGiB}};
     ProcessSummary later = rank_of(0);
     later.pid = 900;
     later.place.generation = 1;
+    later.start_unix_ns += 60 * kSecond;
     later.devices[0].run.peak_allocated = 2 * kGiB;
     made.push_back(later);
     const auto shares = view_of(job_of(made)).shares;
@@ -135,8 +137,9 @@ TEST_CASE("a process whose end was seen at that moment uses the card no more") {
     for (const bool earlier : {true, false}) {
         other.killed.seen_ns = 5 * kSecond + (earlier ? 0 : 1);
         const std::vector<SharedCard> shared = shared_cards(on_one_card(failed, other));
-        REQUIRE(shared.size() == 1);
-        CHECK(shared[0].users.size() == (earlier ? 1 : 2));
+        // Without it, nobody shares the card.
+        CHECK(shared.size() == (earlier ? 0 : 1));
+        CHECK((shared.empty() || shared[0].users.size() == 2));
     }
 }
 

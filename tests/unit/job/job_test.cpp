@@ -27,6 +27,7 @@ ProcessSummary failed(std::uint64_t start_unix_ns, std::uint64_t first_oom_ns) {
     made.start_unix_ns = start_unix_ns;
     made.devices[0].run.ooms = 1;
     made.devices[0].first_oom_ns = first_oom_ns;
+    made.devices[0].near_end_oom_ns = first_oom_ns;
     return made;
 }
 
@@ -63,13 +64,15 @@ TEST_CASE("the first failure is named: an out-of-memory before other ends, victi
     // One process caught its out-of-memory, the other one died of it.
     job.processes.push_back(failed(4, 10));
     job.processes.back().pid = 4;
-    job.processes.back().end.code = 0;
+    job.processes.back().end = {.ending = Ending::kNormal, .code = 0};
     job.processes.push_back(failed(5, 10));
     job.processes.back().pid = 5;
-    job.processes.back().end.code = 1;
+    job.processes.back().end = {.ending = Ending::kNormal, .code = 1};
     CHECK(first_failure(job)->process == 4);
     CHECK(first_failure(job)->out_of_memory);
-    CHECK(first_failure(job)->of == 3);  // of all processes, by process id: three have none
+    CHECK(first_failure(job)->of == 5);
+    job.processes[0].end = {.ending = Ending::kExec};  // its later program counts
+    CHECK(first_failure(job)->of == 4);
     CHECK(by_interest(job).front() == 4);
     CHECK_FALSE(first_failure(Job()));
 }
@@ -110,9 +113,17 @@ TEST_CASE("an out-of-memory that a process got past does not count as its end") 
     Job job;
     job.processes = {failed(1, 100), failed(1, 900), failed(1, 200)};
     for (ProcessSummary& process : job.processes) {
-        process.end.code = 1;
+        process.end = {.ending = Ending::kNormal, .code = 1};
+        process.last_event_ns = 1'000;
+        process.devices[0].near_end_oom_ns = std::nullopt;  // many requests were served later
     }
+    job.processes[0].last_event_ns = 10;
     CHECK(first_failure(job)->process == 0);
+    CHECK_FALSE(first_failure(job)->out_of_memory);
+    // A few small requests were served later.
+    job.processes[1].devices[0].near_end_oom_ns = 900;
+    CHECK(first_failure(job)->process == 1);
+    CHECK(first_failure(job)->out_of_memory);
     job.processes[1].devices[0].final_oom_ns = 900;
     CHECK(first_failure(job)->process == 1);
     // This one got past its first out-of-memory and ran into another one.
@@ -214,12 +225,34 @@ TEST_CASE("failures, blocks and calls are counted per device, with the first fai
     CHECK(process.devices[0].blocks == 2);
     CHECK(process.devices[0].run.ooms == 1);
     CHECK(process.devices[0].first_oom_ns == 2'000u);
-    CHECK_FALSE(process.devices[0].final_oom_ns);  // a block was allocated afterwards
+    CHECK_FALSE(process.devices[0].final_oom_ns);         // a block was allocated afterwards
+    CHECK(process.devices[0].near_end_oom_ns == 2'000u);  // a small one
     CHECK(process.devices[1].device == 3);
     CHECK(process.devices[1].first_oom_ns == 3'000u);
     CHECK(process.devices[1].final_oom_ns == 3'000u);
     CHECK(process.sum(&RunFigures::ooms) == 2);
     CHECK(process.sum(&RunFigures::peak_reserved) == 20 * kMiB);
+}
+
+TEST_CASE("an out-of-memory is near the end if only a few small requests were served after it") {
+    const auto near_end = [](std::uint64_t requests, std::uint64_t bytes) {
+        testing::Events events;
+        events.segment(0x1000000, 200 * kMiB);
+        events.block(0x1000000, 500, 512);
+        events.add(EventKind::kBlockOutOfMemory, 0, kGiB);
+        for (std::uint64_t i = 0; i < requests; ++i) {
+            events.block(0x1000200 + i * bytes, bytes, bytes);
+        }
+        events.add(EventKind::kBlockOutOfMemory, 0, kGiB);
+        const ProcessSummary process =
+            summarize_process(summarize_timeline(events.timeline), "x.7.ftrace");
+        REQUIRE(process.devices[0].final_oom_ns);
+        return process.devices[0].near_end_oom_ns != process.devices[0].final_oom_ns;
+    };
+    CHECK(near_end(1, kMiB));
+    CHECK_FALSE(near_end(1, kMiB + 512));
+    CHECK(near_end(kFewRequests, 512));
+    CHECK_FALSE(near_end(kFewRequests + 1, 512));
 }
 
 TEST_CASE("every process and device has a line with its position in the file") {
@@ -358,6 +391,7 @@ TEST_CASE("generations of an elastic job are kept apart, each with its first fai
     CHECK(first_failures(job).empty());
     job.processes[3].end.code = 1;                   // rank 0 of generation 0
     job.processes[0].devices[0].first_oom_ns = 500;  // rank 1 of generation 1
+    job.processes[0].devices[0].final_oom_ns = 500;
     job.processes.push_back(file_of(-1, 50, 50));
     arrange(&job);
     CHECK(ranks_of(job) == std::vector<int>{0, 1, 0, 1, -1});

@@ -6,6 +6,7 @@
 #include "analyzer/analysis/job/read_job.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/json/job_json.h"
+#include "analyzer/report/text/job_names.h"
 #include "analyzer/report/text/job_text.h"
 #include "tests/unit/job/made_up_job.h"
 
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <fmt/format.h>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -87,6 +89,187 @@ TEST_CASE("the rank that ran out of memory first is named in 20 of 20 random job
     }
 }
 
+TEST_CASE("a rank that is known to have died before the out-of-memory failed first") {
+    Random random(21);
+    for (int round = 0; round < 20; ++round) {
+        std::vector<ProcessSummary> made = ranks(4);
+        const std::size_t crashed = below(random, 4);
+        const std::size_t out_of_memory = (crashed + 1 + below(random, 3)) % 4;
+        const std::uint64_t at_ns = 2'000'000'000 + below(random, 1'000'000'000);
+        ProcessSummary& first = made[crashed];
+        fail(&made[out_of_memory], at_ns);
+        made[out_of_memory].devices[0].failures = {{.time_ns = at_ns, .why = "not enough memory"}};
+        if (below(random, 2) == 0) {
+            kill(&first, SIGSEGV);
+            first.killed = {.alive_ns = at_ns - 1'600'000'000, .seen_ns = at_ns - 1'500'000'000};
+        } else {
+            first.end = {.ending = Ending::kNormal, .code = 3};
+            first.end_ns = at_ns - 1'500'000'000;
+        }
+        first.last_event_ns = at_ns - 1'700'000'000;
+        const auto named = first_failure(job_of(made));
+        REQUIRE(named);
+        CHECK(named->process == crashed);
+        CHECK(named->later_oom == out_of_memory);
+        const std::vector<std::string> lines = lines_of(job_of(made));
+        CHECK(lines[0].starts_with(fmt::format("rank {} of 4 failed first: ", crashed)));
+        CHECK(lines[1] == "  others     1 ran out of memory; 2 without a known failure");
+        CHECK(lines[2].starts_with(fmt::format("rank {} ran out of memory ", out_of_memory)));
+        CHECK(lines[3] == "  verdict    not enough memory");
+
+        // A victim fails later; of another host, the clock may be wrong by a second.
+        const bool killed = first.end.signal.has_value();
+        first.end_ns = killed ? std::nullopt : std::optional(at_ns + 10'000);
+        first.killed = {.alive_ns = at_ns - 10, .seen_ns = at_ns + 10'000};
+        CHECK(first_failure(job_of(made))->process == out_of_memory);
+        first.end_ns = killed ? std::nullopt : std::optional(at_ns - 900'000'000);
+        first.killed = {.alive_ns = at_ns - 950'000'000, .seen_ns = at_ns - 900'000'000};
+        CHECK(first_failure(job_of(made))->process == crashed);
+        first.place.host = "node2";
+        CHECK(first_failure(job_of(made))->process == out_of_memory);
+        CHECK(contains(lines_of(job_of(made))[2], "failed before it or because of it: 1 "));
+        CHECK(contains(lines_of(job_of(made))[2],
+                       killed ? "may have failed first: it was last known to run 9"
+                              : "by the clock of node2, "));
+        first.place.host = made[out_of_memory].place.host;
+
+        // When it ended is not known.
+        first.end_ns = std::nullopt;
+        first.killed = {};
+        CHECK(first_failure(job_of(made))->process == out_of_memory);
+        CHECK(contains(lines_of(job_of(made))[2],
+                       " may have failed first: it was last known to run"));
+        // Its end was seen after the out-of-memory, because its parent waited for others.
+        first.killed = {.alive_ns = at_ns - 400'000'000, .seen_ns = at_ns + 5'000'000'000};
+        if (killed) {
+            const GenerationEnd end = view_of(job_of(made)).generations[0];
+            CHECK(end.maybe_earlier == crashed);
+            CHECK(end.perhaps_before.size() == 1);
+            CHECK(end.failed_otherwise.empty());
+            CHECK(contains(lines_of(job_of(made))[2], ", and its end was seen 5 s after it"));
+        }
+        first.killed = {};
+        // A helper may end as it likes.
+        first.end_ns = at_ns - 1'500'000'000;
+        first.place.rank = -1;
+        CHECK_FALSE(first_failure(job_of(made))->later_oom);
+    }
+}
+
+TEST_CASE("an out-of-memory that a program got past is no first failure") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[0].devices[0].first_oom_ns = 1'000'000'000;  // and thousands of requests after it
+    made[0].devices[0].run.ooms = 1;
+    made[0].end = {.ending = Ending::kNormal, .code = 0};
+    CHECK(lines_of(job_of(made))[0] ==
+          "rank 0 of 3 ran out of memory first, and got past it, 1 s after the job began");
+    kill(&made[1], SIGSEGV);
+    made[1].last_event_ns = 100;
+    made[1].start_unix_ns = made[0].start_unix_ns;
+    made[1].killed = {.alive_ns = 8'900'000'000, .seen_ns = 9'000'000'000};
+    CHECK(lines_of(job_of(made))[0] ==
+          "rank 1 of 3 failed first: SIGSEGV, 8.9 s to 9 s after the "
+          "job began");
+    CHECK(lines_of(job_of(made))[1] ==
+          "  others     2 without a known failure; 1 of the others ran out of memory and got past "
+          "it");
+    made[0].end.code = 1;  // later, for another reason
+    made[0].last_event_ns = 9'500'000'000;
+    made[0].end_ns = 9'500'000'000;
+    CHECK(first_failure(job_of(made))->process == 1);
+    fail(&made[2], 5'000'000'000);
+    CHECK(lines_of(job_of(made))[0] ==
+          "rank 2 of 3 failed first: out of memory, 5 s after the job began");
+}
+
+TEST_CASE("a helper's out-of-memory is no first failure if its rank ended normally") {
+    std::vector<ProcessSummary> made = ranks(3);
+    for (ProcessSummary& process : made) {
+        process.place.process = {.pid = process.pid, .start_ticks = 5};
+    }
+    ProcessSummary& helper = made[2];
+    helper.place.rank = 0;
+    helper.place.ancestors = {made[0].place.process};
+    fail(&helper, 1'000'000'000);
+    fail(&made[1], 5'000'000'000);
+    const Job job = job_of(made);
+    CHECK(lines_of(job)[0] == "rank 1 of 3 failed first: out of memory, 5 s after the job began");
+    CHECK(contains(lines_of(job)[1] + lines_of(job)[2],
+                   "1 helper of a rank that ended normally ran out of memory"));
+    made[0].end.code = 1;  // perhaps because of its helper
+    CHECK(contains(lines_of(job_of(made))[0], "(helper of rank 0) of 3 processes ran out of"));
+    // An exec ends nothing.
+    made[2].end = {.ending = Ending::kExec};
+    CHECK_FALSE(made[2].fatal_oom());
+}
+
+TEST_CASE("a termination before the out-of-memory is not called its consequence") {
+    std::vector<ProcessSummary> made = ranks(2);
+    fail(&made[0], 5'000'000'000);
+    kill(&made[1], SIGTERM);
+    made[1].last_event_ns = 100;
+    made[1].killed = {.alive_ns = 1'000'000'000, .seen_ns = 1'100'000'000};
+    CHECK(lines_of(job_of(made))[0].starts_with("rank 0 of 2 ran out of memory first"));
+    CHECK(contains(lines_of(job_of(made))[1] + lines_of(job_of(made))[2],
+                   "1 of the others failed before it: 1 SIGTERM"));
+}
+
+TEST_CASE("whether a process of another host died may be unknown") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[1].end = {.ending = Ending::kNotRecorded};
+    made[1].last_event_ns = 100;
+    CHECK(lines_of(job_of(made))[0] == "no known failure in 3 processes");
+    CHECK(lines_of(job_of(made))[1] ==
+          "  others     whether rank 1 died or still runs is not recorded: `fraganalyze list "
+          "--absorb` on the host can tell");
+    made[2].end = {.ending = Ending::kNormal, .code = 1};
+    made[2].end_ns = 200;
+    CHECK(contains(lines_of(job_of(made))[1],
+                   "rank 1 may have failed first: it was last known to run"));
+    // On this host it has ended.
+    made[1].end = {.ending = Ending::kKilled};
+    CHECK(first_failure(job_of(made))->process == 1);
+    CHECK(
+        contains(lines_of(job_of(made))[0], "failed first: died for an unknown reason, at least"));
+}
+
+TEST_CASE("processes with the same rank are told apart") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[2].place.rank = 1;
+    made[2].pid = 77;
+    made[2].start_unix_ns = made[1].start_unix_ns;
+    fail(&made[2], 100);
+    const Job job = job_of(made);
+    CHECK(jobs_in(job).empty());  // both ran at the same time
+    CHECK(contains(lines_of(job)[0], "rank 1 (pid 77) of 3 ran out of memory first"));
+    // One after the other: two runs.
+    made[2].start_unix_ns += 3'600'000'000'000;
+    const std::vector<OneJob> runs = jobs_in(job_of(made));
+    REQUIRE(runs.size() == 2);
+    CHECK(job_heading(runs[0]) == "run-1 (2 traces)");
+    CHECK(job_heading(runs[1]) == "run-2 (1 trace)");
+    CHECK(contains(lines_of(runs[1].job)[0], "rank 1 of 3 ran out of memory first"));
+    Job one = job_of(made);
+    CHECK_FALSE(keep_job("run-3", &one));
+    CHECK(keep_job("run-2", &one));
+    CHECK(one.processes.size() == 1);
+}
+
+TEST_CASE("the program before an exec is no rank of its own") {
+    std::vector<ProcessSummary> made = ranks(2);
+    made.push_back(made[1]);
+    made[1].place.process = made[2].place.process = {.pid = made[1].pid, .start_ticks = 5};
+    made[2].start_unix_ns += 10;
+    made[1].end = {.ending = Ending::kExec};
+    made[1].file = "before.ftrace";
+    const Job job = job_of(made);
+    CHECK(job.processes[2].place.rank == -1);
+    CHECK(job.processes[2].place.inherited_rank == 1);
+    CHECK(job.processes[1].told_apart_by.empty());
+    CHECK(name_of(job.processes[2]).ends_with("(before it became rank 1)"));
+    CHECK(view_of(job).generations[0].processes == 2);
+}
+
 TEST_CASE("ranks are compared with ranks, not with their many helpers") {
     std::vector<ProcessSummary> made = ranks(4);
     for (int helper = 0; helper < 8; ++helper) {
@@ -136,7 +319,7 @@ TEST_CASE("the others of a failed job are counted by how they ended") {
     const std::vector<std::string> lines = lines_of(job_of(made));
     CHECK(lines[0] == "rank 3 of 8 ran out of memory first, 5 s after the job began");
     CHECK(contains(lines[1],
-                   "6 of the others failed without an out-of-memory, most likely because of it: 5 "
+                   "6 of the others failed otherwise, most likely because of it: 5 "
                    "SIGTERM, 1 SIGABRT; 1 without a known failure"));
 }
 
@@ -190,10 +373,10 @@ TEST_CASE("an out-of-memory that a process survived is not blamed for the failur
     std::vector<ProcessSummary> made = ranks(2);
     fail(&made[0], 1'000'000'000, 0);
     kill(&made[1], SIGABRT);
-    CHECK(
-        lines_of(job_of(made))[1] ==
-        "  others     1 of the others failed without an out-of-memory: 1 SIGABRT (rank 0 got past "
-        "its out-of-memory and ended normally)");
+    CHECK(contains(lines_of(job_of(made))[0], "rank 1 of 2 failed first: SIGABRT"));
+    CHECK(lines_of(job_of(made))[1] ==
+          "  others     1 without a known failure; 1 of the others ran out of memory and got past "
+          "it");
     made[0].devices[0].final_oom_ns = made[0].devices[0].first_oom_ns;
     CHECK(contains(lines_of(job_of(made))[1], ", most likely because of it: 1 SIGABRT"));
     made[0].devices[0].final_oom_ns = std::nullopt;
@@ -209,7 +392,7 @@ TEST_CASE("an out-of-memory of another host in the same second may have been the
     made[1].place.host = "node2";
     CHECK(view_of(job_of(made)).generations[0].as_early == 1u);
     CHECK(contains(lines_of(job_of(made))[1], "rank 1 on node2 ran out of memory within a second"));
-    made[1].devices[0].first_oom_ns = 7'000'000'000;
+    made[1].devices[0].near_end_oom_ns = 7'000'000'000;
     CHECK_FALSE(view_of(job_of(made)).generations[0].as_early);
 }
 
@@ -221,7 +404,9 @@ TEST_CASE("unequal ranks whose equal shares would fit are told what a rank would
     fail(&made[2], 5'000'000'000);
     ProcessDevice& device = made[2].devices[0];
     device.run.peak_allocated = 21 * kGiB;
-    device.failures = {{.time_ns = 5'000'000'000, .requested_bytes = 5 * kGiB}};
+    // The peak was before: 19 GiB were allocated at the failure.
+    device.failures = {
+        {.time_ns = 5'000'000'000, .requested_bytes = 7 * kGiB, .allocated_bytes = 19 * kGiB}};
     const auto shares = view_of(job_of(made)).shares;
     REQUIRE(shares);
     CHECK(shares->process == 2);
@@ -240,7 +425,8 @@ TEST_CASE("unequal ranks whose equal shares would fit are told what a rank would
     CHECK_FALSE(view_of(job_of(made)).shares);
     made[1].devices[0].run.peak_allocated = 10 * kGiB;
     fail(&made[1], 6'000'000'000);  // one that requested as much, later
-    made[1].devices[0].failures = {{.time_ns = 6'000'000'000, .requested_bytes = 16 * kGiB}};
+    made[1].devices[0].failures = {
+        {.time_ns = 6'000'000'000, .requested_bytes = 16 * kGiB, .allocated_bytes = 9 * kGiB}};
     CHECK_FALSE(view_of(job_of(made)).shares);
     made[1] = made[0];
     made[1].place.rank = 1;
@@ -300,9 +486,10 @@ TEST_CASE(
     CHECK(difference.lines[0].line == "train.py:42 step");
     CHECK(difference.lines[0].bytes == static_cast<std::int64_t>(4 * kGiB));
     const std::vector<std::string> lines = lines_of(job_of(made));
-    CHECK(lines[0] == "  equal      ranks 0-2, 4-7 (7): peak 2 GiB to 2.02 GiB");
+    CHECK(lines[0] == "no known failure in 8 processes");
+    CHECK(lines[1] == "  equal      ranks 0-2, 4-7 (7): peak 2 GiB to 2.02 GiB");
     CHECK(
-        lines[1] ==
+        lines[2] ==
         "  differs    rank 3: peak 6 GiB, 4 GiB more than ranks 0-2, 4-7: +4 GiB train.py:42 step");
 }
 
@@ -434,7 +621,7 @@ TEST_CASE("equal ranks of two jobs in one folder are kept apart") {
     CHECK(json[2]["job_id"].is_null());
     CHECK(json[2]["first_failure"].is_null());
     CHECK(jobs_table(jobs, "my traces") ==
-          "The traces are of 3 jobs, whose ranks have the same numbers. One job:\n"
+          "The traces are of 3 jobs or runs, whose ranks have the same numbers. One of them:\n"
           "  fraganalyze 'my traces' --job-id 12\n"
           "  job 12 (2 traces): rank 1 of 2 ran out of memory first\n"
           "  job 11 (2 traces): rank 1 of 2 ran out of memory first\n"

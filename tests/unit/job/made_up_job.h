@@ -53,10 +53,11 @@ inline ProcessSummary rank_of(int rank, std::uint64_t reserved = 2 * kGiB) {
     return made;
 }
 
-// Lets a rank run out of memory and die of it.
+// Lets a rank run out of memory and end. It is served nothing more.
 inline void fail(ProcessSummary* process, std::uint64_t time_ns, int exit_code = 1) {
     process->devices[0].run.ooms = 1;
     process->devices[0].first_oom_ns = time_ns;
+    process->devices[0].near_end_oom_ns = time_ns;
     process->last_event_ns = time_ns;
     process->end = {.ending = Ending::kNormal, .code = exit_code};
 }

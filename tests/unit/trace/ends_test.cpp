@@ -1,6 +1,7 @@
 // How a process ended, which events were lost, and what changed during a pause of the recording.
 #include <fragtrace/codec.h>
 
+#include "analyzer/report/text/text_source.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_writer.h"
 #include "analyzer/trace/losses.h"
@@ -13,10 +14,13 @@
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 using namespace fragtrace;
@@ -174,14 +178,45 @@ TEST_CASE("a process became the program whose trace has its id and begins later"
     const TemporaryFolder folder;
     TraceWriter trace;
     trace.header.start_monotonic_ns = 100;
-    trace.save(folder.file("sh.4711.ftrace"));
+    const std::string path = folder.file("sh.4711.ftrace");
+    trace.save(path);
     for (const std::uint64_t start : {50u, 100u, 200u}) {
         CAPTURE(start);
         TraceWriter other;
         other.header.start_monotonic_ns = start;
         other.save(folder.file("python.4711.ftrace"));
-        CHECK(called_exec(folder.file("sh.4711.ftrace"), trace.header) == (start == 200));
+        CHECK((ending_without_mark(path, trace.header, false, {}) == Ending::kExec) ==
+              (start == 200));
     }
+}
+
+TEST_CASE("whether a process of another host died is not known", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    const std::string path = folder.file("train.ftrace");
+    const auto ending = [&](const std::string& host,
+                            const std::map<std::string, std::string>& facts) {
+        snprintf(trace.header.host, sizeof trace.header.host, "%s", host.c_str());
+        trace.save(path);
+        return ending_without_mark(path, trace.header, false, facts);
+    };
+    CHECK(ending(this_host(), {}) == Ending::kKilled);
+    CHECK(ending("elsewhere", {}) == Ending::kNotRecorded);
+    CHECK(ending("", {}) == Ending::kNotRecorded);
+    // Somebody there saw its end.
+    CHECK(ending("elsewhere", {{"end.signal", "9"}}) == Ending::kKilled);
+    CHECK(ending("elsewhere", {{"ring.absorbed", "1"}}) == Ending::kKilled);
+    CHECK(ending_without_mark(path, trace.header, true, {}) == Ending::kRunning);
+    CHECK(process_end(Ending::kKilled, {}).failed());
+    CHECK_FALSE(process_end(Ending::kNotRecorded, {}).failed());
+    CHECK(process_end(Ending::kNotRecorded, {}).unknown());
+
+    ending("elsewhere", {});
+    const auto outline = read_outline(path);
+    REQUIRE(outline.ok());
+    CHECK(outline->end.ending == Ending::kNotRecorded);
+    CHECK(ending_text(outline->end) == "end not recorded");
+    CHECK(ending_json(outline->end)["kind"] == "not_recorded");
 }
 
 TEST_CASE("missing sequence numbers are counted between all existing ones", "[ends]") {
