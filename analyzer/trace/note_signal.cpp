@@ -14,8 +14,10 @@ void note_signal(const std::string& trace_path,
                  int signal,
                  std::optional<std::uint64_t> seen_monotonic_ns) {
     const Result<TraceOutline> outline = read_outline(trace_path);
-    if (!outline.ok() || outline->pid != pid || outline->end.ending != Ending::kKilled ||
-        outline->end.signal) {
+    // The caller saw the end of a process whose host's name may have changed since.
+    const bool has_mark = outline.ok() && outline->end.ending != Ending::kKilled &&
+                          outline->end.ending != Ending::kNotRecorded;
+    if (!outline.ok() || outline->pid != pid || has_mark || outline->end.signal) {
         return;
     }
     const Result<InputFile> trace = InputFile::open(trace_path);
