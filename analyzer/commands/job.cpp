@@ -185,6 +185,27 @@ Error several_jobs_on_page(const Job& job) {
                     names_of_jobs(job))};
 }
 
+// Explains the failures of the job or, if the traces are of several jobs, of each; `text` is then
+// the text of all.
+Status explain_all(const JobRequest& request,
+                   const Terminal& terminal,
+                   Job* job,
+                   std::string* text) {
+    std::vector<OneJob> jobs = jobs_in(*job);
+    if (jobs.empty()) {
+        return explain_job(request, job);
+    }
+    if (!request.html.empty()) {
+        return several_jobs_on_page(*job);
+    }
+    Result<std::string> made = jobs_text(request, std::move(jobs), terminal, job);
+    if (!made) {
+        return made.error();
+    }
+    *text = std::move(made).value();
+    return Ok{};
+}
+
 }  // namespace
 
 Status explain_process(AnalyzeOptions options, ProcessSummary* process) {
@@ -284,27 +305,6 @@ Error unreadable_in_job(std::size_t unreadable, std::size_t all, const std::stri
     return {ErrorCode::kInput,
             fmt::format(
                 "{} of {} traces cannot be read; the first: {}", unreadable, all, first_reason)};
-}
-
-// Explains the failures of the job or, if the traces are of several jobs, of each; `text` is then
-// the text of all.
-static Status explain_all(const JobRequest& request,
-                          const Terminal& terminal,
-                          Job* job,
-                          std::string* text) {
-    std::vector<OneJob> jobs = jobs_in(*job);
-    if (jobs.empty()) {
-        return explain_job(request, job);
-    }
-    if (!request.html.empty()) {
-        return several_jobs_on_page(*job);
-    }
-    Result<std::string> made = jobs_text(request, std::move(jobs), terminal, job);
-    if (!made) {
-        return made.error();
-    }
-    *text = std::move(made).value();
-    return Ok{};
 }
 
 Status report_job(const JobRequest& request, const Terminal& terminal) {

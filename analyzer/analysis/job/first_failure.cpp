@@ -83,13 +83,8 @@ struct Generation {
     }
 };
 
-}  // namespace
-
-namespace {
-
 // Whether a process is in a small group of equal processes, or in none.
 std::vector<bool> unlike_others(const Job& job) {
-    constexpr std::size_t kFew = 10;
     std::vector<std::size_t> rest;
     const std::vector<ProcessGroup> groups = groups_of(job, &rest);
     std::size_t largest = 0;
@@ -98,7 +93,7 @@ std::vector<bool> unlike_others(const Job& job) {
     }
     std::vector<bool> unlike(job.processes.size());
     for (const ProcessGroup& group : groups) {
-        if (group.members.size() * kFew <= largest) {
+        if (is_small(group.members.size(), largest)) {
             rest.insert(rest.end(), group.members.begin(), group.members.end());
         }
     }

@@ -189,7 +189,6 @@ std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* re
 std::optional<std::size_t> compared_with(const Job& job,
                                          const std::vector<ProcessGroup>& groups,
                                          std::size_t group) {
-    constexpr std::size_t kFew = 10;
     const ProcessSummary& process = job.processes[groups[group].front()];
     std::optional<std::size_t> best;
     std::uint64_t least = ~std::uint64_t{0};
@@ -198,7 +197,7 @@ std::optional<std::size_t> compared_with(const Job& job,
         if (generation_of(other) != generation_of(process)) {
             continue;
         }
-        const bool large = groups[group].members.size() * kFew <= groups[i].members.size();
+        const bool large = is_small(groups[group].members.size(), groups[i].members.size());
         if (!best) {
             best = i;
         } else if (!large) {

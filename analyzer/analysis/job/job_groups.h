@@ -61,6 +61,11 @@ struct GroupDifference {
 // then the largest.
 std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* rest);
 
+// Whether a group of this many members is an exception beside one of `others` members.
+constexpr bool is_small(std::size_t members, std::size_t others) {
+    return members * 10 <= others;
+}
+
 // The group with which a later one is compared: of its generation, the one with most members or,
 // if the group has at most a tenth of them, the likest one of those that are ten times as large.
 // nullopt: there is none before it.

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/job/first_failure.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 namespace fragtrace::analyzer {
@@ -24,22 +25,27 @@ JobView view_of(const Job& job) {
         }
     }
     // The failed ones come first, then the ranks, then the smallest groups.
-    const auto order = [&](const GroupDifference& difference) {
-        const ProcessGroup& group = view.groups[difference.group];
+    std::set<std::size_t> first_failed;
+    for (const GenerationEnd& generation : view.generations) {
+        if (generation.first) {
+            first_failed.insert(generation.first->process);
+            first_failed.insert(generation.first->later_oom.value_or(generation.first->process));
+        }
+    }
+    std::vector<std::tuple<bool, bool, std::size_t>> order;  // of each group
+    for (const ProcessGroup& group : view.groups) {
         const bool has_failed =
             std::any_of(group.members.begin(), group.members.end(), [&](std::size_t member) {
-                return std::any_of(
-                    view.generations.begin(), view.generations.end(), [&](const auto& generation) {
-                        return generation.first && (generation.first->process == member ||
-                                                    generation.first->later_oom == member);
-                    });
+                return first_failed.contains(member);
             });
-        return std::tuple(
+        order.emplace_back(
             !has_failed, job.processes[group.front()].place.rank < 0, group.members.size());
-    };
+    }
     std::stable_sort(view.differences.begin(),
                      view.differences.end(),
-                     [&](const auto& a, const auto& b) { return order(a) < order(b); });
+                     [&order](const GroupDifference& a, const GroupDifference& b) {
+                         return order[a.group] < order[b.group];
+                     });
     const Replayed replayed = replayed_of(job, view.groups, view.not_compared.empty());
     view.settings_replayed = !replayed.processes.empty();
     view.shares = unequal_shares(job);

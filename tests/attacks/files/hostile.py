@@ -109,6 +109,12 @@ class Attacks(unittest.TestCase):
             self.assertEqual(page.status, report.status, page.err)  # a readable file can also be drawn
         self.bounded("compare", path, path)
 
+    def small_trace(self):
+        """A trace of one segment with one block."""
+        segment = Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR)
+        trace = self.card().events(segment, Event(BLOCK_ALLOC, BASE, 512, 512))
+        return trace.save(self.folder / "t.ftrace")
+
     def card(self, **more):
         return Trace(**more).facts(
             command_line="train", device__0__total_bytes=str(CARD), allocator_backend="native"

@@ -98,13 +98,7 @@ class RingsOfOthers(Attacks):
 class Outputs(Attacks):
     def setUp(self):
         super().setUp()
-        self.trace = (
-            self.card()
-            .events(
-                Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR), Event(BLOCK_ALLOC, BASE, 512, 512)
-            )
-            .save(self.folder / "t.ftrace")
-        )
+        self.trace = self.small_trace()
 
     def test_an_output_that_is_an_input_is_refused(self):
         before = self.trace.read_bytes()

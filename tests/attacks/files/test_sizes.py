@@ -20,13 +20,7 @@ class Settings(Attacks):
 
     def setUp(self):
         super().setUp()
-        self.trace = (
-            self.card()
-            .events(
-                Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR), Event(BLOCK_ALLOC, BASE, 512, 512)
-            )
-            .save(self.folder / "t.ftrace")
-        )
+        self.trace = self.small_trace()
 
     def test_sizes_beyond_all_memory_are_refused_or_mean_never(self):
         for conf in (

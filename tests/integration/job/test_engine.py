@@ -59,7 +59,9 @@ class Refused(real_process.RealProcessTest):
         traces = self.folder / "traces"
         traces.mkdir()
         (traces / "a.ftrace").write_bytes(b"")
-        for folder in (traces, "memory://traces"):
+        python.rename(self.folder / "own-python")
+        os.environ["PATH"] += os.pathsep + str(self.folder)  # a name is looked up there
+        for folder, python in ((traces, self.folder / "own-python"), ("memory://traces", "own-python")):
             self.assertEqual(
                 self.refused("analyze", folder, "-o", "job", "--python", python),
                 f"fragtrace: job: {sys.executable} has no Dask. Run pip install 'fragtrace[job]', or give an "
