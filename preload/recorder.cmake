@@ -43,6 +43,7 @@ add_library(fragtrace_recorder_core OBJECT
     system/clock.cpp
     system/modules.cpp
     system/loaded_objects.cpp
+    system/local_symbols.cpp
     system/sys.cpp
     system/thread_state.cpp)
 

@@ -8,9 +8,10 @@ namespace fragtrace::analyzer {
 namespace {
 
 // Names of NVTX domains, as the libraries register them.
-constexpr std::array<std::string_view, 14> kDomains = {"CCCL",
+constexpr std::array<std::string_view, 15> kDomains = {"CCCL",
                                                        "NCCL",
                                                        "NVSHMEM",
+                                                       "TSL",
                                                        "TensorRT",
                                                        "cuBLAS",
                                                        "cuBLASLt",

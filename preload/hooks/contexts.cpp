@@ -2,6 +2,7 @@
 // allocated in them. A device's primary context ends with its last release or with a reset; both
 // are recorded as a reset of the device. A context that the program created has its own end event.
 #include "hooks/cuda_facts.h"
+#include "hooks/framework.h"
 #include "hooks/hook_call.h"
 #include "hooks/memory_delta.h"
 
@@ -84,6 +85,7 @@ int retain_primary(const void* caller, CUcontext* context, CUdevice device) {
             if (makes && result == kSuccess) {
                 context_made(call, delta, *context, ordinal(device));
             }
+            jax_prepare();
         },
         context,
         device);

@@ -1,5 +1,5 @@
-// The hooks' interface to the framework whose caching allocator makes a call: PyTorch.
-// frameworks/torch*.cpp implement it. All functions do nothing until libc10_cuda has been seen.
+// The hooks' interface to the frameworks whose allocators make a call: PyTorch (frameworks/torch*.cpp)
+// and, with one function, JAX (frameworks/jax.cpp). All functions do nothing until libc10_cuda has been seen.
 //
 // The block layer has three sources. First, c10's two report functions: they are interposed and
 // called under the allocator's mutex, so nothing here takes a lock or the GIL. Second, the virtual
@@ -48,5 +48,9 @@ void torch_note_free_memory(uint64_t free_bytes);
 // `caller` recorded a CUDA event, or saw that it has completed.
 void torch_event_recorded(const void* caller, void* event, void* stream);
 void torch_event_complete(const void* caller, void* event);
+
+// Called when a library retained a device's primary context: JAX does so before it creates its
+// allocators. Waits a bounded time for the drain thread, once, if JAX's plug-in is loaded.
+void jax_prepare();
 
 }  // namespace fragtrace::preload

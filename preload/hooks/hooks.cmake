@@ -1,5 +1,6 @@
 # Sources of the hooks, and the exported symbols, read from the rows of hooks.def.
 set(FRAGTRACE_HOOK_SOURCES
+    frameworks/jax.cpp
     frameworks/nvtx.cpp
     frameworks/torch.cpp
     frameworks/torch_allocator.cpp

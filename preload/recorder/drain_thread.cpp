@@ -126,6 +126,8 @@ bool perform(Session* session, const DrainTask& task) {
             return copy_now(session, task.why);
         case DrainTask::kEnd:
             return end_now(session, task.reason, task.last);
+        case DrainTask::kCall:
+            return task.call();
     }
     return false;
 }
@@ -322,6 +324,10 @@ bool write_copy(Session* session, const char* why) {
     DrainTask task{.kind = DrainTask::kCopy};
     Text(task.why, sizeof task.why).add(why);
     return ask(session, task, kCopyPatience_ns);
+}
+
+bool call_on_drain(Session* session, bool (*call)()) {
+    return ask(session, {.kind = DrainTask::kCall, .call = call});
 }
 
 void end_trace(Session* session, EndReason reason, bool last) {

@@ -38,6 +38,10 @@ bool start_writing(Session* session);
 // Writes the contents of the flight recorder as a separate trace. `why` becomes part of its name.
 bool write_copy(Session* session, const char* why);
 
+// Other work on files: calls the function on the drain thread. Returns its result, and false if it
+// did not return in time; the drain may still be in it.
+bool call_on_drain(Session* session, bool (*call)());
+
 // Ends the trace: end chunk (the first time), losses, index, trailer. Events may still follow, for
 // example from destructors of other libraries. The `last` end removes the ring's file.
 void end_trace(Session* session, EndReason reason, bool last);

@@ -34,13 +34,14 @@ inline constexpr uint32_t kFinishedLast = 2;  // the last handler has run: a thr
 
 // A request from a host thread to the drain; see drain_thread.h.
 struct DrainTask {
-    enum Kind : uint8_t { kBegin, kFlush, kStart, kCopy, kEnd };
+    enum Kind : uint8_t { kBegin, kFlush, kStart, kCopy, kEnd, kCall };
 
     // All defaults are zero, so that the session is in memory that the loader need not fill.
     Kind kind{};
     EndReason reason{};  // for kEnd
     bool last{};         // for kEnd
     char why[16]{};      // for kCopy
+    bool (*call)(){};    // for kCall
 };
 
 struct alignas(64) Session {

@@ -108,6 +108,7 @@ struct ObjectSearch {
     const link_map* map;
     AddressRange range;
     AddressRange unwind_table;
+    AddressRange read_only;
     const void* code_address;
     bool code;
 };
@@ -128,6 +129,8 @@ int visit_object(dl_phdr_info* info, size_t, void* data) {
             has_dynamic = begin == reinterpret_cast<uintptr_t>(search->map->l_ld);
         } else if (header.p_type == PT_GNU_EH_FRAME) {
             search->unwind_table = {begin, end};
+        } else if (header.p_type == PT_GNU_RELRO) {
+            search->read_only = {begin, end};
         } else if (header.p_type == PT_LOAD) {
             range.begin = begin < range.begin ? begin : range.begin;
             range.end = end > range.end ? end : range.end;
@@ -139,6 +142,7 @@ int visit_object(dl_phdr_info* info, size_t, void* data) {
     }
     if (!has_dynamic) {
         search->unwind_table = {};
+        search->read_only = {};
         search->code = false;
         return 0;
     }
@@ -147,7 +151,7 @@ int visit_object(dl_phdr_info* info, size_t, void* data) {
 }
 
 ObjectSearch search_object(const link_map* map, const void* code_address) {
-    ObjectSearch search{map, {}, {}, code_address, false};
+    ObjectSearch search{map, {}, {}, {}, code_address, false};
     if (map != nullptr) {
         dl_iterate_phdr(visit_object, &search);
     }
@@ -210,6 +214,10 @@ const link_map* object_at(const void* address) {
 
 AddressRange object_range(const link_map* map) {
     return search_object(map, nullptr).range;
+}
+
+AddressRange read_only_after_load(const link_map* map) {
+    return search_object(map, nullptr).read_only;
 }
 
 bool is_ours(const void* address) {

@@ -27,6 +27,10 @@ const link_map* object_at(const void* address);
 // Returns the range of all mappings of an object; empty if it is not loaded (any more).
 AddressRange object_range(const link_map* map);
 
+// Returns the part of an object that the loader made read-only after it had relocated it; empty if
+// there is none.
+AddressRange read_only_after_load(const link_map* map);
+
 // True for addresses inside this library.
 bool is_ours(const void* address);
 const link_map* our_object();

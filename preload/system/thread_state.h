@@ -33,6 +33,7 @@ struct alignas(64) ThreadState {
                               // thread
     bool is_drain;
     bool holds_flush_lock;  // from before_fork() to the handler in the parent
+    bool inside_framework_pool;  // a request to an allocator whose functions call each other
     uint64_t last_time_ns;  // last result of now_ns(), which must never decrease
     uint32_t thread_id;
     uint32_t session_generation;  // session of the remembered nodes

@@ -1,0 +1,162 @@
+// A library with an allocator that has the names and the virtual functions of TensorFlow's and
+// JAX's: tsl::BFCAllocator. It divides memory from the driver into blocks of 256 bytes and more. As
+// JAX's plug-in it exports three functions only; as TensorFlow's it exports the class.
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#ifndef FRAGTRACE_VISIBLE
+#define FRAGTRACE_VISIBLE  // -fvisibility=hidden
+#endif
+
+namespace tsl {
+
+struct AllocationAttributes {
+    bool retry = true;
+};
+
+struct AllocatorStats {
+    std::int64_t num_allocs = 0;
+    std::int64_t bytes_in_use = 0;
+    std::int64_t peak_bytes_in_use = 0;
+    std::int64_t largest_alloc_size = 0;
+    std::optional<std::int64_t> bytes_limit;
+    std::int64_t more[10] = {};
+};
+
+class FRAGTRACE_VISIBLE Allocator {
+  public:
+    virtual ~Allocator();
+    virtual std::string Name() = 0;
+#ifdef FRAGTRACE_OTHER_FUNCTIONS
+    virtual void* AllocateRaw(size_t alignment, unsigned bytes) = 0;
+#else
+    virtual void* AllocateRaw(size_t alignment, size_t bytes) = 0;
+#endif
+    virtual void* AllocateRaw(size_t alignment,
+                              size_t bytes,
+                              const AllocationAttributes& attributes) = 0;
+    virtual void DeallocateRaw(void* address) = 0;
+    virtual size_t AllocatedSize(const void* address) const = 0;
+    virtual std::optional<AllocatorStats> GetStats() = 0;
+};
+
+class FRAGTRACE_VISIBLE BFCAllocator : public Allocator {
+  public:
+    explicit BFCAllocator(size_t limit);
+    ~BFCAllocator() override;
+    std::string Name() override;
+#ifdef FRAGTRACE_OTHER_FUNCTIONS
+    void* AllocateRaw(size_t alignment, unsigned bytes) override;
+#else
+    void* AllocateRaw(size_t alignment, size_t bytes) override;
+#endif
+    void* AllocateRaw(size_t alignment,
+                      size_t bytes,
+                      const AllocationAttributes& attributes) override;
+    void DeallocateRaw(void* address) override;
+    size_t AllocatedSize(const void* address) const override;
+    std::optional<AllocatorStats> GetStats() override;
+
+  private:
+    size_t limit_;
+    CUdeviceptr region_ = 0;
+    std::map<std::uintptr_t, size_t> blocks_;
+};
+
+Allocator::~Allocator() = default;
+
+BFCAllocator::BFCAllocator(size_t limit) : limit_(limit) {}
+
+BFCAllocator::~BFCAllocator() {
+    cuMemFree(region_);
+}
+
+std::string BFCAllocator::Name() {
+    return "GPU_0_bfc, with a name that is longer than a short string";
+}
+
+#ifdef FRAGTRACE_OTHER_FUNCTIONS
+void* BFCAllocator::AllocateRaw(size_t alignment, unsigned bytes) {
+#else
+void* BFCAllocator::AllocateRaw(size_t alignment, size_t bytes) {
+#endif
+    Allocator* self = this;  // through the table, as the real one
+    return self->AllocateRaw(alignment, bytes, AllocationAttributes());
+}
+
+void* BFCAllocator::AllocateRaw(size_t, size_t bytes, const AllocationAttributes&) {
+    if (region_ == 0 && cuMemAlloc(&region_, limit_) != CUDA_SUCCESS) return nullptr;
+    const size_t size = (bytes + 255) / 256 * 256;
+    std::uintptr_t at = region_;
+    for (const auto& [address, taken] : blocks_) {
+        if (address - at >= size) break;
+        at = address + taken;
+    }
+    if (bytes == 0 || at + size > region_ + limit_) return nullptr;
+    blocks_[at] = size;
+    return reinterpret_cast<void*>(at);
+}
+
+void BFCAllocator::DeallocateRaw(void* address) {
+    blocks_.erase(reinterpret_cast<std::uintptr_t>(address));
+}
+
+size_t BFCAllocator::AllocatedSize(const void* address) const {
+    return blocks_.at(reinterpret_cast<std::uintptr_t>(address));
+}
+
+std::optional<AllocatorStats> BFCAllocator::GetStats() {
+    AllocatorStats stats;
+    stats.bytes_limit = static_cast<std::int64_t>(limit_);
+    return stats;
+}
+
+}  // namespace tsl
+
+#ifdef FRAGTRACE_DERIVED
+namespace tensorflow {
+
+// TensorFlow's class for devices has a table of its own.
+class FRAGTRACE_VISIBLE GPUBFCAllocator : public tsl::BFCAllocator {
+  public:
+    explicit GPUBFCAllocator(size_t limit) : BFCAllocator(limit) {}
+
+    ~GPUBFCAllocator() override;
+};
+
+GPUBFCAllocator::~GPUBFCAllocator() = default;
+
+}  // namespace tensorflow
+
+using Made = tensorflow::GPUBFCAllocator;
+#else
+using Made = tsl::BFCAllocator;
+#endif
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+EXPORTED tsl::Allocator* create(size_t limit) {
+    CUcontext context = nullptr;
+    cuInit(0);
+    cuDevicePrimaryCtxRetain(&context, 0);
+    cuCtxSetCurrent(context);
+    return new Made(limit);
+}
+
+EXPORTED void* allocate(tsl::Allocator* allocator, size_t bytes, int with_attributes) {
+    return with_attributes != 0 ? allocator->AllocateRaw(256, bytes, tsl::AllocationAttributes())
+                                : allocator->AllocateRaw(256, bytes);
+}
+
+EXPORTED void release(tsl::Allocator* allocator, void* address) {
+    allocator->DeallocateRaw(address);
+}
+
+EXPORTED void destroy(tsl::Allocator* allocator) {
+    delete allocator;
+}
