@@ -1,5 +1,6 @@
 // The hooks' interface to the framework whose caching allocator makes a call: PyTorch.
-// frameworks/torch*.cpp implement it. All functions do nothing until libc10_cuda has been seen.
+// frameworks/torch*.cpp implement it. The functions torch_* do nothing until libc10_cuda has been
+// seen.
 //
 // The block layer has three sources. First, c10's two report functions: they are interposed and
 // called under the allocator's mutex, so nothing here takes a lock or the GIL. Second, the virtual
@@ -16,6 +17,10 @@ namespace fragtrace::preload {
 
 // Called for an object that called a hook. Remembers libc10_cuda and what is needed to serve it.
 void torch_note_object(const link_map* object);
+
+// The same for TensorFlow's library. If its allocator has other functions than those of hooks.def,
+// writes the fact "tensorflow.pool" with this reason (frameworks/tensorflow.cpp).
+void tensorflow_note_object(const link_map* object);
 
 // Called at cudaGetDeviceCount: the allocator exists by then, and has no block yet.
 void torch_prepare();
