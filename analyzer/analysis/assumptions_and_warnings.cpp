@@ -133,9 +133,9 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
         if (device.virtual_gpu) {
             lines.push_back(fmt::format(
                 "device {} is virtual: device work ends at once and computes zeros, collectives of "
-                "ranks bring only small buffers that a host wrote, cuDNN is off, library "
-                "workspaces are not modelled; context and other holders are assumed to "
-                "take {}",
+                "ranks bring only small buffers that a host wrote, PyTorch does not use cuDNN, "
+                "workspaces of cuDNN follow a model and those of other libraries are missing; "
+                "context and other holders are assumed to take {}",
                 device.device,
                 format_bytes(device.others_bytes)));
         }

@@ -86,7 +86,7 @@ using Name = OpaqueText(void* self);
 using Stats = OpaqueStats(void* self);
 
 constexpr size_t kTableHeadWords = 2;  // offset to top, type information
-constexpr int kMostPools = 64;         // per library
+constexpr int kMostPools = 64;
 
 struct KnownPool {
     const void* allocator;
@@ -326,7 +326,9 @@ bool prepare() {
         why = replace_functions(symbols);
     }
     char value[128];
-    Text(value, sizeof value).add(why == nullptr ? "recorded" : "off: ").add(why);
+    Text(value, sizeof value)
+        .add(why == nullptr ? "recorded" : "off: ")
+        .add(why == nullptr ? "" : why);
     if (Session* session = running_session()) {
         (void)add_session_fact(session, "jax.pool", value);  // record_fact() is not for the drain
     }

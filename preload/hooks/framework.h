@@ -1,7 +1,7 @@
-// The hooks' interface to the frameworks whose allocators make a call: PyTorch (frameworks/torch*.cpp)
-// and, with one function, JAX (frameworks/jax.cpp). All functions do nothing until libc10_cuda has been seen.
+// The hooks' interface to the frameworks whose allocators make a call: PyTorch (frameworks/torch*.cpp,
+// whose functions do nothing until libc10_cuda has been seen), TensorFlow and JAX.
 //
-// The block layer has three sources. First, c10's two report functions: they are interposed and
+// The block layer of PyTorch has three sources. First, c10's two report functions: they are interposed and
 // called under the allocator's mutex, so nothing here takes a lock or the GIL. Second, the virtual
 // functions of the allocator object: a copy of its table with a few slots replaced. Third, the CUDA
 // events that libc10_cuda records and queries.
@@ -16,6 +16,10 @@ namespace fragtrace::preload {
 
 // Called for an object that called a hook. Remembers libc10_cuda and what is needed to serve it.
 void torch_note_object(const link_map* object);
+
+// The same for TensorFlow's library. If its allocator has other functions than those of hooks.def,
+// writes the fact "tensorflow.pool" with this reason (frameworks/tensorflow.cpp).
+void tensorflow_note_object(const link_map* object);
 
 // Called at cudaGetDeviceCount: the allocator exists by then, and has no block yet.
 void torch_prepare();

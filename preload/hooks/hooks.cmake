@@ -9,6 +9,7 @@ set(FRAGTRACE_HOOK_SOURCES
     frameworks/torch_version.cpp
     frameworks/torch_pending.cpp
     frameworks/torch_pools.cpp
+    frameworks/tensorflow.cpp
     frameworks/torch_labels.cpp
     frameworks/torch_rewind.cpp
     frameworks/torch_routing.cpp

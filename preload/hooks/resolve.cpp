@@ -175,6 +175,7 @@ void* resolve_slowly(Hook hook, const void* caller) {
     const link_map* object = object_at(caller);
     if (object != nullptr) {
         torch_note_object(object);
+        tensorflow_note_object(object);
     }
     void* symbol = resolve_in_scope(hook, object);
     if (symbol == nullptr) {

@@ -182,6 +182,16 @@ void set_program_pool_limit(uint32_t pool, uint64_t limit_bytes) {
     }
 }
 
+void set_program_pool_settings(uint32_t pool, const char* settings) {
+    const SlowPath slow_path;
+    if (pool == 0 || pool == kNumberOfTheRest || t_thread.inside_recorder) {
+        return;
+    }
+    char key[32];
+    record_fact(Text(key, sizeof key).add("pool.").add_number(pool).add(".settings").c_str(),
+                settings);
+}
+
 void record_program_block(uint32_t pool,
                           uint64_t address,
                           uint64_t requested_bytes,

@@ -20,6 +20,9 @@ void destroy_program_pool(uint32_t pool);
 // The most bytes that the pool may hold; 0 = no limit.
 void set_program_pool_limit(uint32_t pool, uint64_t limit_bytes);
 
+// Settings of the simulated pool of the same kind, "key:value,...": how the pool is set up.
+void set_program_pool_settings(uint32_t pool, const char* settings);
+
 // `requested_bytes` = ~0: unknown. Does nothing for a block without an address or a size.
 void record_program_block(uint32_t pool,
                           uint64_t address,

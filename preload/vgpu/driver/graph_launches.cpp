@@ -119,3 +119,38 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec,
     if (result != nullptr) *result = {};
     return CUDA_SUCCESS;
 }
+
+// A launch does not depend on what its nodes do, so new parameters change nothing.
+namespace {
+
+CUresult change(CUgraphExec exec, CUgraphNode node) {
+    FT_ENTER();
+    const bool both = as<GraphExec>(exec) != nullptr && as<GraphNode>(node) != nullptr;
+    return both ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec,
+                                           CUgraphNode node,
+                                           const CUDA_KERNEL_NODE_PARAMS*) {
+    return change(exec, node);
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec,
+                                        CUgraphNode node,
+                                        const CUDA_MEMCPY3D*,
+                                        CUcontext) {
+    return change(exec, node);
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec,
+                                        CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS*,
+                                        CUcontext) {
+    return change(exec, node);
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph) {
+    return change(exec, node);
+}

@@ -174,6 +174,33 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode* out,
     return add_node(out, graph, dependencies, count, CU_GRAPH_NODE_TYPE_KERNEL);
 }
 
+CUresult cuGraphAddMemcpyNode(CUgraphNode* out,
+                              CUgraph graph,
+                              const CUgraphNode* dependencies,
+                              size_t count,
+                              const CUDA_MEMCPY3D*,
+                              CUcontext) {
+    FT_ENTER();
+    return add_node(out, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMCPY);
+}
+
+CUresult cuGraphAddMemsetNode(CUgraphNode* out,
+                              CUgraph graph,
+                              const CUgraphNode* dependencies,
+                              size_t count,
+                              const CUDA_MEMSET_NODE_PARAMS*,
+                              CUcontext) {
+    FT_ENTER();
+    return add_node(out, graph, dependencies, count, CU_GRAPH_NODE_TYPE_MEMSET);
+}
+
+CUresult cuGraphAddChildGraphNode(
+    CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count, CUgraph child) {
+    FT_ENTER();
+    if (as<Graph>(child) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return add_node(out, graph, dependencies, count, CU_GRAPH_NODE_TYPE_GRAPH);
+}
+
 // A conditional node gets its body graphs. They never run.
 CUresult cuGraphAddNode_v2(CUgraphNode* out,
                            CUgraph graph,

@@ -299,6 +299,35 @@ FT_EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) {
     return kNotSupported;
 }
 
+FT_EXPORT int nvmlDeviceGetNvLinkState(void*, unsigned, void*) {
+    return kNotSupported;
+}
+
+FT_EXPORT int nvmlDeviceGetNvLinkCapability(void*, unsigned, int, unsigned*) {
+    return kNotSupported;
+}
+
+// Frameworks compute the bandwidth of copies to the host from these. Assumption: PCIe 4.0 x16.
+FT_EXPORT int nvmlDeviceGetCurrPcieLinkGeneration(void* device, unsigned* generation) {
+    if (index_of(device) < 0 || generation == nullptr) return kInvalidArgument;
+    *generation = 4;
+    return kSuccess;
+}
+
+FT_EXPORT int nvmlDeviceGetCurrPcieLinkWidth(void* device, unsigned* lanes) {
+    if (index_of(device) < 0 || lanes == nullptr) return kInvalidArgument;
+    *lanes = 16;
+    return kSuccess;
+}
+
+FT_EXPORT int nvmlDeviceGetMaxPcieLinkGeneration(void* device, unsigned* generation) {
+    return nvmlDeviceGetCurrPcieLinkGeneration(device, generation);
+}
+
+FT_EXPORT int nvmlDeviceGetMaxPcieLinkWidth(void* device, unsigned* lanes) {
+    return nvmlDeviceGetCurrPcieLinkWidth(device, lanes);
+}
+
 // The structure begins with its version. Zero in all other fields means "no fabric".
 FT_EXPORT int nvmlDeviceGetGpuFabricInfoV(void* device, unsigned* info) {
     constexpr int kFieldsOfVersion2 = 8;

@@ -1,5 +1,5 @@
-// Switches cuDNN off inside PyTorch. cuDNN carries its own CUDA runtime, which the virtual driver
-// does not serve, so PyTorch must not choose it. The two functions below are found before PyTorch's
+// Switches cuDNN off inside PyTorch. The virtual cuDNN's workspaces follow a model (cudnn.h), and
+// PyTorch's peaks should not depend on it. The two functions below are found before PyTorch's
 // own. They answer "is cuDNN enabled?" always with no, so a program cannot switch it on. PyTorch
 // then uses its native convolutions, which need other amounts of memory than cuDNN's.
 #include "common/stub.h"

@@ -183,6 +183,13 @@ FT_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function
     return cudaSuccess;
 }
 
+// All kernels of the runtime are one kernel of the driver.
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
+    if (function == nullptr || symbol == nullptr) return finish(cudaErrorInvalidValue);
+    FT_CONTEXT();
+    return finish(load_kernel(driver, function));
+}
+
 FT_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel,
                                          dim3 grid,
                                          dim3 block,

@@ -22,6 +22,9 @@ class VirtualGpu(real_process.RealProcessTest):
         for major in ("11.0", "12", "13"):
             self.run_well([CLIENTS / "vgpu_older_client", major], env=environment("1GiB"))
 
+    def test_cudnn_keeps_descriptors_and_follows_the_model_of_workspaces(self):
+        self.run_well([CLIENTS / "vgpu_cudnn_client"], env=environment("1GiB"))
+
     def test_without_the_variable_there_is_no_device(self):
         env = environment("1GiB")
         del env["FRAGTRACE_VIRTUAL_GPU"]
@@ -78,6 +81,8 @@ class VirtualGpu(real_process.RealProcessTest):
     def test_preload_list_names_built_libraries(self):
         for name in (VIRTUAL_GPU / "preload.list").read_text().split():
             self.assertTrue((VIRTUAL_GPU / name).exists(), name)
+        for link in (VIRTUAL_GPU / "without-cuda").iterdir():
+            self.assertTrue(link.exists(), link)
 
 
 if __name__ == "__main__":

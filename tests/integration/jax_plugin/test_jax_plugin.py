@@ -1,5 +1,5 @@
-"""The allocator of TensorFlow and JAX (tsl::BFCAllocator): a library with its names and functions is recorded
-as a pool of the program, or the trace says why not."""
+"""JAX's allocator: a plug-in with its name and functions is recorded as a pool of the program, or the trace
+says why not."""
 
 import os
 import pathlib
@@ -13,9 +13,9 @@ MIB = 1 << 20
 NAME = "GPU_0_bfc, with a name that is longer than a short string"
 
 
-class BfcTest(real_process.RealProcessTest):
+class JaxPluginTest(real_process.RealProcessTest):
     def record(self, library):
-        done = self.run_well([CLIENTS / "bfc_client", CLIENTS / library], env=environment(CARD, self.folder))
+        done = self.run_well([CLIENTS / "jax_plugin_client", CLIENTS / library], env=environment(CARD, self.folder))
         self.assertEqual(done.stdout, "1 7\n")
         return self.only_trace()
 
@@ -38,30 +38,25 @@ class BfcTest(real_process.RealProcessTest):
 
     def test_symbols_that_are_only_in_the_file_are_found(self):
         trace = self.record("hidden/xla_cuda_plugin.so")
-        self.assertEqual(self.facts(trace)["bfc.xla_cuda_plugin.so"], "on")
+        self.assertEqual(self.facts(trace)["jax.pool"], "recorded")
         self.check_pool(trace)
         # The second allocator of the name was destroyed before the end.
         self.assertEqual(sum("program_pool_end" in line for line in self.events(trace)), 1)
 
-    def test_exported_symbols_and_a_derived_class_are_found(self):
-        trace = self.record("exported/libtensorflow_framework.so.2")
-        self.assertEqual(self.facts(trace)["bfc.libtensorflow_framework.so"], "on")
-        self.check_pool(trace)
-
     def test_a_library_without_symbols_is_left_alone_and_the_trace_says_so(self):
         trace = self.record("stripped/xla_cuda_plugin.so")
-        self.assertIn("off: its file has no symbol table", self.facts(trace)["bfc.xla_cuda_plugin.so"])
+        self.assertIn("off: its file has no symbol table", self.facts(trace)["jax.pool"])
         self.assertEqual(self.report(trace)["program_pools"], [])
 
     def test_a_release_with_other_functions_is_left_alone_and_the_trace_says_so(self):
         trace = self.record("other/xla_cuda_plugin.so")
-        self.assertIn("off: the allocator has other functions", self.facts(trace)["bfc.xla_cuda_plugin.so"])
+        self.assertIn("off: the allocator has other functions", self.facts(trace)["jax.pool"])
         self.assertEqual(self.report(trace)["program_pools"], [])
 
     def test_the_program_runs_as_without_the_recorder(self):
-        for library in ("hidden/xla_cuda_plugin.so", "exported/libtensorflow_framework.so.2"):
-            done = self.run_well([CLIENTS / "bfc_client", CLIENTS / library], env=environment(CARD))
-            self.assertEqual(done.stdout, "1 7\n")
+        library = CLIENTS / "hidden" / "xla_cuda_plugin.so"
+        done = self.run_well([CLIENTS / "jax_plugin_client", library], env=environment(CARD))
+        self.assertEqual(done.stdout, "1 7\n")
 
 
 if __name__ == "__main__":

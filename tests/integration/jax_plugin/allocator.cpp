@@ -1,6 +1,6 @@
-// A library with an allocator that has the names and the virtual functions of TensorFlow's and
-// JAX's: tsl::BFCAllocator. It divides memory from the driver into blocks of 256 bytes and more. As
-// JAX's plug-in it exports three functions only; as TensorFlow's it exports the class.
+// A library with an allocator that has the name and the virtual functions of JAX's:
+// tsl::BFCAllocator. It divides memory from the driver into blocks of 256 bytes and more. Like JAX's
+// plug-in it does not export the class.
 #include <cuda.h>
 
 #include <cstddef>
@@ -8,10 +8,6 @@
 #include <map>
 #include <optional>
 #include <string>
-
-#ifndef FRAGTRACE_VISIBLE
-#define FRAGTRACE_VISIBLE  // -fvisibility=hidden
-#endif
 
 namespace tsl {
 
@@ -28,7 +24,7 @@ struct AllocatorStats {
     std::int64_t more[10] = {};
 };
 
-class FRAGTRACE_VISIBLE Allocator {
+class Allocator {
   public:
     virtual ~Allocator();
     virtual std::string Name() = 0;
@@ -45,7 +41,7 @@ class FRAGTRACE_VISIBLE Allocator {
     virtual std::optional<AllocatorStats> GetStats() = 0;
 };
 
-class FRAGTRACE_VISIBLE BFCAllocator : public Allocator {
+class BFCAllocator : public Allocator {
   public:
     explicit BFCAllocator(size_t limit);
     ~BFCAllocator() override;
@@ -118,26 +114,6 @@ std::optional<AllocatorStats> BFCAllocator::GetStats() {
 
 }  // namespace tsl
 
-#ifdef FRAGTRACE_DERIVED
-namespace tensorflow {
-
-// TensorFlow's class for devices has a table of its own.
-class FRAGTRACE_VISIBLE GPUBFCAllocator : public tsl::BFCAllocator {
-  public:
-    explicit GPUBFCAllocator(size_t limit) : BFCAllocator(limit) {}
-
-    ~GPUBFCAllocator() override;
-};
-
-GPUBFCAllocator::~GPUBFCAllocator() = default;
-
-}  // namespace tensorflow
-
-using Made = tensorflow::GPUBFCAllocator;
-#else
-using Made = tsl::BFCAllocator;
-#endif
-
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 EXPORTED tsl::Allocator* create(size_t limit) {
@@ -145,7 +121,7 @@ EXPORTED tsl::Allocator* create(size_t limit) {
     cuInit(0);
     cuDevicePrimaryCtxRetain(&context, 0);
     cuCtxSetCurrent(context);
-    return new Made(limit);
+    return new tsl::BFCAllocator(limit);
 }
 
 EXPORTED void* allocate(tsl::Allocator* allocator, size_t bytes, int with_attributes) {
