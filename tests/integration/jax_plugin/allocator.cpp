@@ -11,6 +11,12 @@
 
 namespace tsl {
 
+#ifdef FRAGTRACE_OTHER_FUNCTIONS
+using Bytes = unsigned;
+#else
+using Bytes = size_t;
+#endif
+
 struct AllocationAttributes {
     bool retry = true;
 };
@@ -28,11 +34,7 @@ class Allocator {
   public:
     virtual ~Allocator();
     virtual std::string Name() = 0;
-#ifdef FRAGTRACE_OTHER_FUNCTIONS
-    virtual void* AllocateRaw(size_t alignment, unsigned bytes) = 0;
-#else
-    virtual void* AllocateRaw(size_t alignment, size_t bytes) = 0;
-#endif
+    virtual void* AllocateRaw(size_t alignment, Bytes bytes) = 0;
     virtual void* AllocateRaw(size_t alignment,
                               size_t bytes,
                               const AllocationAttributes& attributes) = 0;
@@ -46,11 +48,7 @@ class BFCAllocator : public Allocator {
     explicit BFCAllocator(size_t limit);
     ~BFCAllocator() override;
     std::string Name() override;
-#ifdef FRAGTRACE_OTHER_FUNCTIONS
-    void* AllocateRaw(size_t alignment, unsigned bytes) override;
-#else
-    void* AllocateRaw(size_t alignment, size_t bytes) override;
-#endif
+    void* AllocateRaw(size_t alignment, Bytes bytes) override;
     void* AllocateRaw(size_t alignment,
                       size_t bytes,
                       const AllocationAttributes& attributes) override;
@@ -76,11 +74,7 @@ std::string BFCAllocator::Name() {
     return "GPU_0_bfc, with a name that is longer than a short string";
 }
 
-#ifdef FRAGTRACE_OTHER_FUNCTIONS
-void* BFCAllocator::AllocateRaw(size_t alignment, unsigned bytes) {
-#else
-void* BFCAllocator::AllocateRaw(size_t alignment, size_t bytes) {
-#endif
+void* BFCAllocator::AllocateRaw(size_t alignment, Bytes bytes) {
     Allocator* self = this;  // through the table, as the real one
     return self->AllocateRaw(alignment, bytes, AllocationAttributes());
 }
@@ -126,7 +120,7 @@ EXPORTED tsl::Allocator* create(size_t limit) {
 
 EXPORTED void* allocate(tsl::Allocator* allocator, size_t bytes, int with_attributes) {
     return with_attributes != 0 ? allocator->AllocateRaw(256, bytes, tsl::AllocationAttributes())
-                                : allocator->AllocateRaw(256, bytes);
+                                : allocator->AllocateRaw(256, static_cast<tsl::Bytes>(bytes));
 }
 
 EXPORTED void release(tsl::Allocator* allocator, void* address) {

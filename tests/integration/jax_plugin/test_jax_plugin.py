@@ -31,9 +31,9 @@ class JaxPluginTest(real_process.RealProcessTest):
         self.assertEqual(pool["peak_allocated_bytes"], 64 * MIB)
         self.assertEqual((pool["failed_requests"], pool["failures"][0]["requested_bytes"]), (1, 8 * MIB))
         self.assertEqual(pool["failures"][0]["largest_free_bytes"], 4 * MIB)
-        self.assertIn("client.c", pool["at_peak"]["lines"][0]["label"])
+        self.assertIn("allocate", pool["at_peak"]["lines"][0]["label"])
         events = "\n".join(self.events(trace))
-        self.assertIn(f"size={4 * MIB - 100}", events)
+        self.assertIn(f"requested={4 * MIB - 100} bytes={4 * MIB}", events)
         return pool
 
     def test_symbols_that_are_only_in_the_file_are_found(self):
