@@ -2,6 +2,8 @@
 set(FRAGTRACE_HOOK_SOURCES
     frameworks/jax.cpp
     frameworks/nvtx.cpp
+    frameworks/nvtx_memory.cpp
+    frameworks/nvtx_names.cpp
     frameworks/torch.cpp
     frameworks/torch_allocator.cpp
     frameworks/torch_captures.cpp
