@@ -1,0 +1,66 @@
+"""JAX on the virtual GPU: training, and a request that fails although enough memory is free.
+
+Needs an interpreter with JAX and its plug-in for CUDA; NVIDIA's libraries are not needed:
+
+    python3 -m venv ENV && ENV/bin/pip install --no-deps jax==0.10.2 jaxlib==0.10.2 \\
+        jax-cuda13-plugin==0.10.2 jax-cuda13-pjrt numpy scipy ml_dtypes opt_einsum
+
+FRAGTRACE_JAX_PYTHON names it (CMake).
+"""
+
+import os
+import pathlib
+import sys
+
+import real_process
+from real_process import MIB, environment
+
+PYTHON = pathlib.Path(os.environ["FRAGTRACE_JAX_PYTHON"])
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+
+
+class Jax(real_process.RealProcessTest):
+    def run_jax(self, name, card, record_to=None, **variables):
+        env = environment(card, record_to, **variables)
+        # docs/frameworks/jax.md gives the reasons.
+        env["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
+        env["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
+        return self.run_well([PYTHON, PROGRAMS / name], env=env).stdout.splitlines()
+
+    def pool(self, trace, name="GPU_0_bfc"):
+        report = self.report(trace)
+        self.assertEqual(report["source"]["events_lost"], 0)
+        return next(pool for pool in report["program_pools"] if pool["name"] == name)
+
+    def test_training_is_the_same_as_without_the_recorder(self):
+        plain = self.run_jax("jax_training.py", "2GiB")
+        self.assertEqual((plain[0], len(plain)), ("gpu", 7))
+        self.assertEqual(self.run_jax("jax_training.py", "2GiB", self.folder), plain)
+        pool = self.pool(self.only_trace())
+        self.assertEqual((pool["kind"], pool["memory"]), ("bfc", "device"))
+        self.assertGreater(pool["allocations"], 100)
+        # Weights of 512 * 2048 + 2048 * 2048 + 2048 * 512 elements, twice during a step.
+        self.assertGreater(pool["peak_allocated_bytes"], 2 * 4 * 6 * MIB)
+        self.assertIn("jax_training.py", pool["at_peak"]["lines"][0]["label"])
+
+    def check_fragmented(self, **variables):
+        output = self.run_jax("jax_fragmented.py", "1536MiB,context=256MiB", self.folder, **variables)
+        self.assertEqual(output, ["RESOURCE_EXHAUSTED: Out of memory"])
+        pool = self.pool(self.only_trace())
+        self.assertEqual(pool["failed_requests"], 1)
+        failure = pool["failures"][0]
+        self.assertEqual(failure["requested_bytes"], 200 * MIB)
+        self.assertGreater(failure["free_bytes"], 400 * MIB)
+        self.assertLess(failure["largest_free_bytes"], 200 * MIB)
+        self.assertIn("jax_fragmented.py", failure["lines"][0]["label"])
+        return pool
+
+    def test_a_request_that_fails_by_fragmentation_is_told_so(self):
+        self.check_fragmented()
+
+
+if __name__ == "__main__":
+    if not PYTHON.is_file():
+        print("skipped: no interpreter with JAX (-DFRAGTRACE_JAX_PYTHON=PATH)")
+        sys.exit(77)
+    real_process.main()
