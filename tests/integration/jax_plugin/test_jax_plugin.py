@@ -15,7 +15,9 @@ NAME = "GPU_0_bfc, with a name that is longer than a short string"
 
 class JaxPluginTest(real_process.RealProcessTest):
     def record(self, library):
-        done = self.run_well([CLIENTS / "jax_plugin_client", CLIENTS / library], env=environment(CARD, self.folder))
+        done = self.run_well(
+            [CLIENTS / "jax_plugin_client", CLIENTS / library], env=environment(CARD, self.folder)
+        )
         self.assertEqual(done.stdout, "1 7\n")
         return self.only_trace()
 
