@@ -53,7 +53,7 @@ bool is_known_word(std::string_view value) {
 // Whether the value is a list "key:value,key:value" of allocator settings, whose keys PyTorch
 // defines.
 bool is_setting(std::string_view value) {
-    constexpr std::array<std::string_view, 14> kKeys = {"max_split_size_mb",
+    constexpr std::array<std::string_view, 17> kKeys = {"max_split_size_mb",
                                                         "max_non_split_rounding_mb",
                                                         "large_segment_size_mb",
                                                         "garbage_collection_threshold",
@@ -63,6 +63,9 @@ bool is_setting(std::string_view value) {
                                                         "throw_on_cudamalloc_oom",
                                                         "expandable_segments_reserve",
                                                         "backend",
+                                                        "preallocate",
+                                                        "garbage_collection",
+                                                        "fragmentation_fraction",
                                                         "native",
                                                         "cudaMallocAsync",
                                                         "True",
@@ -296,6 +299,9 @@ class Anonymizer {
         if (key == "allocator_backend") {
             return is_known_word(value) ? value : "pluggable";
         }
+        if (key == "tensorflow.pool") {
+            return value == "recorded" ? value : "off";
+        }
         if (key == "python.evaluator") {
             return all_of(value, "0123456789 ") ? value : "";
         }
@@ -360,6 +366,9 @@ class Anonymizer {
         }
         if (what == "limit") {
             return is_number(value) || value == "unknown" ? value : "";
+        }
+        if (what == "settings") {
+            return is_setting(value) ? value : "";
         }
         const std::string_view text(value);
         if (what.empty() && text.starts_with("program ")) {
