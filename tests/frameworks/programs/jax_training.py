@@ -1,4 +1,4 @@
-"""Trains a small network with JAX, with batches of three sizes. Prints the device and the loss of each step."""
+"""Trains a small network with JAX, with batches of three sizes. Prints the device and each step's loss."""
 
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,6 @@
 """ONNX Runtime: inference with batches of growing and changing sizes."""
 
 import numpy
-import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
