@@ -184,16 +184,21 @@ std::string rank_text(const ProcessSummary& process, bool generations) {
 
 // What the table says about a process before its program.
 std::string note_of(const ProcessSummary& process, bool hosts) {
-    std::string note;
-    if (hosts) {
-        note += printable(process.place.host) + ": ";
+    const std::string helper = helper_text(process);
+    return (hosts ? printable(process.place.host) + ": " : "") +
+           (helper.empty() ? "" : fmt::format("({}) ", helper));
+}
+
+// The rows as lines; headings of failures in red.
+std::string lines_of(const JobRows& rows, const Terminal& terminal) {
+    std::string text;
+    for (const JobRow& row : rows) {
+        const bool failure = row.kind == JobRowKind::kFailure;
+        text += failure || row.kind == JobRowKind::kHeading
+                    ? terminal.styled(failure ? Style::kRed : Style::kPlain, row.text) + "\n"
+                    : fmt::format("  {:<10} {}\n", row.label, row.text);
     }
-    if (process.place.inherited_rank >= 0) {
-        note += fmt::format("({} {}) ",
-                            process.end.ending == Ending::kExec ? "later rank" : "helper of rank",
-                            process.place.inherited_rank);
-    }
-    return note;
+    return text;
 }
 
 std::string table(const Job& job, const Terminal& terminal) {
@@ -227,9 +232,7 @@ std::string table(const Job& job, const Terminal& terminal) {
             process.all_segments_known() ? format_count(process.sum(&RunFigures::retries))
                                          : "unknown",
             count_or_unknown(process.sum(&RunFigures::ooms)),
-            !process.import.empty() ? printable(process.import)
-            : process.pid == 0      ? "snapshot"
-                                    : ending_text(process.end),
+            end_of(process),
             note_of(process, hosts) + printable(shorten(command_text(process.program), 60)));
         text += process.first_oom() ? terminal.styled(Style::kRed, line) : line;
     }
@@ -291,16 +294,24 @@ std::string ids_text(const Job& job) {
         ids.size() > kMostIds ? ", ..." : "");
 }
 
-std::string job_text(const Job& job, const JobView& view, const Terminal& terminal) {
-    std::string text = generation_lines(job, view, terminal) + view_row("jobs", ids_text(job)) +
-                       view_row("missing", missing_text(job, view)) +
-                       view_row("partial", partial_text(job)) + group_lines(job, view);
+JobRows job_rows(const Job& job, const JobView& view) {
+    JobRows rows = generation_rows(job, view);
+    append(view_row("jobs", ids_text(job)), &rows);
+    append(view_row("missing", missing_text(job, view)), &rows);
+    append(view_row("partial", partial_text(job)), &rows);
+    append(group_rows(job, view), &rows);
     if (view.shares) {
-        text += view_row("balance", shares_text(job, *view.shares));
+        append(view_row("balance", shares_text(job, *view.shares)), &rows);
     }
-    text += view_row("card", card_text(job, view)) + view_row("setting", setting_text(job, view)) +
-            card_lines(job, view) + (job.processes.empty() ? "" : table(job, terminal));
-    return text + unreadable_text(job, terminal);
+    append(view_row("card", card_text(job, view)), &rows);
+    append(view_row("setting", setting_text(job, view)), &rows);
+    append(card_rows(job, view), &rows);
+    return rows;
+}
+
+std::string job_text(const Job& job, const JobView& view, const Terminal& terminal) {
+    return lines_of(job_rows(job, view), terminal) +
+           (job.processes.empty() ? "" : table(job, terminal)) + unreadable_text(job, terminal);
 }
 
 std::string unreadable_text(const Job& job, const Terminal& terminal) {
