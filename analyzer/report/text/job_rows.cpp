@@ -134,7 +134,7 @@ ProcessNames::Found ProcessNames::one_of(const std::vector<std::size_t>& candida
     for (const std::size_t i : candidates) {
         const ProcessSummary& process = job_.processes[i];
         std::size_t end = at;
-        if (!skip(text, name_of(process), &end) ||
+        if (!skip(text, name_of(process), &end) || end == at ||
             (end < text.size() && continues_word(text[end]) && continues_word(text[end - 1]))) {
             continue;
         }

@@ -108,6 +108,15 @@ TEST_CASE("a part without a process names none") {
           std::vector<NamedPart>{{"ranks 1-2, 3", {1, 2, 3}}, {" GiB"}});
 }
 
+TEST_CASE("a process without any name is found nowhere") {
+    std::vector<ProcessSummary> made = ranks(2);
+    made[1].place.rank = -1;
+    made[1].pid = 0;
+    made[1].file.clear();
+    const Job job = job_of(made);
+    CHECK(ProcessNames(job).parts_of(row("a b")) == std::vector<NamedPart>{{"a b"}});
+}
+
 TEST_CASE("a heading of a generation names the rank of that generation") {
     std::vector<ProcessSummary> made;
     for (int generation = 0; generation < 2; ++generation) {
