@@ -99,7 +99,7 @@ test("by keyboard the selector skips lines, and the strip can be used", () =>
         await page.keyboard.press(" ");
         assert.match(
             await text(page, "dialog"),
-            /rank 39 .*This command writes its page:\s+fraganalyze '=cmd <\/script>\/<b>job<\/b>.4039.ftrace' --html 4039.html/s,
+            /rank 39 .*this command writes its page:\s+fraganalyze '=cmd <\/script>\/<b>job<\/b>.4039.ftrace' --html 4039.html/s,
         );
     }));
 
@@ -130,7 +130,7 @@ test("the table has every process, can be sorted, and saves CSV without formulas
         assert.equal(lines.length, 42);
         assert.match(
             lines[1],
-            /^5,4005,0,1078984704,2147483648,2147483648,0,1,80000000,5000000,"ended normally","complete, 188 blocks","python <img src=x onerror=alert\(1\)>.py","<b>job<\/b>.4005.ftrace",/,
+            /^5,4005,0,1078984704,2147483648,2147483648,0,1,80000000,5000000,"ended normally","complete, 188 blocks","",,"","python <img src=x onerror=alert\(1\)>.py","<b>job<\/b>.4005.ftrace",/,
         );
         assert.ok(lines.every((line) => !/(^|,)"?[=+@-]/.test(line)));
         assert.match(await text(page, "dialog"), /<s>bad<\/s>.ftrace\s+is not a trace/);

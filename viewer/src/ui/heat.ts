@@ -20,7 +20,8 @@ export class HeatPanel {
     private readonly measure = byId<HTMLSelectElement>("heat-measure");
     private readonly order = byId<HTMLSelectElement>("heat-order");
     private rows: HeatRow[] = [];
-    private focused = -1;
+    private focused = -1; // marked by the keyboard
+    private last = -1; // the last one that was marked
     private width = 0; // of the last picture
 
     constructor(private readonly page: PageView) {
@@ -32,6 +33,7 @@ export class HeatPanel {
         this.measure.addEventListener("change", () => this.draw());
         this.order.addEventListener("change", () => {
             this.sort();
+            this.last = -1;
             this.draw();
         });
         const { canvas } = this;
@@ -108,7 +110,7 @@ export class HeatPanel {
 
     private key(event: KeyboardEvent): void {
         const last = this.rows.length - 1;
-        const from = this.focused;
+        const from = this.last;
         const to: Record<string, number> = {
             ArrowUp: from - 1,
             ArrowDown: from + 1,
@@ -127,6 +129,7 @@ export class HeatPanel {
         this.focused = row;
         this.draw();
         if (row < 0) return;
+        this.last = row;
         const layout = heatLayout(this.rows.length);
         const [top, bottom] = [heatTop(layout, row), heatTop(layout, row + 1)];
         const { box } = this;
