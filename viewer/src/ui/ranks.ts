@@ -95,8 +95,9 @@ export function showOwnTitle(page: PageView): void {
     const { header, view } = page;
     const row = header.ranks.find(({ device }) => device === view.device);
     byId("own").hidden = header.job.length === 0;
+    const hosts = new Set(header.ranks.map(({ host }) => host)).size;
     byId("own-title").textContent = row
-        ? `This process: ${[rankLabel(row), row.host].filter(Boolean).join(" · ")}`
+        ? `This process: ${[rankLabel(row), hosts > 1 && row.host].filter(Boolean).join(" · ")}`
         : "This process";
     byId("own-text").textContent = row ? `${row.program}; ${row.ended}; ${row.file}` : "";
 }
