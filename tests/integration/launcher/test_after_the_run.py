@@ -206,8 +206,11 @@ class AfterTheRun(LauncherTest):
                 "run", "--quiet", "--virtual-gpu", CARD, "--", *self.client(), env=environment(RANK=rank)
             )
         (self.folder / "foreign.ftrace").write_text("not a trace")
-        done = self.run_well([ANALYZER, "list", self.folder, "--json", "-"])
-        self.assertIn("foreign.ftrace: is not a trace", done.stderr)
+        done = self.run_well([ANALYZER, "list", self.folder, "--json", "-"], 2)
+        self.assertIn("1 of 3 traces cannot be read", done.stderr)
+        (foreign,) = json.loads(done.stdout)["unreadable"]
+        self.assertEqual(foreign["file"], "foreign.ftrace")
+        self.assertIn("foreign.ftrace: is not a trace", foreign["reason"])
         listed = sorted(json.loads(done.stdout)["traces"], key=lambda trace: trace["rank"])
         self.assertEqual(
             [(trace["rank"], trace["ended"], trace["events_lost"], trace["damaged"]) for trace in listed],
@@ -215,7 +218,7 @@ class AfterTheRun(LauncherTest):
         )
         job = listed[1]["job"]
         self.assertNotEqual(job, listed[0]["job"])
-        done = self.run_well([ANALYZER, "list", self.folder, "--job", job])
+        done = self.run_well([ANALYZER, "list", self.folder, "--job", job], 2)
         self.assertTrue(done.stdout.startswith(f"1 trace of job {job}:\n"), done.stdout)
         self.assertIn(", rank 1, ", done.stdout)
         (self.folder / "empty").mkdir()

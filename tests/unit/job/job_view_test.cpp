@@ -221,7 +221,7 @@ TEST_CASE("whether a process of another host died may be unknown") {
     CHECK(lines_of(job_of(made))[0] == "no known failure in 3 processes");
     CHECK(lines_of(job_of(made))[1] ==
           "  others     whether rank 1 died or still runs is not recorded: `fraganalyze list "
-          "--absorb` on the host can tell");
+          "--absorb` on its host, in its container, can tell");
     made[2].end = {.ending = Ending::kNormal, .code = 1};
     made[2].end_ns = 200;
     CHECK(contains(lines_of(job_of(made))[1],
@@ -810,10 +810,11 @@ TEST_CASE("a card and a setting that only replays would show are called unknown,
     }
     const std::string why =
         "not known without replays of ranks 0-1 (only a summary without such a replay: give the "
-        "trace), rank 2 (a long trace: give it alone)\n";
+        "trace), rank 2 (a long trace: give it alone)";
     made[2].path = "rank2.ftrace";
     made[2].events = kLongTrace + 1;
-    CHECK(lines() == "  card       " + why + "  setting    " + why);
+    const std::string needs = "; the pool of rank 0 needs at least 1.9 GiB (its peak)";
+    CHECK(lines() == "  card       " + why + needs + "\n  setting    " + why + "\n");
     made[2].events = 10;
     for (ProcessSummary& process : made) {
         process.path = "x.ftrace";  // --no-whatif: nobody asked
@@ -823,17 +824,84 @@ TEST_CASE("a card and a setting that only replays would show are called unknown,
     made[2].devices[0].settings = {replay("default settings", 1, kGiB)};
     made[2].devices[0].settings[0].recorded = true;
     CHECK(lines() ==
-          "  card       not known without replays of ranks 0-1 (at most four groups are replayed)\n"
+          "  card       not known without replays of ranks 0-1 (at most four groups are replayed)" +
+              needs + "\n"
           "  setting    no setting that was replayed helps all\n");
     made[0].replayed = true;
     CHECK(lines() ==
-          "  card       none that was replayed is known to be enough for all: `fraganalyze whatif "
-          "TRACE` scans more sizes\n"
+          "  card       none that was replayed is known to be enough for all" + needs +
+              ": `fraganalyze whatif TRACE` scans more sizes\n"
           "  setting    no setting that was replayed helps all\n");
     made[0].devices[0].blocks_are_pool_blocks = made[1].devices[0].blocks_are_pool_blocks =
         made[2].devices[0].blocks_are_pool_blocks = false;
     made[0].replayed = made[2].replayed = false;
     CHECK(lines() == "  card       not known: no process has a pool that can be replayed\n");
+}
+
+TEST_CASE("where no card is known to be enough, the view says what is needed at least") {
+    std::vector<ProcessSummary> made = ranks(3);
+    fail(&made[1], 5'000'000'000);
+    made[1].analysed = made[1].replayed = made[0].replayed = true;
+    for (ProcessSummary& process : made) {
+        process.devices[0].blocks_are_pool_blocks = true;
+    }
+    made[1].devices[0].settings = {replay("default settings", 1, kGiB)};
+    made[1].devices[0].settings[0].recorded = true;
+    made[1].devices[0].failures = {{.time_ns = 5'000'000'000,
+                                    .requested_bytes = kGiB,
+                                    .allocated_bytes = 3 * kGiB / 2,
+                                    .verdict = "too_large"}};
+    FailureSummary& failure = made[1].devices[0].failures[0];
+    const auto card = [&made] {
+        for (const std::string& line : lines_of(job_of(made))) {
+            if (line.starts_with("  card ")) {
+                return line;
+            }
+        }
+        return std::string();
+    };
+    const std::string none = "  card       none that was replayed is known to be enough for all; ";
+    const std::string scan = ": `fraganalyze whatif TRACE` scans more sizes";
+    CHECK(card() == none +
+                        "the pool of rank 1 needs at least 2.5 GiB (allocated at the failure, plus "
+                        "the request)" +
+                        scan);
+    failure.forecast_card_bytes = 5 * kGiB;
+    CHECK(card() == none +
+                        "the pool of rank 1 needs at least 2.5 GiB (allocated at the failure, plus "
+                        "the request), the rest of the step of rank 1 a card of about 5 GiB "
+                        "(estimate)" +
+                        scan);
+    const auto json = nlohmann::json::parse(job_json("", job_of(made), view_of(job_of(made))));
+    CHECK(json["needed"]["pool_bytes"] == 5 * kGiB / 2);
+    CHECK(json["needed"]["index"] == 1);
+    CHECK(json["needed"]["at_failure"] == true);
+    CHECK(json["needed"]["forecast_card_bytes"] == 5 * kGiB);
+    CHECK(json["needed"]["forecast_index"] == 1);
+    // A process that got past the out-of-memory did not need the request.
+    made[1].devices[0].near_end_oom_ns = std::nullopt;
+    made[1].end.code = 0;
+    CHECK(card() == none + "the pool of rank 0 needs at least 1.9 GiB (its peak)" + scan);
+    // Without what was allocated at the failure, only its peak is known.
+    fail(&made[1], 5'000'000'000);
+    failure.allocated_bytes = 0;
+    made[1].devices[0].run.peak_allocated = 2 * kGiB;
+    failure.forecast_card_bytes = 0;
+    CHECK(card() == none + "the pool of rank 1 needs at least 2 GiB (its peak)" + scan);
+    // A card on which all get past the failure may be too small for the rest of the step.
+    failure.forecast_card_bytes = 5 * kGiB;
+    made[0].replayed = made[2].replayed = false;
+    made.erase(made.begin() + 2);
+    made[0].replayed = true;
+    for (ProcessSummary& process : made) {
+        process.devices[0].cards = {replay("a card of 4 GiB", 0, kGiB)};
+        process.devices[0].cards[0].total_bytes = 4 * kGiB;
+    }
+    made[1].devices[0].cards[0].gets_past = true;
+    CHECK(card() ==
+          "  card       on a card of 4 GiB all get past the out-of-memory, later requests are "
+          "unknown (exact; replayed on ranks 0-1); the rest of the step of rank 1 is forecast to "
+          "need a card of about 5 GiB (estimate)");
 }
 
 TEST_CASE("a job of which nothing can be read has no table") {
