@@ -262,10 +262,9 @@ Status run_list(int argc, char** argv) {
     if (!listed.unreadable.empty()) {
         const std::string& reason = listed.unreadable.front().reason;
         const bool one_file = listed.files == 1 && !fs::is_directory(options.paths.front());
-        const Status written = !common.json.empty()
-                                   ? write_output(common.json, list_json(listed))
-                               : one_file ? Status(Ok{})
-                                          : write_text(list_text(listed, options.limit));
+        const Status written = !common.json.empty() ? write_output(common.json, list_json(listed))
+                               : one_file           ? Status(Ok{})
+                                                    : write_text(list_text(listed, options.limit));
         return !written   ? written
                : one_file ? Error{ErrorCode::kInput, reason}
                           : unreadable_in_job(listed.unreadable.size(), listed.files, reason);

@@ -115,13 +115,13 @@ std::string card_text(const Job& job, const JobView& view) {
     if (!view.card) {
         const std::string why = not_replayed_text(job, view);
         const bool pool = std::any_of(job.processes.begin(), job.processes.end(), has_pool);
-        return view.groups.empty()      ? ""
-               : !why.empty()           ? why + needed_text(job, view)
-               : view.settings_replayed ? "none that was replayed is known to be enough for all" +
-                                              needed_text(job, view) +
-                                              ": `fraganalyze whatif TRACE` scans more sizes"
-               : pool                   ? ""
-                                        : "not known: no process has a pool that can be replayed";
+        return view.groups.empty() ? ""
+               : !why.empty()      ? why + needed_text(job, view)
+               : view.settings_replayed
+                   ? "none that was replayed is known to be enough for all" +
+                         needed_text(job, view) + ": `fraganalyze whatif TRACE` scans more sizes"
+               : pool ? ""
+                      : "not known: no process has a pool that can be replayed";
     }
     const CommonCard& card = *view.card;
     std::string text;
@@ -135,10 +135,11 @@ std::string card_text(const Job& job, const JobView& view) {
                            printable(card.class_words),
                            replayed_text(job, card.replayed, card.stand_for));
         if (card.only_past_failure && view.needed && view.needed->forecast_card_bytes != 0) {
-            text += fmt::format("; the rest of the step of {} is forecast to need a card of about "
-                                "{} (estimate)",
-                                name_of(job, job.processes[view.needed->forecast_process]),
-                                format_bytes(view.needed->forecast_card_bytes));
+            text += fmt::format(
+                "; the rest of the step of {} is forecast to need a card of about "
+                "{} (estimate)",
+                name_of(job, job.processes[view.needed->forecast_process]),
+                format_bytes(view.needed->forecast_card_bytes));
         }
     }
     if (card.enough_bytes != 0) {

@@ -2,9 +2,13 @@
 // order processes are shown.
 #include "analyzer/analysis/job/several_jobs.h"
 
+#include "analyzer/report/json/job_json.h"
+#include "analyzer/report/text/job_text.h"
+#include "tests/unit/job/job_lines.h"
 #include "tests/unit/job/made_up_job.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -45,9 +49,9 @@ using Runs = std::vector<std::vector<std::uint32_t>>;
 }  // namespace
 
 TEST_CASE("a process without a rank that lives through two runs belongs to the first") {
-    CHECK(runs_of({between(0, 10, 100, 200),
-                   between(-1, 11, 100, 900),
-                   between(0, 20, 300, 400)}) == Runs{{10, 11}, {20}});
+    CHECK(
+        runs_of({between(0, 10, 100, 200), between(-1, 11, 100, 900), between(0, 20, 300, 400)}) ==
+        Runs{{10, 11}, {20}});
 }
 
 TEST_CASE("a process without a rank belongs to the run in which it began") {
@@ -144,4 +148,90 @@ TEST_CASE("processes have the same order from a folder and from summaries") {
         process.path.clear();
     }
     CHECK(files(job_of(made)) == from_folder);
+}
+
+TEST_CASE("processes with the same rank are told apart") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[2].place.rank = 1;
+    made[2].pid = 77;
+    made[2].start_unix_ns = made[1].start_unix_ns;
+    fail(&made[2], 100);
+    const Job job = job_of(made);
+    CHECK(jobs_in(job).empty());  // both ran at the same time
+    CHECK(contains(lines_of(job)[0], "rank 1 (pid 77) of 3 ran out of memory first"));
+    // One after the other: two runs.
+    made[2].start_unix_ns += 3'600'000'000'000;
+    const std::vector<OneJob> runs = jobs_in(job_of(made));
+    REQUIRE(runs.size() == 2);
+    CHECK(job_heading(runs[0]) == "run-1 (2 traces)");
+    CHECK(job_heading(runs[1]) == "run-2 (1 trace)");
+    CHECK(contains(lines_of(runs[1].job)[0], "rank 1 of 3 ran out of memory first"));
+    Job one = job_of(made);
+    CHECK_FALSE(keep_job("run-3", &one));
+    CHECK(keep_job("run-2", &one));
+    CHECK(one.processes.size() == 1);
+}
+
+TEST_CASE("equal ranks of two jobs in one folder are kept apart") {
+    std::vector<ProcessSummary> made = ranks(2);
+    for (ProcessSummary process : ranks(2)) {
+        process.pid += 1000;
+        process.start_unix_ns -= 500'000'000;
+        made.push_back(process);
+    }
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        made[i].place.job_id = i < 2 ? "11" : "12";
+    }
+    fail(&made[1], 5'000'000'000);
+    fail(&made[3], 6'000'000'000);
+    made.push_back(rank_of(7));
+    made.back().place.rank = -1;
+    const Job job = job_of(made);
+    const std::vector<OneJob> jobs = jobs_in(job);
+    REQUIRE(jobs.size() == 3);  // by their start; processes without a job last
+    CHECK(job_heading(jobs[0]) == "job 12 (2 traces)");
+    CHECK(job_heading(jobs[1]) == "job 11 (2 traces)");
+    CHECK(job_heading(jobs[2]) == "no job id (1 trace)");
+    CHECK(lines_of(jobs[0].job)[0] ==
+          "rank 1 of 2 ran out of memory first, 6 s after the job began");
+    CHECK(lines_of(jobs[1].job)[0] ==
+          "rank 1 of 2 ran out of memory first, 5 s after the job began");
+    for (const OneJob& one : jobs) {
+        REQUIRE(one.members.size() == one.job.processes.size());
+        for (std::size_t i = 0; i < one.members.size(); ++i) {
+            CHECK(job.processes[one.members[i]].identity() == one.job.processes[i].identity());
+        }
+    }
+    const auto json = nlohmann::json::parse(job_json("", job, view_of(job)))["mixed_jobs"];
+    REQUIRE(json.size() == 3);
+    CHECK(json[1]["job_id"] == "11");
+    CHECK(json[1]["processes"] == 2);
+    CHECK(json[1]["indices"] == jobs[1].members);
+    CHECK(json[1]["first_failure"]["index"] == jobs[1].members[1]);
+    CHECK(json[2]["job_id"].is_null());
+    CHECK(json[2]["first_failure"].is_null());
+    CHECK(jobs_table(jobs, "my traces") ==
+          "The traces are of 3 jobs or runs, whose ranks have the same numbers. One of them:\n"
+          "  fraganalyze 'my traces' --job-id 12\n"
+          "  job 12 (2 traces): rank 1 of 2 ran out of memory first\n"
+          "  job 11 (2 traces): rank 1 of 2 ran out of memory first\n"
+          "  no job id (1 trace): no known failure\n");
+    Job one = job;
+    CHECK_FALSE(keep_job("13", &one));
+    CHECK(one.processes.size() == 5);
+    CHECK(keep_job("11", &one));
+    CHECK(one.processes.size() == 2);
+    CHECK(jobs_in(one).empty());
+    one = job;
+    CHECK(keep_job("-", &one));
+    CHECK(one.processes.size() == 1);
+    // Ranks that differ may belong to one run.
+    made[2].place.rank = 2;
+    made[3].place.rank = 3;
+    CHECK(jobs_in(job_of(made)).empty());
+    for (ProcessSummary& process : made) {
+        process.place.job_id = "11";
+    }
+    made[2].place.rank = 0;
+    CHECK(jobs_in(job_of(made)).empty());
 }
