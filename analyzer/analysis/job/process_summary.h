@@ -55,11 +55,11 @@ struct FailureSummary {
     // The card that the rest of the failed step is forecast to need, an estimate (forecast.h). 0 =
     // no forecast.
     std::uint64_t forecast_card_bytes = 0;
-    std::string verdict = {};           // Verdict::id; empty = not known
-    std::string why = {};               // the verdict in words
-    std::string at = {};                // the line of the request
-    std::string culprit = {};           // the line to look at first, and what it does
-    std::string remedy = {};            // the change, its replayed result and its certainty
+    std::string verdict = {};  // Verdict::id; empty = not known
+    std::string why = {};      // the verdict in words
+    std::string at = {};       // the line of the request
+    std::string culprit = {};  // the line to look at first, and what it does
+    std::string remedy = {};   // the change, its replayed result and its certainty
 
     bool operator==(const FailureSummary&) const = default;
 };

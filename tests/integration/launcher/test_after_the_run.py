@@ -171,6 +171,9 @@ class AfterTheRun(LauncherTest):
         ]
         for path in kept:
             path.touch()
+        # The header of a trace of another host that shares this folder: its process may run there.
+        other_host = b"FTRACE\r\n".ljust(340, b"\0") + b"elsewhere".ljust(172, b"\0")
+        (self.folder / "a.99999999.part3.ftrace.tmp").write_bytes(other_host)
         (rings / "fragtrace-0-99999998-1.ring").symlink_to(kept[1])
         where = (rings, self.folder)
         before = sorted(self.folder.rglob("*"))
