@@ -1,5 +1,7 @@
 #include "analyzer/replay/fidelity.h"
 
+#include "analyzer/pools/others/segment_pool.h"
+#include "analyzer/replay/compare_replay.h"
 #include "analyzer/replay/divergence_cause.h"
 #include "analyzer/replay/recorded_layout.h"
 #include "analyzer/support/units.h"
@@ -60,18 +62,31 @@ std::string why_not_judged(const Timeline& timeline) {
 
 }  // namespace
 
-Fidelity measure_fidelity(const Timeline& timeline,
-                          const ReplayScript& script,
-                          Pool& pool,
-                          RecordedDevice& recorded,
-                          ReplayResult* result) {
-    const std::vector<RecordedSegmentCall> segments = recorded_segments(timeline, script.device);
+Fidelity compare_replay(const Timeline& timeline,
+                        const ReplayScript& script,
+                        const RecordedPlaces& run,
+                        Pool& pool,
+                        RecordedDevice& recorded,
+                        ReplayResult* result) {
+    const std::span<const RecordedSegmentCall> segments = run.segments;
     Fidelity fidelity;
     fidelity.segments = segments.size();
-    RecordedPlacements placements(timeline, script);
     std::size_t next_segment = 0;
 
     ReplayHooks hooks;
+    auto* const chooser = run.chooses ? dynamic_cast<SegmentPool*>(&pool) : nullptr;
+    if (chooser != nullptr) {
+        hooks.before_step = [&](std::size_t i, Pool&) {
+            const Step step = script.steps[i];
+            if (step.kind == Step::Kind::kAllocate && !step.recorded_oom) {
+                if (const auto place = run.place(step.event)) {
+                    chooser->prefer(
+                        {.segment = place->segment, .offset_bytes = place->offset_bytes});
+                }
+            }
+            return true;
+        };
+    }
     hooks.after_request = [&](std::size_t i, const AllocateResult& served, Pool& driven) {
         const Step& step = script.steps[i];
         for (const DriverCall& call : driven.take_driver_calls()) {
@@ -101,7 +116,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
             return;
         }
         ++fidelity.placements;
-        const std::optional<RecordedPlacement> placed = placements.of(step.event);
+        const std::optional<RecordedPlacement> placed = run.place(step.event);
         const bool equal = !failed && placed && placed->segment == served.placement.segment &&
                            placed->offset_bytes == served.placement.offset_bytes;
         fidelity.placements_equal += equal ? 1 : 0;
@@ -124,6 +139,21 @@ Fidelity measure_fidelity(const Timeline& timeline,
     if (result != nullptr) {
         *result = std::move(replayed);
     }
+    fidelity.placements_chosen = chooser != nullptr ? chooser->preferred() : 0;
+    return fidelity;
+}
+
+Fidelity measure_fidelity(const Timeline& timeline,
+                          const ReplayScript& script,
+                          Pool& pool,
+                          RecordedDevice& recorded,
+                          ReplayResult* result) {
+    const std::vector<RecordedSegmentCall> segments = recorded_segments(timeline, script.device);
+    RecordedPlacements placements(timeline, script);
+    const RecordedPlaces run{.segments = segments, .place = [&placements](EventIndex event) {
+                                 return placements.of(event);
+                             }};
+    Fidelity fidelity = compare_replay(timeline, script, run, pool, recorded, result);
     fidelity.not_judged = why_not_judged(timeline);
     return fidelity;
 }
