@@ -2,8 +2,8 @@
 
 #include "analyzer/analysis/holders/holders.h"
 #include "analyzer/analysis/program_pool_replay.h"
-#include "analyzer/pools/others/segment_pool.h"
 #include "analyzer/pools/registry/pool_registry.h"
+#include "analyzer/replay/compare_replay.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/units.h"
 
@@ -242,21 +242,10 @@ bool try_emptying(const Timeline& timeline,
     remedy->config = settings.config;
     remedy->change = fmt::format(fmt::runtime(remedy->change), script.steps[before].event);
     const ReplayScript changed = emptied(script, before);
-    auto place = places_of(timeline, key, walk);
+    const RecordedPlace place = places_of(timeline, key, walk);
     ReplayHooks hooks;
-    if (auto* const chooser = dynamic_cast<SegmentPool*>(simulated->get())) {
-        // After the change the recorded places mean nothing.
-        hooks.before_step = [&changed, &place, chooser, before](std::size_t i, Pool&) {
-            const Step step = changed.steps[i];
-            if (i < before && step.kind == Step::Kind::kAllocate) {
-                if (const auto there = place(step.event)) {
-                    chooser->prefer(
-                        {.segment = there->segment, .offset_bytes = there->offset_bytes});
-                }
-            }
-            return true;
-        };
-    }
+    // After the change the recorded places mean nothing.
+    hooks.before_step = choose_places(changed, place, **simulated, before);
     const EventIndex failed = script.steps[first_failed_step(script)].event;
     fill(changed, failed, **simulated, hooks, remedy);
     return true;

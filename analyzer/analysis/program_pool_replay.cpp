@@ -1,7 +1,6 @@
 #include "analyzer/analysis/program_pool_replay.h"
 
 #include "analyzer/pools/registry/pool_registry.h"
-#include "analyzer/replay/compare_replay.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/units.h"
 
@@ -136,9 +135,7 @@ ReplayScript script_of(const Timeline& timeline, const Key& key, const ProgramPo
     return script;
 }
 
-std::function<std::optional<RecordedPlacement>(EventIndex)> places_of(const Timeline& timeline,
-                                                                      const Key& key,
-                                                                      const ProgramPoolWalk& walk) {
+RecordedPlace places_of(const Timeline& timeline, const Key& key, const ProgramPoolWalk& walk) {
     return [&timeline,
             &steps = walk.steps(key),
             &segments = walk.segments(key),

@@ -5,12 +5,10 @@
 #include "analyzer/analysis/program_pool_walk.h"
 #include "analyzer/analysis/program_pools.h"
 #include "analyzer/model/timeline.h"
-#include "analyzer/replay/recorded_layout.h"
+#include "analyzer/replay/compare_replay.h"
 #include "analyzer/replay/script.h"
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
 
 namespace fragtrace::analyzer {
@@ -23,8 +21,9 @@ ReplayScript script_of(const Timeline& timeline,
 
 // The recorded places of the pool's blocks, for calls in ascending order of events. All arguments
 // must outlive the result.
-std::function<std::optional<RecordedPlacement>(EventIndex)> places_of(
-    const Timeline& timeline, const ProgramPoolWalk::Key& key, const ProgramPoolWalk& walk);
+RecordedPlace places_of(const Timeline& timeline,
+                        const ProgramPoolWalk::Key& key,
+                        const ProgramPoolWalk& walk);
 
 // The settings of a simulated pool, as far as the recording shows them: the limit, and the first
 // segment as initial size. `total_bytes` is the card's memory for pools that reserve a share of it.

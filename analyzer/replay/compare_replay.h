@@ -13,15 +13,25 @@
 
 namespace fragtrace::analyzer {
 
+// The recorded place of the block that an event allocates. Called in ascending order of events.
+using RecordedPlace = std::function<std::optional<RecordedPlacement>(EventIndex)>;
+
 // What a replay is compared with.
 struct RecordedPlaces {
     std::span<const RecordedSegmentCall> segments;  // in order
-    // The recorded place of the block that an event allocates. Called in ascending order of events.
-    std::function<std::optional<RecordedPlacement>(EventIndex)> place;
+    RecordedPlace place;
     // Where the pool may take any of several equal blocks, the recording decides
     // (SegmentPool::prefer).
     bool chooses = false;
 };
+
+// A hook for ReplayHooks::before_step: in the first `steps` steps the recording decides where the
+// pool may take any of several equal blocks. Null for pools without such a choice. All arguments
+// must outlive it.
+std::function<bool(std::size_t step, Pool& pool)> choose_places(const ReplayScript& script,
+                                                                const RecordedPlace& place,
+                                                                Pool& pool,
+                                                                std::size_t steps);
 
 // Replays `script` with `pool`. The driver refuses where it refused in the recording. After a
 // difference the replay continues from its own state. `recorded` is the device of `pool`.

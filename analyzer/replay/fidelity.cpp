@@ -62,6 +62,25 @@ std::string why_not_judged(const Timeline& timeline) {
 
 }  // namespace
 
+std::function<bool(std::size_t step, Pool& pool)> choose_places(const ReplayScript& script,
+                                                                const RecordedPlace& place,
+                                                                Pool& pool,
+                                                                std::size_t steps) {
+    auto* const chooser = dynamic_cast<SegmentPool*>(&pool);
+    if (chooser == nullptr) {
+        return nullptr;
+    }
+    return [&script, &place, chooser, steps](std::size_t i, Pool&) {
+        const Step step = script.steps[i];
+        if (i < steps && step.kind == Step::Kind::kAllocate && !step.recorded_oom) {
+            if (const auto there = place(step.event)) {
+                chooser->prefer({.segment = there->segment, .offset_bytes = there->offset_bytes});
+            }
+        }
+        return true;
+    };
+}
+
 Fidelity compare_replay(const Timeline& timeline,
                         const ReplayScript& script,
                         const RecordedPlaces& run,
@@ -74,18 +93,8 @@ Fidelity compare_replay(const Timeline& timeline,
     std::size_t next_segment = 0;
 
     ReplayHooks hooks;
-    auto* const chooser = run.chooses ? dynamic_cast<SegmentPool*>(&pool) : nullptr;
-    if (chooser != nullptr) {
-        hooks.before_step = [&](std::size_t i, Pool&) {
-            const Step step = script.steps[i];
-            if (step.kind == Step::Kind::kAllocate && !step.recorded_oom) {
-                if (const auto place = run.place(step.event)) {
-                    chooser->prefer(
-                        {.segment = place->segment, .offset_bytes = place->offset_bytes});
-                }
-            }
-            return true;
-        };
+    if (run.chooses) {
+        hooks.before_step = choose_places(script, run.place, pool, script.steps.size());
     }
     hooks.after_request = [&](std::size_t i, const AllocateResult& served, Pool& driven) {
         const Step& step = script.steps[i];
@@ -139,7 +148,9 @@ Fidelity compare_replay(const Timeline& timeline,
     if (result != nullptr) {
         *result = std::move(replayed);
     }
-    fidelity.placements_chosen = chooser != nullptr ? chooser->preferred() : 0;
+    if (const auto* const segments_of = dynamic_cast<const SegmentPool*>(&pool)) {
+        fidelity.placements_chosen = segments_of->preferred();
+    }
     return fidelity;
 }
 

@@ -29,9 +29,8 @@ def free(address, size, stream, function=CUDA.cudaFree, pointer=ctypes.c_void_p)
 
 def make(kind):
     upstream = rmm.mr.CallbackMemoryResource(allocate, free)
-    if kind == "arena":
-        return rmm.mr.ArenaMemoryResource(upstream, arena_size=64 * MIB)
-    return rmm.mr.PoolMemoryResource(upstream, initial_pool_size=16 * MIB, maximum_pool_size=64 * MIB)
+    initial = 64 * MIB if kind == "whole" else 16 * MIB
+    return rmm.mr.PoolMemoryResource(upstream, initial_pool_size=initial, maximum_pool_size=64 * MIB)
 
 
 def churn(resource, seed):
