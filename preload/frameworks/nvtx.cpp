@@ -9,6 +9,7 @@
 // fragtrace is that library. It does not set the variable: it wraps getenv for this one name. So
 // the environment of the program, its children and other tools does not change. If a tool has set
 // the variable (Nsight Systems), that tool gets the ranges and fragtrace does not.
+#include "frameworks/nvtx_names.h"
 #include "hooks/hook_call.h"
 #include "hooks/resolve.h"
 #include "recorder/options.h"
@@ -17,7 +18,6 @@
 #include "system/sys.h"
 
 #include <dlfcn.h>
-#include <initializer_list>
 #include <string.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -29,23 +29,6 @@ namespace fragtrace::preload {
 namespace {
 
 // ---- NVTX's binary interface --------------------------------------------------------------------
-
-struct EventAttributes {
-    uint16_t version;
-    uint16_t size;
-    uint32_t category;
-    int32_t color_type;
-    uint32_t color;
-    int32_t payload_type;
-    int32_t reserved;
-    uint64_t payload;
-    int32_t message_type;
-    const void* message;
-};
-
-static_assert(sizeof(EventAttributes) == 48);
-
-enum MessageType : int32_t { kAscii = 1, kUnicode = 2, kRegistered = 3 };
 
 using AnyFunction = void (*)();
 
@@ -60,107 +43,9 @@ constexpr uint32_t kCallbackTable = 1;
 // NVTX's result when no tool counts nesting levels; fragtrace returns the same.
 constexpr int kLevelUnknown = -2;
 
-// ---- names --------------------------------------------------------------------------------------
-
-constexpr size_t kName_bytes = 256;
-
-// Domains and registered strings are handles that we return: indexes into these tables, from 1.
-class Names {
-  public:
-    // Returns 0 if the table is full.
-    uintptr_t add(const char* text) {
-        const uint32_t at = __atomic_fetch_add(&count_, 1, __ATOMIC_RELAXED);
-        if (at >= kMost) {
-            return 0;
-        }
-        Text(names_[at], kName_bytes).add(text);
-        return at + 1;
-    }
-
-    [[nodiscard]] const char* text(const void* handle) const {
-        const auto number = reinterpret_cast<uintptr_t>(handle);
-        return number == 0 || number > kMost ? "" : names_[number - 1];
-    }
-
-  private:
-    static constexpr uint32_t kMost = 1024;
-    uint32_t count_;
-    char names_[kMost][kName_bytes];
-};
-
-Names g_domains;
-Names g_strings;
-
-void copy_wide(const wchar_t* text, char* to) {
-    size_t size = 0;
-    for (; text != nullptr && *text != L'\0' && size + 5 < kName_bytes; ++text) {
-        const auto point = static_cast<uint32_t>(*text);
-        if (point < 0x80) {
-            to[size++] = static_cast<char>(point);
-        } else if (point < 0x800) {
-            to[size++] = static_cast<char>(0xc0 | (point >> 6));
-            to[size++] = static_cast<char>(0x80 | (point & 63));
-        } else if (point < 0x10000) {
-            to[size++] = static_cast<char>(0xe0 | (point >> 12));
-            to[size++] = static_cast<char>(0x80 | ((point >> 6) & 63));
-            to[size++] = static_cast<char>(0x80 | (point & 63));
-        } else {
-            to[size++] = static_cast<char>(0xf0 | ((point >> 18) & 7));
-            to[size++] = static_cast<char>(0x80 | ((point >> 12) & 63));
-            to[size++] = static_cast<char>(0x80 | ((point >> 6) & 63));
-            to[size++] = static_cast<char>(0x80 | (point & 63));
-        }
-    }
-    to[size] = '\0';
-}
-
-// "DOMAIN: MESSAGE". PyTorch's emit_nvtx adds a number to each operation's name. Everything after
-// the name is dropped, because otherwise no two ranges would have the same name.
-class Name {
-  public:
-    Name(const void* domain, const char* message) {
-        Text text(name_, sizeof name_);
-        const char* prefix = g_domains.text(domain);
-        if (*prefix != '\0') {
-            text.add(prefix).add(": ");
-        }
-        text.add(message == nullptr ? "" : message);
-        for (const char* detail : {", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = "}) {
-            char* found = strstr(name_, detail);
-            if (found != nullptr) {
-                *found = '\0';
-            }
-        }
-    }
-
-    Name(const void* domain, const wchar_t* message) : Name(domain, "") {
-        char text[kName_bytes];
-        copy_wide(message, text);
-        Text(name_ + strlen(name_), sizeof name_ - strlen(name_)).add(text);
-    }
-
-    Name(const void* domain, const EventAttributes* event) : Name(domain, "") {
-        if (event == nullptr || event->message == nullptr) {
-            return;
-        }
-        if (event->message_type == kAscii) {
-            *this = Name(domain, static_cast<const char*>(event->message));
-        } else if (event->message_type == kUnicode) {
-            *this = Name(domain, static_cast<const wchar_t*>(event->message));
-        } else if (event->message_type == kRegistered) {
-            *this = Name(domain, g_strings.text(event->message));
-        }
-    }
-
-    [[nodiscard]] const char* text() const { return name_; }
-
-  private:
-    char name_[kName_bytes];
-};
-
 // ---- the functions ------------------------------------------------------------------------------
 
-int push(const void* domain, const Name& name) {
+int push(const void* domain, const NvtxName& name) {
     begin_range(
         RangeKind::kNvtx, static_cast<uint32_t>(reinterpret_cast<uintptr_t>(domain)), name.text());
     return kLevelUnknown;
@@ -173,12 +58,12 @@ int pop(const void* domain) {
 
 template <typename Message>
 void mark(Message message) {
-    record_mark(RangeKind::kNvtx, Name(nullptr, message).text());
+    record_mark(RangeKind::kNvtx, NvtxName(nullptr, message).text());
 }
 
 template <typename Message>
 uint64_t start(Message message) {
-    return start_range(RangeKind::kNvtx, Name(nullptr, message).text());
+    return start_range(RangeKind::kNvtx, NvtxName(nullptr, message).text());
 }
 
 void end(uint64_t range) {
@@ -187,37 +72,37 @@ void end(uint64_t range) {
 
 template <typename Message>
 int push_plain(Message message) {
-    return push(nullptr, Name(nullptr, message));
+    return push(nullptr, NvtxName(nullptr, message));
 }
 
 int pop_plain() {
     return pop(nullptr);
 }
 
-void domain_mark(const void* domain, const EventAttributes* event) {
-    record_mark(RangeKind::kNvtx, Name(domain, event).text());
+void domain_mark(const void* domain, const NvtxEventAttributes* event) {
+    record_mark(RangeKind::kNvtx, NvtxName(domain, event).text());
 }
 
-uint64_t domain_start(const void* domain, const EventAttributes* event) {
-    return start_range(RangeKind::kNvtx, Name(domain, event).text());
+uint64_t domain_start(const void* domain, const NvtxEventAttributes* event) {
+    return start_range(RangeKind::kNvtx, NvtxName(domain, event).text());
 }
 
 void domain_end(const void*, uint64_t range) {
     end(range);
 }
 
-int domain_push(const void* domain, const EventAttributes* event) {
-    return push(domain, Name(domain, event));
+int domain_push(const void* domain, const NvtxEventAttributes* event) {
+    return push(domain, NvtxName(domain, event));
 }
 
 template <typename Character>
 uintptr_t register_string(const void*, const Character* text) {
-    return g_strings.add(Name(nullptr, text).text());
+    return add_nvtx_string(NvtxName(nullptr, text).text());
 }
 
 template <typename Character>
 uintptr_t create_domain(const Character* text) {
-    return g_domains.add(Name(nullptr, text).text());
+    return add_nvtx_domain(NvtxName(nullptr, text).text());
 }
 
 // ---- attaching ----------------------------------------------------------------------------------
@@ -306,7 +191,7 @@ FT_PUBLIC int InitializeInjectionNvtx2(const void* (*get_export_table)(uint32_t)
     if (callbacks == nullptr || callbacks->struct_bytes < sizeof(CallbackTable)) {
         return 0;
     }
-    using Attributes = const EventAttributes*;
+    using Attributes = const NvtxEventAttributes*;
     const Callback core[] = {{1, any(mark<Attributes>)},
                              {2, any(mark<const char*>)},
                              {3, any(mark<const wchar_t*>)},

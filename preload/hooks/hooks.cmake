@@ -1,6 +1,8 @@
 # Sources of the hooks, and the exported symbols, read from the rows of hooks.def.
 set(FRAGTRACE_HOOK_SOURCES
     frameworks/nvtx.cpp
+    frameworks/nvtx_memory.cpp
+    frameworks/nvtx_names.cpp
     frameworks/torch.cpp
     frameworks/torch_allocator.cpp
     frameworks/torch_captures.cpp

@@ -4,6 +4,7 @@
 #include "recorder/numbered_names.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
+#include "system/hash.h"
 #include "system/sys.h"
 #include "system/thread_state.h"
 
@@ -31,15 +32,6 @@ struct KnownPool {
 KnownPool g_known[kMostProgramPools];
 uint32_t g_count;
 Lock g_lock;
-
-// FNV-1a. Two pools with the same hash would only share a number one after the other.
-uint64_t hash_of(const char* text) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *text != '\0'; ++text) {
-        hash = (hash ^ static_cast<uint8_t>(*text)) * 0x100000001b3u;
-    }
-    return hash;
-}
 
 // The bytes of a name that are kept: whole UTF-8 characters.
 size_t kept_bytes(const char* name) {
@@ -121,7 +113,8 @@ uint32_t create_program_pool(const char* name, const char* kind) {
     char identity[kMostFactBytes];
     Text text(identity, sizeof identity);
     write_identity(name, kind, &text);
-    const uint64_t hash = hash_of(text.c_str());
+    // Two pools with the same hash would only share a number one after the other.
+    const uint64_t hash = hash_bytes(text.c_str(), text.size());
     if (!g_lock.lock_within(50 * kMillisecond_ns)) {
         return 0;
     }

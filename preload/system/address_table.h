@@ -67,6 +67,38 @@ class AddressTable {
 
     [[nodiscard]] bool contains(uint64_t address) { return find(address) != nullptr; }
 
+    bool look_up(uint64_t address, Value* value) {
+        Slot* slot = find(address);
+        if (slot != nullptr) {
+            *value = load_relaxed(&slot->value);
+        }
+        return slot != nullptr;
+    }
+
+    // Calls `change(address, value)` for each entry; it returns the new value, 0 removes the entry.
+    template <typename Change>
+    void change_all(Change change) {
+        for (uint32_t part = 0; part <= kMoreParts; ++part) {
+            Slot* slots = part_of(part);
+            for (uint64_t i = 0; slots != nullptr && i < slots_of(part); ++i) {
+                uint64_t address = load_acquire(&slots[i].address);
+                if (address == 0) {
+                    continue;
+                }
+                const Value value = change(address, load_relaxed(&slots[i].value));
+                store_relaxed(&slots[i].value, value);
+                if (value == 0 && __atomic_compare_exchange_n(&slots[i].address,
+                                                              &address,
+                                                              0,
+                                                              false,
+                                                              __ATOMIC_ACQ_REL,
+                                                              __ATOMIC_ACQUIRE)) {
+                    __atomic_fetch_sub(&count_, 1, __ATOMIC_ACQ_REL);
+                }
+            }
+        }
+    }
+
   private:
     struct Slot {
         uint64_t address;  // 0 = free

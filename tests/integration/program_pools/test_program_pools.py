@@ -184,6 +184,38 @@ class ProgramPoolsTest(real_process.RealProcessTest):
         values = self.pools(self.only_trace())["values"]
         self.assertEqual((values["allocations"], values["limit_bytes"]), (3, MIB))
 
+    def test_heaps_and_regions_of_nvtx_are_pools_and_blocks(self):
+        done = self.run_well([CLIENTS / "program_pools_nvtx_client"], env=environment(CARD, self.folder))
+        self.assertEqual(done.stdout, "1\n")
+        trace = self.only_trace()
+        pools = self.pools(trace)
+        self.assertEqual(sorted(pools), ["NVTX heaps", "umpire: DEVICE pool", "umpire: rows"])
+        device = pools["umpire: DEVICE pool"]
+        self.assertEqual((device["kind"], device["memory"]), ("other", "device"))
+        # 16 blocks, one in the second heap, and the same one smaller.
+        self.assertEqual(device["allocations"], 18)
+        self.assertEqual((device["live_blocks"], device["live_bytes"]), (9, 12 * MIB))
+        self.assertEqual(device["peak_reserved_bytes"], 32 * MIB)
+        self.assertEqual((pools["umpire: rows"]["allocations"], pools["umpire: rows"]["live_blocks"]), (1, 0))
+        unnamed = pools["NVTX heaps"]
+        self.assertEqual((unnamed["allocations"], unnamed["live_blocks"]), (3, 0))
+        self.assertEqual(self.count(trace, "program_pool_end"), 2)
+        lines = "\n".join(self.events(trace))
+        self.assertIn("weights", lines)
+        self.assertIn(
+            "lost.completions", self.run_well([real_process.ANALYZER, "dump", "--facts", trace]).stdout
+        )
+        self.assertNotIn("contradict", "\n".join(self.report(trace)["warnings"]))
+
+    def test_nvtx_without_a_recorder_or_switched_off_has_no_handles(self):
+        for variables in ({}, {"FRAGTRACE_NVTX": "0"}):
+            folder = [self.folder] if variables else []
+            done = self.run_well(
+                [CLIENTS / "program_pools_nvtx_client"], env=environment(CARD, *folder, **variables)
+            )
+            self.assertEqual(done.stdout, "0\n")
+        self.assertEqual(self.report(self.only_trace())["program_pools"], [])
+
     def test_the_python_example_of_the_page_runs(self):
         page = (real_process.SOURCE / "docs" / "program-pools.md").read_text(encoding="utf-8")
         program = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)

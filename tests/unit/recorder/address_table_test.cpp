@@ -42,6 +42,24 @@ TEST_CASE("a table of addresses grows and finds the same entries as a map") {
     CHECK(g_addresses_without_room == 0);
 }
 
+TEST_CASE("all entries of a table of addresses can be changed or removed") {
+    constexpr uint64_t kCount = 1000;  // more than the first part holds
+    for (uint64_t i = 1; i <= kCount; ++i) {
+        REQUIRE(g_table.insert(i * 512, i));
+    }
+    g_table.change_all([](uint64_t address, uint64_t value) {
+        REQUIRE(address == value * 512);
+        return value % 2 == 0 ? 0 : value + 1;
+    });
+    for (uint64_t i = 1; i <= kCount; ++i) {
+        uint64_t value = 0;
+        REQUIRE(g_table.look_up(i * 512, &value) == (i % 2 == 1));
+        REQUIRE((i % 2 == 0 || value == i + 1));
+    }
+    g_table.change_all([](uint64_t, uint64_t) { return uint64_t{0}; });
+    CHECK(g_table.empty());
+}
+
 TEST_CASE("threads that grow a table of addresses at once lose no entry") {
     constexpr uint64_t kEach = 20000;
     std::vector<std::thread> threads;
