@@ -9,6 +9,8 @@ namespace {
 // That keep a segment over a checkpoint. A made-up trace could have one with very many of them.
 constexpr std::size_t kMostKeptPools = 64;
 
+constexpr std::string_view kListed = "the pool was in use while nothing was recorded";
+
 HeapBlock block_in_heap(DeviceAddress address, const ProgramPoolBlock& block) {
     HeapBlock shown;
     shown.address = address;
@@ -101,6 +103,9 @@ void ProgramPoolWalk::advance() {
             block_free(timeline_.partner[position_]);
             ended_.erase({timeline_.event_pools.at(position_, &pool_cursor_), event.address});
             break;
+        case EventKind::kProgramRequestFailed:
+            request_failed(timeline_.event_pools.at(position_, &pool_cursor_));
+            break;
         case EventKind::kProgramPoolEnd:
             pool_end(timeline_.event_pools.at(position_, &pool_cursor_));
             break;
@@ -170,9 +175,22 @@ void ProgramPoolWalk::end_region(EventIndex alloc) {
             }
             pool->reserved_bytes -= segment->second.size_bytes;
             pool->segments.erase(segment);
+            histories_[key].steps.push_back({Step::Kind::kSegmentFree, position_});
         });
     }
     regions.erase(region);
+}
+
+void ProgramPoolWalk::request_failed(std::uint32_t number) {
+    std::size_t parts = 0;
+    const Key* part = nullptr;
+    for_each_part(number, [&](const Key& key, ProgramPoolState*) {
+        ++parts;
+        part = &key;
+    });
+    if (parts == 1) {
+        histories_[*part].steps.push_back({Step::Kind::kFailed, position_});
+    }
 }
 
 // The innermost recorded memory around a block; nullptr if there is none.
@@ -222,6 +240,13 @@ void ProgramPoolWalk::block_alloc(const Event& event) {
     }
     ProgramPoolBlock block{
         .size_bytes = size_bytes, .requested_bytes = event.size_bytes, .allocated_by = position_};
+    History& history = histories_[key];
+    if (in_checkpoint_) {
+        history.not_comparable = kListed;
+    } else if (history.ended) {
+        history.not_comparable = "the program destroyed the pool and created it again";
+    }
+    Step step{.event = position_, .alloc = position_};
     if (region != nullptr) {
         block.segment = region->allocated_by;
         const auto [segment, is_new] = pool.segments.try_emplace(
@@ -230,8 +255,12 @@ void ProgramPoolWalk::block_alloc(const Event& event) {
         segment->second.blocks.insert(event.address);
         if (is_new) {
             pool.reserved_bytes += region->size_bytes;
-            first_segments_.try_emplace(key, region->size_bytes);
         }
+        if (segment->second.index == kUnknown32) {
+            segment->second.index = static_cast<std::uint32_t>(history.segments.size());
+            history.segments.push_back({region->address, region->size_bytes, region->allocated_by});
+        }
+        step.segment = segment->second.index;
         region->users.insert(number);
         if (region->users.size() == 2) {  // the first pool does not know of the second one
             for_each_part(*region->users.begin(), set_shared);
@@ -244,7 +273,7 @@ void ProgramPoolWalk::block_alloc(const Event& event) {
     pool.blocks[event.address] = block;
     pool.allocated_bytes += size_bytes;
     pool_of_block_[position_] = key;
-    steps_[key].emplace_back(position_, position_);
+    history.steps.push_back(step);
     changed_ = &*entry;
 }
 
@@ -257,7 +286,7 @@ void ProgramPoolWalk::drop(const Key& key,
     } else {
         pool->segments.at(block->second.segment).blocks.erase(block->first);
     }
-    steps_[key].emplace_back(position_, block->second.allocated_by);
+    histories_[key].steps.push_back({Step::Kind::kFree, position_, block->second.allocated_by});
     pool_of_block_.erase(block->second.allocated_by);
     pool->blocks.erase(block);
 }
@@ -287,6 +316,7 @@ void ProgramPoolWalk::pool_end(std::uint32_t number) {
     for_each_part(number, [this](const Key& key, ProgramPoolState* pool) {
         empty(key, pool);
         in_use_.erase(key);
+        histories_[key].ended = true;
     });
     ended_.erase(ended_.lower_bound({number, 0}), ended_.upper_bound({number, ~DeviceAddress{0}}));
 }
@@ -296,6 +326,7 @@ void ProgramPoolWalk::checkpoint_begin() {
     kept_.clear();
     in_checkpoint_ = true;
     for (const Key& key : in_use_) {
+        histories_[key].not_comparable = kListed;
         ProgramPoolState& pool = pools_.at(key);
         for (const auto& [alloc, segment] : pool.segments) {
             const bool of_driver = timeline_.events.kind(alloc) != EventKind::kBlockAlloc;

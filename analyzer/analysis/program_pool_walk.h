@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -48,6 +49,7 @@ struct ProgramPoolSegment {
     DeviceAddress address = 0;
     std::uint64_t size_bytes = 0;
     std::set<DeviceAddress> blocks = {};
+    std::uint32_t index = kUnknown32;  // into ProgramPoolWalk::segments()
 
     [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
 };
@@ -80,8 +82,21 @@ class ProgramPoolWalk {
         }
     };
 
-    // (event, allocating event); both are the same for an allocation.
-    using Step = std::pair<EventIndex, EventIndex>;
+    // What happened to a pool in one event.
+    struct Step {
+        enum class Kind : std::uint8_t { kAlloc, kFree, kFailed, kSegmentFree };
+        Kind kind = Kind::kAlloc;
+        EventIndex event = kNoEvent;
+        EventIndex alloc = kNoEvent;         // kAlloc, kFree: the event that allocated the block
+        std::uint32_t segment = kUnknown32;  // kAlloc: index into segments(); kUnknown32 = none
+    };
+
+    // A segment, when the pool had its first block in it.
+    struct SegmentOfPool {
+        DeviceAddress address = 0;
+        std::uint64_t size_bytes = 0;
+        EventIndex allocated_by = kNoEvent;
+    };
 
     // The timeline must outlive the walk.
     explicit ProgramPoolWalk(const Timeline& timeline) : timeline_(timeline) {}
@@ -96,13 +111,20 @@ class ProgramPoolWalk {
     // The pool to which the last event added a block; nullptr = none.
     [[nodiscard]] const std::pair<const Key, ProgramPoolState>* changed() const { return changed_; }
 
-    // All allocations and frees of a pool so far.
-    [[nodiscard]] const std::vector<Step>& steps(const Key& key) const { return steps_.at(key); }
+    // All allocations, frees and failed requests of a pool so far, and the frees of its segments. A
+    // failed request counts for a pool with one part only: others do not show which part failed.
+    [[nodiscard]] const std::vector<Step>& steps(const Key& key) const {
+        return histories_.at(key).steps;
+    }
 
-    // Size of the first segment of a pool; 0 if its memory is unknown.
-    [[nodiscard]] std::uint64_t first_segment_bytes(const Key& key) const {
-        const auto found = first_segments_.find(key);
-        return found == first_segments_.end() ? 0 : found->second;
+    // All segments of a pool so far, in the order of their first blocks.
+    [[nodiscard]] const std::vector<SegmentOfPool>& segments(const Key& key) const {
+        return histories_.at(key).segments;
+    }
+
+    // Why no simulated pool can be compared with all steps of this one; empty = it can.
+    [[nodiscard]] std::string_view not_comparable(const Key& key) const {
+        return histories_.at(key).not_comparable;
     }
 
   private:
@@ -115,6 +137,7 @@ class ProgramPoolWalk {
     PoolRegion* region_of(DeviceAddress address, std::uint64_t size_bytes);
     void block_alloc(const Event& event);
     void block_free(EventIndex alloc);
+    void request_failed(std::uint32_t number);
     void pool_end(std::uint32_t number);
     void checkpoint_begin();
     void reattach(PoolRegion* region, bool of_driver);
@@ -151,8 +174,15 @@ class ProgramPoolWalk {
     // Blocks (pool, address) that ended with their segment and were not freed: checkpoints list
     // them.
     std::set<std::pair<std::uint32_t, DeviceAddress>> ended_;
-    std::map<Key, std::vector<Step>> steps_;
-    std::map<Key, std::uint64_t> first_segments_;        // size in bytes
+
+    struct History {
+        std::vector<Step> steps = {};
+        std::vector<SegmentOfPool> segments = {};
+        bool ended = false;
+        std::string_view not_comparable = {};
+    };
+
+    std::map<Key, History> histories_;
     std::unordered_map<EventIndex, Key> pool_of_block_;  // live blocks, by allocating event
     const std::pair<const Key, ProgramPoolState>* changed_ = nullptr;
 };

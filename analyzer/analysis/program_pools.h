@@ -6,9 +6,11 @@
 #include "analyzer/model/event.h"
 #include "analyzer/model/held_by.h"
 #include "analyzer/model/timeline.h"
+#include "analyzer/replay/fidelity.h"
 #include "analyzer/trace/symbols.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,16 @@ enum class PoolMemory : std::uint8_t {
     kUnknown,  // in no memory that was recorded: segments and free memory are unknown
 };
 
+// Why a pool could not serve a request.
+enum class PoolFailure : std::uint8_t {
+    kUnknown,     // the memory of the pool, or the size of the request, is unknown
+    kNoBlock,     // unknown: the pool has not had a block in its memory yet
+    kShared,      // unknown: other pools use the same memory
+    kTooLittle,   // less is free than was requested, up to the limit of the pool
+    kFragmented,  // enough is free, but no range is large enough
+    kRefused,     // a range is large enough: the pool's own rules refused the request
+};
+
 // A pool at one moment.
 struct ProgramPoolMoment {
     EventIndex event = kNoEvent;        // kNoEvent = there was no such moment
@@ -32,14 +44,37 @@ struct ProgramPoolMoment {
     std::uint64_t blocks = 0;
     std::uint64_t largest_free_bytes = 0;
     std::vector<HeldBy> lines = {};  // that hold the blocks: at most ten, most bytes first
+    PoolFailure failure = PoolFailure::kUnknown;  // if a request failed here
+    // kFragmented: the line with the fewest bytes without whose blocks a free range would be large
+    // enough, and this range. 0 bytes: no single line is enough.
+    HeldBy culprit = {};
+    std::uint64_t without_culprit_bytes = 0;
+    // The allocation of the oldest live block: of the culprit, else of the pool. kNoEvent = none.
+    EventIndex oldest = kNoEvent;
 
     [[nodiscard]] std::uint64_t free_bytes() const { return reserved_bytes - allocated_bytes; }
 };
 
-// The same requests, served by a simulated pool. The settings are its defaults, and the size of the
-// first segment as initial size.
+// The same requests, served by a simulated pool. Its settings are those of the recorded pool, as
+// far as they are known: the limit, and the size of the first segment as initial size.
 struct ProgramPoolReplay {
     std::string pool;
+    std::string config = {};  // empty: the defaults
+    std::uint64_t peak_reserved_bytes = 0;
+    bool exact = false;  // the replay equals the recording; otherwise the peak is an estimate
+};
+
+// A change that could have let the first failed request of a pool succeed, tried by a replay.
+struct ProgramPoolRemedy {
+    // Whether this request and all before it are served. kPerhaps: only in the better one of two
+    // bounds, between which the pool lies.
+    enum class Serves : std::uint8_t { kNo, kPerhaps, kYes };
+
+    std::string change;  // in the terms of the program's framework
+    std::string pool;    // the simulated pool of the replay, and its settings
+    std::string config = {};
+    Serves serves = Serves::kNo;
+    std::uint64_t failed = 0;  // requests of the whole run that fail
     std::uint64_t peak_reserved_bytes = 0;
 };
 
@@ -67,6 +102,12 @@ struct ProgramPool {
     // Blocks of other pools lay in the same memory: free memory is then an upper bound.
     bool shares_memory = false;
     std::vector<ProgramPoolReplay> replays;
+    // How well the simulated pool of this kind agrees with the recording; nullopt: there is none.
+    std::optional<Fidelity> fidelity;
+    // If the first failed request failed by fragmentation or by the pool's rules.
+    std::vector<ProgramPoolRemedy> remedies;
+    // The memory that they may use: the limit, or the most that the pool had reserved before.
+    std::uint64_t remedy_bytes = 0;
 };
 
 // `out_of_memory`: out-of-memories of devices, ascending by event.

@@ -1,5 +1,7 @@
 #include "analyzer/replay/fidelity.h"
 
+#include "analyzer/pools/others/segment_pool.h"
+#include "analyzer/replay/compare_replay.h"
 #include "analyzer/replay/divergence_cause.h"
 #include "analyzer/replay/recorded_layout.h"
 #include "analyzer/support/units.h"
@@ -60,18 +62,40 @@ std::string why_not_judged(const Timeline& timeline) {
 
 }  // namespace
 
-Fidelity measure_fidelity(const Timeline& timeline,
-                          const ReplayScript& script,
-                          Pool& pool,
-                          RecordedDevice& recorded,
-                          ReplayResult* result) {
-    const std::vector<RecordedSegmentCall> segments = recorded_segments(timeline, script.device);
+std::function<bool(std::size_t step, Pool& pool)> choose_places(const ReplayScript& script,
+                                                                const RecordedPlace& place,
+                                                                Pool& pool,
+                                                                std::size_t steps) {
+    auto* const chooser = dynamic_cast<SegmentPool*>(&pool);
+    if (chooser == nullptr) {
+        return nullptr;
+    }
+    return [&script, &place, chooser, steps](std::size_t i, Pool&) {
+        const Step step = script.steps[i];
+        if (i < steps && step.kind == Step::Kind::kAllocate && !step.recorded_oom) {
+            if (const auto there = place(step.event)) {
+                chooser->prefer({.segment = there->segment, .offset_bytes = there->offset_bytes});
+            }
+        }
+        return true;
+    };
+}
+
+Fidelity compare_replay(const Timeline& timeline,
+                        const ReplayScript& script,
+                        const RecordedPlaces& run,
+                        Pool& pool,
+                        RecordedDevice& recorded,
+                        ReplayResult* result) {
+    const std::span<const RecordedSegmentCall> segments = run.segments;
     Fidelity fidelity;
     fidelity.segments = segments.size();
-    RecordedPlacements placements(timeline, script);
     std::size_t next_segment = 0;
 
     ReplayHooks hooks;
+    if (run.chooses) {
+        hooks.before_step = choose_places(script, run.place, pool, script.steps.size());
+    }
     hooks.after_request = [&](std::size_t i, const AllocateResult& served, Pool& driven) {
         const Step& step = script.steps[i];
         for (const DriverCall& call : driven.take_driver_calls()) {
@@ -101,7 +125,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
             return;
         }
         ++fidelity.placements;
-        const std::optional<RecordedPlacement> placed = placements.of(step.event);
+        const std::optional<RecordedPlacement> placed = run.place(step.event);
         const bool equal = !failed && placed && placed->segment == served.placement.segment &&
                            placed->offset_bytes == served.placement.offset_bytes;
         fidelity.placements_equal += equal ? 1 : 0;
@@ -124,6 +148,23 @@ Fidelity measure_fidelity(const Timeline& timeline,
     if (result != nullptr) {
         *result = std::move(replayed);
     }
+    if (const auto* const segments_of = dynamic_cast<const SegmentPool*>(&pool)) {
+        fidelity.placements_chosen = segments_of->preferred();
+    }
+    return fidelity;
+}
+
+Fidelity measure_fidelity(const Timeline& timeline,
+                          const ReplayScript& script,
+                          Pool& pool,
+                          RecordedDevice& recorded,
+                          ReplayResult* result) {
+    const std::vector<RecordedSegmentCall> segments = recorded_segments(timeline, script.device);
+    RecordedPlacements placements(timeline, script);
+    const RecordedPlaces run{.segments = segments, .place = [&placements](EventIndex event) {
+                                 return placements.of(event);
+                             }};
+    Fidelity fidelity = compare_replay(timeline, script, run, pool, recorded, result);
     fidelity.not_judged = why_not_judged(timeline);
     return fidelity;
 }

@@ -14,9 +14,12 @@ namespace fragtrace::analyzer {
 struct Fidelity {
     std::uint64_t placements = 0;        // recorded allocations of blocks
     std::uint64_t placements_equal = 0;  // replayed in the same segment at the same offset
-    std::uint64_t segments = 0;          // recorded cudaMallocs and map calls
-    std::uint64_t segments_equal = 0;    // replayed with the same kind and size, in order
-    std::string reason;                  // the first difference; empty if everything is equal
+    // Of these: blocks for which the rules of the pool allow several equal places, and the replay
+    // took the recorded one (RecordedPlaces::chooses). 0 for PyTorch's allocator.
+    std::uint64_t placements_chosen = 0;
+    std::uint64_t segments = 0;        // recorded cudaMallocs and map calls
+    std::uint64_t segments_equal = 0;  // replayed with the same kind and size, in order
+    std::string reason;                // the first difference; empty if everything is equal
     // Why the replay cannot be compared, e.g. the recording omits events on purpose.
     std::string not_judged;
 

@@ -150,7 +150,7 @@ std::string_view last_two(std::string_view path) {
 }  // namespace
 
 bool is_library_file(std::string_view file) {
-    constexpr std::array<std::string_view, 13> kParts = {"/site-packages/",
+    constexpr std::array<std::string_view, 15> kParts = {"/site-packages/",
                                                          "/dist-packages/",
                                                          "/lib/python3",
                                                          "/torch/nn/",
@@ -162,7 +162,9 @@ bool is_library_file(std::string_view file) {
                                                          "/torch/amp/",
                                                          "/torch/_",
                                                          "/torch/functional.py",
-                                                         "/fragtrace/_pools.py"};
+                                                         "/fragtrace/_pools.py",
+                                                         "/fragtrace/cupy.py",
+                                                         "/fragtrace/rmm.py"};
     const std::string path = with_slashes(file);
     return path.starts_with("<frozen ") || path.starts_with("<__array_function__") ||
            std::any_of(kParts.begin(),

@@ -66,7 +66,7 @@ AllocateResult BfcPool::allocate(const Request& request) {
         return out_of_memory();
     }
     Outcome outcome = Outcome::kHit;
-    BlockIndex index = free_.at_least(size_bytes);
+    BlockIndex index = best_fit(free_, size_bytes);
     if (index == kNoBlock) {
         outcome = Outcome::kGrow;
         bool extended = extend(size_bytes, request.stream);

@@ -38,7 +38,7 @@ AllocateResult CupyPool::allocate(const Request& request) {
         return out_of_memory();
     }
     const FreeBlocks::List arena = arena_of(request.stream);
-    BlockIndex index = free_.at_least(size_bytes, arena);
+    BlockIndex index = best_fit(free_, size_bytes, arena);
     if (index != kNoBlock) {
         free_.erase(index);
         if (block(index).size_bytes > size_bytes) {
@@ -47,10 +47,21 @@ AllocateResult CupyPool::allocate(const Request& request) {
         }
         return hand_out(index, request, Outcome::kHit);
     }
-    if (limit_bytes_ != 0 && size_bytes > limit_bytes_ - std::min(limit_bytes_, reserved_bytes())) {
-        return out_of_memory();
-    }
     Outcome outcome = Outcome::kGrow;
+    const auto above_limit = [this, size_bytes] {
+        return limit_bytes_ != 0 &&
+               size_bytes > limit_bytes_ - std::min(limit_bytes_, reserved_bytes());
+    };
+    if (above_limit()) {
+        if (size_bytes > limit_bytes_) {
+            return out_of_memory();
+        }
+        empty_cache();
+        outcome = Outcome::kRetryOk;
+        if (above_limit()) {
+            return out_of_memory();
+        }
+    }
     index = add_segment(size_bytes, request.stream);
     if (index == kNoBlock) {
         empty_cache();

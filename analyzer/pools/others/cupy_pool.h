@@ -3,9 +3,10 @@
 // Requests round to 512 bytes. Each stream has an arena of its own: best fit among its free blocks,
 // the lowest address on ties (CuPy takes any of them). A block is always split. If none fits, the
 // driver allocates exactly the rounded request. If it refuses, all wholly free segments of all
-// arenas are released, and it is asked again. A request above the limit fails at once: nothing is
-// released for it. CuPy also runs Python's garbage collector before its third attempt. A replay
-// cannot know what that would free. Not thread-safe.
+// arenas are released, and it is asked again. The same happens at the limit (since CuPy 13). A
+// request that is larger than the limit itself fails at once, and releases nothing. CuPy also runs
+// Python's garbage collector before its third attempt. A replay cannot know what that would free.
+// Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/others/segment_pool.h"

@@ -86,7 +86,7 @@ AllocateResult RmmPool::allocate(const Request& request) {
     const std::uint32_t own = number_of(request.stream);
     ensure_list(own);
     Outcome outcome = first ? Outcome::kGrow : Outcome::kHit;
-    BlockIndex index = free_.at_least(size_bytes, lists_[own]);
+    BlockIndex index = best_fit(free_, size_bytes, lists_[own]);
     if (index == kNoBlock) {
         index = find_in_other_list(size_bytes);
     }

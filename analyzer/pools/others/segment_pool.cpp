@@ -31,6 +31,7 @@ BlockIndex SegmentPool::add_segment(std::uint64_t size_bytes, StreamId stream) {
     const BlockIndex index =
         new_block({.size_bytes = size_bytes, .segment = number, .stream = stream});
     segments_[number] = {address, size_bytes, index, index, stream};
+    free_segments_.insert(number);
     next_address_ = address + round_up(size_bytes, kPageBytes) + kPageBytes;
     return index;
 }
@@ -54,16 +55,23 @@ BlockIndex SegmentPool::extend_segment(std::uint32_t number, std::uint64_t size_
 
 std::uint64_t SegmentPool::free_segment_bytes() const {
     std::uint64_t bytes = 0;
-    for (const auto& [number, segment] : segments_) {
+    for (const std::uint32_t number : free_segments_) {
+        const Segment& segment = segments_.at(number);
         bytes += is_free(segment) ? segment.size_bytes : 0;
     }
     return bytes;
 }
 
+void SegmentPool::note_if_free(std::uint32_t segment) {
+    if (is_free(segments_.at(segment))) {
+        free_segments_.insert(segment);
+    }
+}
+
 void SegmentPool::release_free_segments(FreeBlocks* free_blocks) {
-    for (auto at = segments_.begin(); at != segments_.end();) {
+    for (const std::uint32_t number : std::exchange(free_segments_, {})) {
+        const auto at = segments_.find(number);
         if (!is_free(at->second)) {
-            ++at;
             continue;
         }
         const BlockIndex first = at->second.first;
@@ -74,7 +82,7 @@ void SegmentPool::release_free_segments(FreeBlocks* free_blocks) {
         driver_calls_->push_back({DriverCall::Kind::kSegmentFree, false, size_bytes});
         statistics_.reserved.subtract(size_bytes);
         ++statistics_.segments_freed;
-        at = segments_.erase(at);
+        segments_.erase(at);
     }
 }
 
@@ -139,8 +147,25 @@ void SegmentPool::file(BlockIndex index, FreeBlocks* free_blocks) {
     free_blocks->insert(index, blocks_[index]);
 }
 
+BlockIndex SegmentPool::best_fit(const FreeBlocks& free_blocks,
+                                 std::uint64_t size_bytes,
+                                 FreeBlocks::List list) {
+    const BlockIndex lowest = free_blocks.at_least(size_bytes, list);
+    if (!preferred_place_ || lowest == kNoBlock) {
+        return lowest;
+    }
+    const BlockIndex there =
+        free_blocks.at(blocks_, blocks_[lowest].size_bytes, *preferred_place_, list);
+    preferred_ += there != kNoBlock && there != lowest ? 1 : 0;
+    return there != kNoBlock ? there : lowest;
+}
+
 AllocateResult SegmentPool::hand_out(BlockIndex index, const Request& request, Outcome outcome) {
+    preferred_place_.reset();
     PoolBlock& block = blocks_[index];
+    if (block.previous == kNoBlock) {
+        free_segments_.erase(block.segment);
+    }
     block.free = false;
     block.id = request.block;
     block.requested_bytes = request.requested_bytes;
@@ -157,6 +182,7 @@ AllocateResult SegmentPool::hand_out(BlockIndex index, const Request& request, O
 }
 
 AllocateResult SegmentPool::out_of_memory() {
+    preferred_place_.reset();
     ++statistics_.ooms;
     return {Outcome::kOutOfMemory, {}};
 }
@@ -175,7 +201,9 @@ bool SegmentPool::release(BlockId id, const std::vector<PendingOn>&) {
     statistics_.active.subtract(block.size_bytes);
     statistics_.rounding_bytes -= rounded - block.requested_bytes;
     statistics_.slack_bytes -= block.size_bytes - rounded;
+    const std::uint32_t segment = block.segment;
     freed(index);
+    note_if_free(segment);
     return true;
 }
 
@@ -187,6 +215,7 @@ bool SegmentPool::adopt(const HeapSnapshot& heap) {
         device_->give_back(segment.size_bytes);
     }
     segments_.clear();
+    free_segments_.clear();
     next_segment_ = 0;
     next_address_ = kFirstSegmentAddress;
     blocks_.clear();

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,20 @@ class FreeBlocks {
         return sets_.lower_bound(list, FreeKey::make(size_bytes, 0, 0));
     }
 
+    // The free block of this size at this place, or kNoBlock. `blocks` has all blocks of the pool.
+    [[nodiscard]] BlockIndex at(const std::vector<PoolBlock>& blocks,
+                                std::uint64_t size_bytes,
+                                const Placement& place,
+                                List list) const {
+        const BlockIndex index =
+            sets_.lower_bound(list, FreeKey::make(size_bytes, place.segment, place.offset_bytes));
+        return index != kNoBlock && blocks[index].segment == place.segment &&
+                       blocks[index].offset_bytes == place.offset_bytes &&
+                       blocks[index].size_bytes == size_bytes
+                   ? index
+                   : kNoBlock;
+    }
+
     // Returns kNoBlock if the list is empty.
     [[nodiscard]] BlockIndex largest(List list = 0) const { return sets_.last(list); }
 
@@ -89,6 +104,13 @@ class SegmentPool : public Pool {
     [[nodiscard]] std::optional<Placement> find(BlockId block) const final;
     [[nodiscard]] HeapSnapshot snapshot() const final;
 
+    // Where the next request's block lies in the recorded run. A pool that may take any of several
+    // equal free blocks takes this one, if it is among them.
+    void prefer(const Placement& place) { preferred_place_ = place; }
+
+    // Requests that were served by another block because of prefer().
+    [[nodiscard]] std::uint64_t preferred() const { return preferred_; }
+
     std::vector<DriverCall> take_driver_calls() final;
 
     [[nodiscard]] Device& device() final { return *device_; }
@@ -112,6 +134,12 @@ class SegmentPool : public Pool {
     [[nodiscard]] std::uint64_t size_of(BlockIndex index) const {
         return index == kNoBlock ? 0 : blocks_[index].size_bytes;
     }
+
+    // The best fit for the current request: the lowest of several equal blocks, unless prefer()
+    // names another one. kNoBlock = none.
+    BlockIndex best_fit(const FreeBlocks& free_blocks,
+                        std::uint64_t size_bytes,
+                        FreeBlocks::List list = 0);
 
     // Number of reserved segments.
     [[nodiscard]] std::size_t segment_count() const { return segments_.size(); }
@@ -151,6 +179,8 @@ class SegmentPool : public Pool {
     };
 
     BlockIndex new_block(const PoolBlock& block);
+    // Adds the segment to free_segments_ if it is one free block.
+    void note_if_free(std::uint32_t segment);
 
     [[nodiscard]] bool is_free(const Segment& segment) const {
         return segment.first == segment.last && blocks_[segment.first].free;
@@ -164,9 +194,13 @@ class SegmentPool : public Pool {
     std::vector<BlockIndex> unused_;  // unused entries of blocks_
     BlockTable live_;
     std::map<std::uint32_t, Segment> segments_;
+    // Segments that were one free block after the last change of their first block.
+    std::set<std::uint32_t> free_segments_;
     std::uint32_t next_segment_ = 0;
     DeviceAddress next_address_ = kFirstSegmentAddress;
     PoolStatistics statistics_;
+    std::optional<Placement> preferred_place_;  // of the current request
+    std::uint64_t preferred_ = 0;
     NotCopied<std::vector<DriverCall>> driver_calls_;
 };
 

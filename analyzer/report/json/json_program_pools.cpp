@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
+
 namespace fragtrace::analyzer {
 namespace {
 
@@ -19,6 +21,32 @@ const char* key_of(PoolMemory memory) {
             return "unknown";
     }
     return "";
+}
+
+const char* key_of(PoolFailure failure) {
+    switch (failure) {
+        case PoolFailure::kUnknown:
+        case PoolFailure::kNoBlock:
+        case PoolFailure::kShared:
+            return "unknown";
+        case PoolFailure::kTooLittle:
+            return "too_little";
+        case PoolFailure::kFragmented:
+            return "fragmentation";
+        case PoolFailure::kRefused:
+            return "rules";
+    }
+    return "";
+}
+
+Json culprit_json(const ProgramPoolMoment& moment) {
+    if (moment.without_culprit_bytes == 0) {
+        return nullptr;
+    }
+    return {{"label", moment.culprit.label},
+            {"bytes", moment.culprit.bytes},
+            {"blocks", moment.culprit.blocks},
+            {"largest_free_bytes", moment.without_culprit_bytes}};
 }
 
 Json moment_json(const Analysis& analysis,
@@ -43,6 +71,8 @@ Json moment_json(const Analysis& analysis,
             {"reserved_bytes", if_known(moment.reserved_bytes)},
             {"free_bytes", if_known(moment.free_bytes())},
             {"largest_free_bytes", if_known(moment.largest_free_bytes)},
+            {"failure", moment.requested_bytes == 0 ? Json(nullptr) : Json(key_of(moment.failure))},
+            {"culprit", culprit_json(moment)},
             {"lines", lines}};
 }
 
@@ -56,6 +86,26 @@ Json moments_json(const Analysis& analysis,
     return rows;
 }
 
+Json fidelity_json(const std::optional<Fidelity>& fidelity) {
+    if (!fidelity) {
+        return nullptr;
+    }
+    return {
+        {"placements", fidelity->placements},
+        {"placements_equal", fidelity->placements_equal},
+        {"placements_chosen", fidelity->placements_chosen},
+        {"segments", fidelity->segments},
+        {"segments_equal", fidelity->segments_equal},
+        {"reason",
+         fidelity->not_judged.empty() ? fidelity->reason : "not judged: " + fidelity->not_judged}};
+}
+
+Json serves_json(ProgramPoolRemedy::Serves serves) {
+    return serves == ProgramPoolRemedy::Serves::kPerhaps
+               ? Json(nullptr)
+               : Json(serves == ProgramPoolRemedy::Serves::kYes);
+}
+
 }  // namespace
 
 Json program_pools_json(const Analysis& analysis) {
@@ -64,8 +114,19 @@ Json program_pools_json(const Analysis& analysis) {
         Json replays = Json::array();
         for (const ProgramPoolReplay& replay : pool.replays) {
             replays.push_back({{"pool", replay.pool},
-                               {"class", "estimate"},
+                               {"config", replay.config},
+                               {"class", replay.exact ? "exact" : "estimate"},
                                {"peak_reserved_bytes", replay.peak_reserved_bytes}});
+        }
+        Json remedies = Json::array();
+        for (const ProgramPoolRemedy& remedy : pool.remedies) {
+            remedies.push_back({{"change", remedy.change},
+                                {"pool", remedy.pool},
+                                {"config", remedy.config},
+                                {"class", "estimate"},
+                                {"serves", serves_json(remedy.serves)},
+                                {"failed_requests", remedy.failed},
+                                {"peak_reserved_bytes", remedy.peak_reserved_bytes}});
         }
         const bool limited = pool.limit_bytes != 0 && pool.limit_bytes != kUnknown64;
         const bool known = pool.memory != PoolMemory::kUnknown;
@@ -86,7 +147,10 @@ Json program_pools_json(const Analysis& analysis) {
              {"at_out_of_memory", moments_json(analysis, pool, pool.at_out_of_memory)},
              {"live_bytes", pool.live_bytes},
              {"live_blocks", pool.live_blocks},
-             {"replays", replays}});
+             {"fidelity", fidelity_json(pool.fidelity)},
+             {"replays", replays},
+             {"remedy_bytes", pool.remedies.empty() ? Json(nullptr) : Json(pool.remedy_bytes)},
+             {"remedies", remedies}});
     }
     return rows;
 }

@@ -24,15 +24,6 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
     return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
 }
 
-// Print 100.00 only if all are equal: 99.999 must not be rounded up.
-std::string fidelity_percent(std::uint64_t equal, std::uint64_t all) {
-    if (equal == all) {
-        return "100.00 %";
-    }
-    const double value = 100.0 * static_cast<double>(equal) / static_cast<double>(all);
-    return fmt::format("{:.2f} %", std::floor(value * 100) / 100);
-}
-
 std::string name_in_sentence(const WhatIfRow& row) {
     return row.candidate.remedy == Remedy::kSettings && row.candidate.config.empty()
                ? "The default settings"
@@ -85,6 +76,14 @@ std::string failures_of_import(const Analysis& analysis, const RunFigures& run) 
 }
 
 }  // namespace
+
+std::string fidelity_percent(std::uint64_t equal, std::uint64_t all) {
+    if (equal == all) {
+        return "100.00 %";
+    }
+    const double value = 100.0 * static_cast<double>(equal) / static_cast<double>(all);
+    return fmt::format("{:.2f} %", std::floor(value * 100) / 100);
+}
 
 std::string count_or_unknown(std::uint64_t count) {
     return count == kUnknown64 ? "unknown" : format_count(count);

@@ -14,6 +14,9 @@ namespace fragtrace::analyzer {
 // "1,234", or "unknown" for kUnknown64.
 std::string count_or_unknown(std::uint64_t count);
 
+// "99.97 %", rounded down: 100.00 only if all are equal.
+std::string fidelity_percent(std::uint64_t equal, std::uint64_t all);
+
 // Shortens a text to at most `width` bytes and marks the cut.
 std::string shorten(std::string_view text, std::size_t width);
 

@@ -59,23 +59,75 @@ std::string state_of(const ProgramPool& pool, const ProgramPoolMoment& moment) {
                               format_bytes(moment.largest_free_bytes));
 }
 
-std::string why_failed(const ProgramPool& pool, const ProgramPoolMoment& moment) {
-    if (pool.memory == PoolMemory::kUnknown || moment.requested_bytes == kUnknown64) {
-        return "the cause is unknown";
+const char* why_failed(PoolFailure failure) {
+    switch (failure) {
+        case PoolFailure::kUnknown:
+            return "the cause is unknown";
+        case PoolFailure::kNoBlock:
+            return "the cause is unknown, since no block showed the memory of the pool";
+        case PoolFailure::kShared:
+            return "the cause is unknown, since other pools use the same memory";
+        case PoolFailure::kTooLittle:
+            return "not enough memory in the pool, even without fragmentation";
+        case PoolFailure::kFragmented:
+            return "fragmentation of the pool: enough memory is free, but no range is large enough";
+        case PoolFailure::kRefused:
+            return "a free range is large enough: the pool's own rules refused the request";
     }
-    if (moment.reserved_bytes == 0) {
-        return "the cause is unknown, since no block showed the memory of the pool";
+    return "";
+}
+
+std::string culprit_line(const ProgramPoolMoment& moment, const Terminal& terminal) {
+    if (moment.failure != PoolFailure::kFragmented) {
+        return "";
     }
-    if (pool.shares_memory) {
-        return "the cause is unknown, since other pools use the same memory";
+    if (moment.without_culprit_bytes == 0) {
+        return "               no single line holds all blocks that are in the way\n";
     }
-    if (moment.free_bytes() < moment.requested_bytes) {
-        return "not enough memory in the pool, even without fragmentation";
+    const HeldBy& line = moment.culprit;
+    return fmt::format("    culprit    {} in {} {}: without them a range of {} would be free\n",
+                       format_bytes(static_cast<std::uint64_t>(line.bytes)),
+                       format_counted(line.blocks, "block", "blocks"),
+                       printable(shorten(line.label, std::max(kLeastLabel, terminal.width() / 2))),
+                       format_bytes(moment.without_culprit_bytes));
+}
+
+std::string outcome_of(const ProgramPoolRemedy& remedy) {
+    switch (remedy.serves) {
+        case ProgramPoolRemedy::Serves::kNo:
+            return "the request still fails";
+        case ProgramPoolRemedy::Serves::kPerhaps:
+            return "the request may succeed, since the driver's method is not public";
+        case ProgramPoolRemedy::Serves::kYes:
+            return remedy.failed == 0
+                       ? "the request succeeds"
+                       : fmt::format(
+                             "the request succeeds, but {} would fail",
+                             format_counted(remedy.failed, "other request", "other requests"));
     }
-    if (moment.largest_free_bytes < moment.requested_bytes) {
-        return "fragmentation of the pool: enough memory is free, but no range is large enough";
+    return "";
+}
+
+std::string remedy_line(const ProgramPoolRemedy& remedy) {
+    return fmt::format("               {}: {} (estimate)\n", remedy.change, outcome_of(remedy));
+}
+
+// With `brief` only the first remedy that serves the request.
+std::string remedy_lines(const ProgramPool& pool, bool brief) {
+    std::string rows;
+    for (const ProgramPoolRemedy& remedy : pool.remedies) {
+        if (!brief || (remedy.serves == ProgramPoolRemedy::Serves::kYes && rows.empty())) {
+            rows += remedy_line(remedy);
+        }
     }
-    return "a free range is large enough: the pool's own rules refused the request";
+    if (rows.empty()) {
+        return "";
+    }
+    const bool limited = pool.limit_bytes != 0 && pool.limit_bytes != kUnknown64;
+    return fmt::format("    remedies   replayed with {} ({}):\n{}",
+                       format_bytes(pool.remedy_bytes),
+                       limited ? "the limit of the pool" : "the most that the pool had reserved",
+                       rows);
 }
 
 std::string held_by(const ProgramPoolMoment& moment, const Terminal& terminal) {
@@ -95,19 +147,24 @@ std::string held_by(const ProgramPoolMoment& moment, const Terminal& terminal) {
     return text;
 }
 
-std::string failed_line(const Analysis& analysis, const ProgramPool& pool) {
+std::string failed_line(const Analysis& analysis,
+                        const ProgramPool& pool,
+                        bool brief,
+                        const Terminal& terminal) {
     if (pool.failures.empty()) {
         return "";
     }
     const ProgramPoolMoment& first = pool.failures.front();
     return fmt::format(
-        "    failed     {}; the first of {} at {}: {}\n"
-        "               {}\n",
-        format_counted(pool.failed, "request", "requests"),
-        first.requested_bytes == kUnknown64 ? "unknown size" : format_bytes(first.requested_bytes),
-        format_duration(analysis.timeline.events[first.event].time_ns),
-        why_failed(pool, first),
-        state_of(pool, first));
+               "    failed     {}; the first of {} at {}: {}\n"
+               "               {}\n",
+               format_counted(pool.failed, "request", "requests"),
+               first.requested_bytes == kUnknown64 ? "unknown size"
+                                                   : format_bytes(first.requested_bytes),
+               format_duration(analysis.timeline.events[first.event].time_ns),
+               why_failed(first.failure),
+               state_of(pool, first)) +
+           culprit_line(first, terminal) + remedy_lines(pool, brief);
 }
 
 std::string out_of_memory_line(const Analysis& analysis, const ProgramPool& pool) {
@@ -121,20 +178,47 @@ std::string out_of_memory_line(const Analysis& analysis, const ProgramPool& pool
                        state_of(pool, first));
 }
 
+std::string fidelity_lines(const ProgramPool& pool) {
+    if (!pool.fidelity) {
+        return "";
+    }
+    const Fidelity& fidelity = *pool.fidelity;
+    if (!fidelity.not_judged.empty()) {
+        return fmt::format("    fidelity   not judged: {}\n", fidelity.not_judged);
+    }
+    std::string text = fmt::format(
+        "    fidelity   {}: the replay reproduces {} of {} placements and {} of {} segments\n",
+        fidelity_percent(fidelity.placements_equal + fidelity.segments_equal,
+                         fidelity.placements + fidelity.segments),
+        format_count(fidelity.placements_equal),
+        format_count(fidelity.placements),
+        format_count(fidelity.segments_equal),
+        format_count(fidelity.segments));
+    if (fidelity.placements_chosen != 0) {
+        text += fmt::format(
+            "               {}: the replay took the recorded one of several equal free blocks\n",
+            format_counted(fidelity.placements_chosen, "placement", "placements"));
+    }
+    if (!fidelity.reason.empty()) {
+        text += fmt::format("               first difference: {}\n", printable(fidelity.reason));
+    }
+    return text;
+}
+
 std::string replay_line(const ProgramPool& pool) {
     std::string text;
     for (const ProgramPoolReplay& replay : pool.replays) {
-        text += fmt::format("{}{} {}",
+        text += fmt::format("{}{} {} ({})",
                             text.empty() ? "" : ", ",
                             replay.pool,
-                            format_bytes(replay.peak_reserved_bytes));
+                            format_bytes(replay.peak_reserved_bytes),
+                            replay.exact ? "exact" : "estimate");
     }
     if (text.empty()) {
         return "";
     }
     return fmt::format(
-        "    simulated  peak reserved for the same requests: {}; recorded {} (estimates: "
-        "the pool's settings are not known)\n",
+        "    simulated  peak reserved for the same requests: {}; recorded {}\n",
         text,
         pool.memory == PoolMemory::kUnknown ? "unknown" : format_bytes(pool.peak_reserved_bytes));
 }
@@ -150,7 +234,7 @@ std::string program_pool_lines(const Analysis& analysis, bool brief, const Termi
             break;
         }
         const std::string failures =
-            failed_line(analysis, pool) + out_of_memory_line(analysis, pool);
+            failed_line(analysis, pool, brief, terminal) + out_of_memory_line(analysis, pool);
         if (brief && failures.empty()) {
             continue;
         }
@@ -164,7 +248,7 @@ std::string program_pool_lines(const Analysis& analysis, bool brief, const Termi
         if (brief) {
             continue;
         }
-        text += replay_line(pool);
+        text += fidelity_lines(pool) + replay_line(pool);
         if (pool.live_blocks != 0) {
             text += fmt::format("    at the end {} in {} still allocated\n",
                                 format_bytes(pool.live_bytes),

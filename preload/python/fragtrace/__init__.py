@@ -40,7 +40,7 @@ import importlib
 import inspect
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from . import _recorder, loggers
+from . import _adaptors, _recorder, loggers
 from ._labels import label, label_tensor, name_modules
 from ._memory import Memory, memory, scalars
 from ._pools import pool
@@ -188,6 +188,10 @@ class phase:
                 _recorder.range_end()
 
         return wrapper  # type: ignore[return-value]
+
+
+if _recorder.pool_create is not None:
+    _adaptors.watch()
 
 
 def load_ipython_extension(shell: Any) -> None:

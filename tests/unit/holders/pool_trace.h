@@ -37,6 +37,7 @@ class PoolTrace {
         event.size = requested;
         event.extra = size;
         event.stream = 0;
+        event.python_stack = python_stack;
         trace.event(event);
     }
 
@@ -74,6 +75,7 @@ class PoolTrace {
 
     TraceWriter trace;
     TemporaryFolder folder;
+    std::uint32_t python_stack = 0;  // of the next blocks: a node of the stack tree
 
   private:
     static EventRecord of(EventKind kind, std::uint32_t pool) {

@@ -34,9 +34,15 @@ TEST_CASE(
     CHECK(pool.calls("-d e@1=5MiB") == "e 3+0 retry");
 }
 
-TEST_CASE("cupy: a request above the limit fails with cached memory, which stays") {
+TEST_CASE("cupy: at its limit the pool releases its free segments and tries again") {
     WorkedExample pool("cupy", "limit:4MiB");
-    CHECK(pool.calls("a=3MiB -a b=4MiB c=1MiB") == "a 0+0 grow, b oom, c 0+0");
+    CHECK(pool.calls("a=3MiB -a b=4MiB") == "a 0+0 grow, b 1+0 retry");
+    CHECK(pool.calls("-b c=1MiB d@1=2MiB") == "c 1+0, d oom");  // c keeps the whole segment
+}
+
+TEST_CASE("cupy: a request above the limit itself fails with cached memory, which stays") {
+    WorkedExample pool("cupy", "limit:4MiB");
+    CHECK(pool.calls("a=3MiB -a b=5MiB c=1MiB") == "a 0+0 grow, b oom, c 0+0");
     WorkedExample share("cupy", "limit:50%", 8 * kMiB);
     CHECK(share.calls("a=4MiB b=512") == "a 0+0 grow, b oom");
 }
