@@ -69,7 +69,6 @@ struct PoolIdentity {
     std::string kind = {};    // kProgram: "rmm-pool", "bfc", ... or "other", as the program says
     std::string name = {};    // kProgram: as the program says
     std::uint64_t limit_bytes = 0;  // kProgram: the last limit; 0 = none, ~0 = it changed too often
-    std::string settings = {};      // kProgram: of the simulated pool of its kind; empty = unknown
 
     // PyTorch numbers a pool that a capture creates for itself (n, 0). MemPool objects and
     // torch.cuda.graph_pool_handle() share the numbers (0, n), and captures may use either kind.

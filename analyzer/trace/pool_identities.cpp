@@ -61,8 +61,6 @@ std::map<std::uint32_t, PoolIdentity> pool_identities(
             pools[number].use_on_oom = fact->second == "1";
         } else if (text == ".graph") {
             pools[number].captured = fact->second == "1";
-        } else if (text == ".settings") {
-            pools[number].settings = fact->second;
         } else if (text == ".limit") {
             std::string_view limit = fact->second;
             std::uint64_t& bytes = pools[number].limit_bytes;

@@ -22,6 +22,7 @@ enum : int {
     kHeuristicsResults = 202,
     kConfigEngine = 300,
     kConfigWorkspace = 303,
+    kConfigSharedMemory = 304,
     kPlanHandle = 400,
     kPlanConfig = 401,
     kPlanWorkspace = 402,
@@ -43,6 +44,7 @@ enum : int {
     kOfDouble = 5,
     kOfPointer = 6,
     kOfDescriptor = 15,
+    kOfInt32 = 23,
     kOfCharacter = 24,
     kOfFraction = 26,
 };
@@ -215,6 +217,13 @@ int keep_integer(Content* content, int name, int64_t value) {
     return keep(content, name, kOfInteger, 1, &value);
 }
 
+int complete_config(Content* config) {
+    const int32_t shared_bytes = 0;
+    keep(config, kConfigSharedMemory, kOfInt32, 1, &shared_bytes);
+    const uint64_t bytes = workspace_of_graph(graph_of_config(config));
+    return keep_integer(config, kConfigWorkspace, static_cast<int64_t>(bytes));
+}
+
 // What cuDNN computes when a descriptor is complete.
 int complete(Content* content) {
     if (content->type == kHeuristics) {
@@ -231,6 +240,7 @@ int complete(Content* content) {
         keep(engine, kEngineGraph, kOfDescriptor, shared != nullptr ? 1 : 0, &shared);
         keep_integer(engine, kEngineIndex, 0);
         keep(config, kConfigEngine, kOfDescriptor, 1, &engine);
+        complete_config(config);
         return keep(content, kHeuristicsResults, kOfDescriptor, 1, &config);
     }
     if (content->type == kPlan) {
@@ -240,10 +250,7 @@ int complete(Content* content) {
         const uint64_t bytes = workspace_of_graph(graph_of_config(config));
         return keep_integer(content, kPlanWorkspace, static_cast<int64_t>(bytes));
     }
-    if (content->type == kEngineConfig) {
-        const uint64_t bytes = workspace_of_graph(graph_of_config(content));
-        return keep_integer(content, kConfigWorkspace, static_cast<int64_t>(bytes));
-    }
+    if (content->type == kEngineConfig) return complete_config(content);
     if (find(content, kGraphOperations) != nullptr) return keep_integer(content, kGraphEngines, 1);
     return kSuccess;
 }
