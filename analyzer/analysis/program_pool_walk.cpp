@@ -86,6 +86,12 @@ void ProgramPoolWalk::advance() {
         case EventKind::kAsyncAlloc:
             begin_region(&driver_, event, PoolMemory::kDevice, event.size_bytes);
             break;
+        case EventKind::kMap:
+            begin_region(&mapped_, event, PoolMemory::kDevice, event.size_bytes);
+            break;
+        case EventKind::kUnmap:
+            end_mappings(event.address, event.size_bytes);
+            break;
         case EventKind::kManagedAlloc:
             begin_region(&driver_, event, PoolMemory::kManaged, event.size_bytes);
             break;
@@ -135,7 +141,7 @@ void ProgramPoolWalk::begin_region(std::map<DeviceAddress, PoolRegion>* regions,
                                  .memory = memory,
                                  .device = static_cast<DeviceId>(event.device)};
     if (in_checkpoint_) {
-        reattach(&(*regions)[event.address], regions == &driver_);
+        reattach(&(*regions)[event.address], regions != &framework_);
     }
     const EventIndex end = timeline_.partner[position_];
     if (end != kNoEvent && end > position_) {
@@ -154,10 +160,23 @@ void ProgramPoolWalk::end_regions_of(EventIndex event) {
     }
 }
 
+// One unmap may end several mappings. They have no event of their own that ends them.
+void ProgramPoolWalk::end_mappings(DeviceAddress address, std::uint64_t size_bytes) {
+    auto region = mapped_.lower_bound(address);
+    while (region != mapped_.end() && region->first - address < size_bytes) {
+        const EventIndex map = region->second.allocated_by;
+        ++region;
+        end_region(map);
+    }
+}
+
 // The blocks in memory that is gone are gone, too.
 void ProgramPoolWalk::end_region(EventIndex alloc) {
     const DeviceAddress address = timeline_.events.address(alloc);
-    auto& regions = timeline_.events.kind(alloc) == EventKind::kBlockAlloc ? framework_ : driver_;
+    const EventKind kind = timeline_.events.kind(alloc);
+    auto& regions = kind == EventKind::kBlockAlloc ? framework_
+                    : kind == EventKind::kMap      ? mapped_
+                                                   : driver_;
     const auto region = regions.find(address);
     if (region == regions.end() || region->second.allocated_by != alloc) {
         return;
@@ -195,7 +214,7 @@ void ProgramPoolWalk::request_failed(std::uint32_t number) {
 
 // The innermost recorded memory around a block; nullptr if there is none.
 PoolRegion* ProgramPoolWalk::region_of(DeviceAddress address, std::uint64_t size_bytes) {
-    for (auto* regions : {&framework_, &driver_}) {
+    for (auto* regions : {&framework_, &driver_, &mapped_}) {
         auto region = regions->upper_bound(address);
         if (region != regions->begin()) {
             --region;
@@ -339,6 +358,7 @@ void ProgramPoolWalk::checkpoint_begin() {
     }
     in_use_.clear();
     driver_.clear();
+    mapped_.clear();
     framework_.clear();
     ends_.clear();
 }

@@ -2,8 +2,8 @@
 //
 // A block lies in memory that is recorded already: inside a block of PyTorch's allocator, or else
 // inside an allocation from the driver. This memory is a segment of the pool from the pool's first
-// block in it until the memory is freed. Memory that the program maps itself (cuMemMap) is not
-// matched.
+// block in it until the memory is freed. Each mapping of memory that the program maps itself
+// (cuMemMap) is one segment.
 #pragma once
 
 #include "analyzer/analysis/program_pools.h"
@@ -134,6 +134,7 @@ class ProgramPoolWalk {
                       std::uint64_t size_bytes);
     void end_region(EventIndex alloc);
     void end_regions_of(EventIndex event);
+    void end_mappings(DeviceAddress address, std::uint64_t size_bytes);
     PoolRegion* region_of(DeviceAddress address, std::uint64_t size_bytes);
     void block_alloc(const Event& event);
     void block_free(EventIndex alloc);
@@ -162,6 +163,7 @@ class ProgramPoolWalk {
     EventIndex position_ = 0;
     std::size_t pool_cursor_ = 0;
     std::map<DeviceAddress, PoolRegion> driver_;     // memory from the driver
+    std::map<DeviceAddress, PoolRegion> mapped_;     // memory that the program maps
     std::map<DeviceAddress, PoolRegion> framework_;  // blocks of PyTorch's allocator
     // By the event that ends them: the events that allocated regions.
     std::unordered_map<EventIndex, std::vector<EventIndex>> ends_;

@@ -151,6 +151,11 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec,
     return change(exec, node);
 }
 
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* parameters) {
+    FT_ENTER();
+    return parameters == nullptr ? CUDA_ERROR_INVALID_VALUE : change(exec, node);
+}
+
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph) {
     return change(exec, node);
 }

@@ -126,6 +126,27 @@ TEST_CASE("blocks end with the memory in which they lie, and late frees change n
     CHECK(analysis->program_pools[0].peak_reserved_bytes == 2 * kMiB);
 }
 
+TEST_CASE("a mapping is a segment until its memory is unmapped") {
+    PoolTrace pools;
+    constexpr std::uint64_t kRange = 0x400000000000;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        pools.trace.simple(EventKind::kMap, kRange + i * 4 * kMiB, 4 * kMiB, 100 + i, true);
+        pools.alloc(kRange + i * 4 * kMiB, kMiB, kMiB);
+    }
+    pools.trace.simple(EventKind::kUnmap, kRange, 8 * kMiB, 0, true);  // two mappings
+    pools.alloc(kRange + 9 * kMiB, 2 * kMiB, 2 * kMiB);
+    pools.fails(2 * kMiB);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 1);
+    const ProgramPool& pool = analysis->program_pools[0];
+    CHECK(pool.memory == PoolMemory::kDevice);
+    CHECK(pool.peak_reserved_bytes == 12 * kMiB);
+    CHECK(pool.live_bytes == 3 * kMiB);
+    REQUIRE(pool.failures.size() == 1);
+    CHECK(pool.failures[0].reserved_bytes == 4 * kMiB);
+    CHECK(pool.failures[0].largest_free_bytes == kMiB);
+}
+
 TEST_CASE("the reserved memory of a pool in unrecorded memory is unknown") {
     PoolTrace pools;
     pools.trace.device_alloc(kSegment, kMiB, false);
