@@ -105,7 +105,8 @@ Function* function_of(Symbol symbol) {
     return reinterpret_cast<Function*>(g_functions[symbol]);
 }
 
-// ---- pools ----------------------------------------------------------------------------------------
+// ---- pools
+// ----------------------------------------------------------------------------------------
 
 // Memory for an object that a function returns. Its destructor is not called.
 template <typename Object>
@@ -182,7 +183,8 @@ void end_pool(const void* allocator) {
     g_pools_lock.unlock();
 }
 
-// ---- wrappers -------------------------------------------------------------------------------------
+// ---- wrappers
+// -------------------------------------------------------------------------------------
 
 void record_result(void* allocator, size_t bytes, void* address) {
     if (running_session() == nullptr) {
@@ -240,7 +242,8 @@ void destroy_and_delete(void* self) {
     function_of<Destroy>(kDelete)(self);
 }
 
-// ---- patching -------------------------------------------------------------------------------------
+// ---- patching
+// -------------------------------------------------------------------------------------
 
 struct Table {
     void** slots = nullptr;
@@ -288,6 +291,7 @@ const char* replace_functions(const LocalSymbol* symbols) {
                     {kDeallocate, reinterpret_cast<void*>(deallocate)},
                     {kDestroy, reinterpret_cast<void*>(destroy)},
                     {kDelete, reinterpret_cast<void*>(destroy_and_delete)}};
+
     const Table table = table_at(symbols[kTable]);
     if (table.count == 0) {
         return "the allocator's table was not found";
@@ -345,8 +349,9 @@ void jax_prepare() {
     }
     const link_map* found = find_object(kPrefix);
     const link_map* nobody = nullptr;
-    if (found != nullptr && __atomic_compare_exchange_n(
-                                &g_plugin, &nobody, found, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (found != nullptr &&
+        __atomic_compare_exchange_n(
+            &g_plugin, &nobody, found, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         (void)call_on_drain(session, prepare);
     }
 }

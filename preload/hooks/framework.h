@@ -1,10 +1,11 @@
-// The hooks' interface to the frameworks whose allocators make a call: PyTorch (frameworks/torch*.cpp,
-// whose functions do nothing until libc10_cuda has been seen), TensorFlow and JAX.
+// The hooks' interface to the frameworks whose allocators make a call: PyTorch
+// (frameworks/torch*.cpp, whose functions do nothing until libc10_cuda has been seen), TensorFlow
+// and JAX.
 //
-// The block layer of PyTorch has three sources. First, c10's two report functions: they are interposed and
-// called under the allocator's mutex, so nothing here takes a lock or the GIL. Second, the virtual
-// functions of the allocator object: a copy of its table with a few slots replaced. Third, the CUDA
-// events that libc10_cuda records and queries.
+// The block layer of PyTorch has three sources. First, c10's two report functions: they are
+// interposed and called under the allocator's mutex, so nothing here takes a lock or the GIL.
+// Second, the virtual functions of the allocator object: a copy of its table with a few slots
+// replaced. Third, the CUDA events that libc10_cuda records and queries.
 #pragma once
 
 #include "recorder/recorder.h"

@@ -60,8 +60,7 @@ struct Tables {
 
 bool find_tables(const File& file, Tables* tables) {
     ElfW(Ehdr) header;
-    if (!file.read(0, &header, sizeof header) ||
-        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+    if (!file.read(0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
         header.e_shentsize != sizeof(ElfW(Shdr))) {
         return false;
     }
@@ -72,9 +71,8 @@ bool find_tables(const File& file, Tables* tables) {
             return false;
         }
         if (section.sh_type == SHT_SYMTAB && section.sh_link < header.e_shnum &&
-            file.read(header.e_shoff + uint64_t{section.sh_link} * sizeof names,
-                      &names,
-                      sizeof names)) {
+            file.read(
+                header.e_shoff + uint64_t{section.sh_link} * sizeof names, &names, sizeof names)) {
             *tables = {section.sh_offset, section.sh_size, names.sh_offset, names.sh_size};
             return true;
         }
@@ -130,9 +128,8 @@ bool find_values(const File& file,
     const uint64_t total = tables.symbols_bytes / sizeof(ElfW(Sym));
     for (uint64_t first = 0; first < total; first += kEach) {
         const size_t here = total - first < kEach ? total - first : kEach;
-        if (!file.read(tables.symbols_at + first * sizeof(ElfW(Sym)),
-                       buffer,
-                       here * sizeof(ElfW(Sym)))) {
+        if (!file.read(
+                tables.symbols_at + first * sizeof(ElfW(Sym)), buffer, here * sizeof(ElfW(Sym)))) {
             return false;
         }
         for (size_t at = 0; at < here; ++at) {
@@ -169,9 +166,8 @@ const char* find_local_symbols(const link_map* object,
     }
     uint64_t offsets[kMostSymbols];
     memset(offsets, 0xff, sizeof offsets);
-    const bool read =
-        find_names(file, tables, buffer, part, symbols, count, offsets) &&
-        find_values(file, tables, buffer, object->l_addr, symbols, count, offsets);
+    const bool read = find_names(file, tables, buffer, part, symbols, count, offsets) &&
+                      find_values(file, tables, buffer, object->l_addr, symbols, count, offsets);
     unmap(buffer, kBufferBytes);
     return read ? nullptr : "its file cannot be read";
 }

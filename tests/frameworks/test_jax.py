@@ -23,6 +23,8 @@ class Jax(real_process.RealProcessTest):
     def run_jax(self, name, card, record_to=None, **variables):
         env = environment(card, record_to, **variables)
         # docs/frameworks/jax.md gives the reasons.
+        files = real_process.BUILD / "lib" / "fragtrace" / "vgpu" / "libfragtrace-vgpu-device-files.so"
+        env["LD_PRELOAD"] = f"{env.get('LD_PRELOAD', '')}:{files}"
         env["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
         env["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
         return self.run_well([PYTHON, PROGRAMS / name], env=env).stdout.splitlines()

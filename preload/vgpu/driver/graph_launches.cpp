@@ -151,8 +151,9 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec,
     return change(exec, node);
 }
 
-CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* parameters) {
-    FT_ENTER();
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec,
+                                  CUgraphNode node,
+                                  CUgraphNodeParams* parameters) {
     return parameters == nullptr ? CUDA_ERROR_INVALID_VALUE : change(exec, node);
 }
 

@@ -1,6 +1,6 @@
 // A library with an allocator that has the name and the virtual functions of JAX's:
-// tsl::BFCAllocator. It divides memory from the driver into blocks of 256 bytes and more. Like JAX's
-// plug-in it does not export the class.
+// tsl::BFCAllocator. It divides memory from the driver into blocks of 256 bytes and more. Like
+// JAX's plug-in it does not export the class.
 #include <cuda.h>
 
 #include <cstddef>

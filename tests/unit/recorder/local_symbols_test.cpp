@@ -125,8 +125,11 @@ TEST_CASE("names at the borders of what is read at once are found") {
 TEST_CASE("files that are no objects, or cut off, have no symbols and a reason") {
     LocalSymbol symbols[] = {{"_ZN5PoolX4freeEv", 0, 0}};
     const std::string whole = object_file(4096, {{"_ZN5PoolX4freeEv", 1, 0x80}});
-    for (const std::size_t size : {std::size_t{0}, std::size_t{10}, std::size_t{100},
-                                   whole.size() - 4000, whole.size() - 1}) {
+    for (const std::size_t size : {std::size_t{0},
+                                   std::size_t{10},
+                                   std::size_t{100},
+                                   whole.size() - 4000,
+                                   whole.size() - 1}) {
         const TemporaryFile cut(whole.substr(0, size));
         CHECK(find_local_symbols(cut.object(), "5PoolX", symbols, 1) != nullptr);
         CHECK(symbols[0].address == 0);
