@@ -153,8 +153,8 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec,
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec,
                                   CUgraphNode node,
-                                  CUgraphNodeParams* parameters) {
-    return parameters == nullptr ? CUDA_ERROR_INVALID_VALUE : change(exec, node);
+                                  CUgraphNodeParams* nodeParams) {
+    return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : change(exec, node);
 }
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph) {
