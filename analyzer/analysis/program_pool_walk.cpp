@@ -244,7 +244,7 @@ void ProgramPoolWalk::block_alloc(const Event& event) {
     pool.blocks[event.address] = block;
     pool.allocated_bytes += size_bytes;
     pool_of_block_[position_] = key;
-    steps_[key].emplace_back(position_, position_);
+    steps_[key].push_back({position_, position_, block.segment});
     changed_ = &*entry;
 }
 
@@ -257,7 +257,7 @@ void ProgramPoolWalk::drop(const Key& key,
     } else {
         pool->segments.at(block->second.segment).blocks.erase(block->first);
     }
-    steps_[key].emplace_back(position_, block->second.allocated_by);
+    steps_[key].push_back({position_, block->second.allocated_by, kNoEvent});
     pool_of_block_.erase(block->second.allocated_by);
     pool->blocks.erase(block);
 }

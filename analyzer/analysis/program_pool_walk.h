@@ -80,8 +80,12 @@ class ProgramPoolWalk {
         }
     };
 
-    // (event, allocating event); both are the same for an allocation.
-    using Step = std::pair<EventIndex, EventIndex>;
+    // What happened to the blocks of a pool.
+    struct Step {
+        EventIndex event = kNoEvent;
+        EventIndex alloc = kNoEvent;  // the allocating event; the same as `event` for an allocation
+        EventIndex segment = kNoEvent;  // of an allocation: the event that allocated its memory
+    };
 
     // The timeline must outlive the walk.
     explicit ProgramPoolWalk(const Timeline& timeline) : timeline_(timeline) {}

@@ -1,11 +1,8 @@
 #include "analyzer/analysis/program_pools.h"
 
 #include "analyzer/analysis/holders/holders.h"
+#include "analyzer/analysis/program_pool_replay.h"
 #include "analyzer/analysis/program_pool_walk.h"
-#include "analyzer/pools/registry/pool_registry.h"
-#include "analyzer/replay/replayer.h"
-#include "analyzer/replay/script.h"
-#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <map>
@@ -21,75 +18,6 @@ constexpr std::size_t kMostMoments = 3;
 constexpr std::size_t kMostOutOfMemories = 256;
 
 using Key = ProgramPoolWalk::Key;
-
-// The settings of the program's pool are unknown, but its first segment shows the initial size.
-std::string config_of(const std::string& pool, std::uint64_t first_segment_bytes) {
-    constexpr std::uint64_t kQuantumBytes = 256;
-    const std::uint64_t initial = round_up(first_segment_bytes, kQuantumBytes);
-    if (pool == "bfc") {
-        return "preallocate:0,limit:1";
-    }
-    if (pool == "rmm-pool") {
-        return "initial_pool_size:" + std::to_string(initial);
-    }
-    return pool == "rmm-arena" ? "arena_size:" + std::to_string(std::max(initial, kMiB)) : "";
-}
-
-// The requests of one pool. Its segments are chosen by the simulated pool.
-ReplayScript script_of(const Timeline& timeline, const Key& key, const ProgramPoolWalk& walk) {
-    ReplayScript script;
-    script.source = ScriptSource::kBlocks;
-    script.streams = timeline.streams;
-    const auto zero = std::find(script.streams.begin(), script.streams.end(), 0u);
-    const auto default_stream = static_cast<StreamId>(zero - script.streams.begin());
-    if (zero == script.streams.end()) {
-        script.streams.push_back(0);
-    }
-    for (const auto& [event, alloc] : walk.steps(key)) {
-        Step step{.event = event, .block = alloc};
-        if (event == alloc) {
-            const Event request = timeline.events[alloc];
-            step.kind = Step::Kind::kAllocate;
-            step.value = request.size_bytes == kUnknown64 || request.size_bytes == 0
-                             ? request.extra
-                             : request.size_bytes;
-            step.stream = request.stream == kNoStream ? default_stream : request.stream;
-        } else {
-            step.kind = Step::Kind::kRelease;
-        }
-        script.steps.push_back(step);
-    }
-    return script;
-}
-
-void add_replays(const Timeline& timeline,
-                 const Key& key,
-                 const ProgramPoolWalk& walk,
-                 ProgramPool* pool) {
-    const PoolDescription* own = find_pool(pool->kind);
-    if (own == nullptr || !own->bound.empty() || own->planned || own->name == "pytorch") {
-        own = nullptr;
-    }
-    const ReplayScript script = script_of(timeline, key, walk);
-    std::vector<std::string> names;
-    if (own != nullptr) {
-        names.push_back(pool->kind);
-    }
-    if (pool->kind != "best-fit") {
-        names.emplace_back("best-fit");
-    }
-    for (const std::string& name : names) {
-        auto simulated = make_pool(
-            name,
-            config_of(name, walk.first_segment_bytes(key)),
-            std::make_unique<FixedDevice>(kUnlimitedBytes, kUnlimitedBytes, std::uint64_t{2} << 20),
-            script.streams);
-        if (simulated) {
-            const ReplayResult result = replay(script, **simulated);
-            pool->replays.push_back({name, result.statistics.reserved.peak});
-        }
-    }
-}
 
 // Finds the moments to describe in the first walk; the second one describes them.
 class Moments {
@@ -158,6 +86,7 @@ class Moments {
                 pool.name = identity->second.name;
                 pool.kind = identity->second.kind;
                 pool.limit_bytes = identity->second.limit_bytes;
+                pool.settings = timeline_.fact("pool." + std::to_string(key.number) + ".settings");
             }
             if (pool.kind.empty()) {
                 pool.kind = "other";
@@ -253,7 +182,7 @@ std::vector<ProgramPool> find_program_pools(
     for (std::size_t i = 0; i < std::min(result.size(), kMostReplayed); ++i) {
         const Key key{result[i].number, result[i].memory, result[i].device};
         if (result[i].at_peak.event != kNoEvent) {
-            add_replays(timeline, key, first, &result[i]);
+            add_program_pool_replays(timeline, key, first, &result[i]);
         }
     }
     return result;

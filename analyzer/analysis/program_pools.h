@@ -9,6 +9,7 @@
 #include "analyzer/trace/symbols.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,11 +37,34 @@ struct ProgramPoolMoment {
     [[nodiscard]] std::uint64_t free_bytes() const { return reserved_bytes - allocated_bytes; }
 };
 
-// The same requests, served by a simulated pool. The settings are its defaults, and the size of the
-// first segment as initial size.
+// The same requests, served by a simulated pool. For the pool's own kind the settings are those
+// that the program reported. Otherwise they are the defaults, and the size of the first segment as
+// initial size.
 struct ProgramPoolReplay {
     std::string pool;
     std::uint64_t peak_reserved_bytes = 0;
+};
+
+// How well a replay with the pool's own kind and settings matches the recording.
+struct ProgramPoolFidelity {
+    std::uint64_t placements = 0;        // recorded allocations of blocks, and failed requests
+    std::uint64_t placements_equal = 0;  // replayed in the same segment at the same offset, or fail
+    std::uint64_t segments = 0;          // in which the pool had a block
+    std::uint64_t segments_equal = 0;    // replayed with the same size, in order
+    std::string reason;                  // the first difference; empty if everything is equal
+    std::string not_judged;              // why the replay cannot be compared
+
+    [[nodiscard]] bool exact() const {
+        return not_judged.empty() && placements == placements_equal && segments == segments_equal;
+    }
+};
+
+// A setting of the framework to which the pool belongs, tried in a replay.
+struct ProgramPoolRemedy {
+    std::string setting;       // "TF_GPU_ALLOCATOR=cuda_malloc_async"
+    std::uint64_t failed = 0;  // requests that fail in the replay
+    std::uint64_t served = 0;  // recorded failures that the replay serves
+    bool at_least = false;     // the replay shows the best case
 };
 
 // A pool in one kind of memory of one device. A pool that uses several has one entry for each.
@@ -49,6 +73,7 @@ struct ProgramPool {
     std::string name;
     std::string kind;               // as the program says: "rmm-pool", "other"
     std::uint64_t limit_bytes = 0;  // the last one; 0 = none, ~0 = unknown: changed too often
+    std::string settings;           // of the simulated pool of this kind; empty = not reported
     PoolMemory memory = PoolMemory::kUnknown;
     DeviceId device = kUnknownDevice;
 
@@ -67,6 +92,8 @@ struct ProgramPool {
     // Blocks of other pools lay in the same memory: free memory is then an upper bound.
     bool shares_memory = false;
     std::vector<ProgramPoolReplay> replays;
+    std::optional<ProgramPoolFidelity> fidelity;  // only if the settings are known
+    std::vector<ProgramPoolRemedy> remedies;      // only after a failed request
 };
 
 // `out_of_memory`: out-of-memories of devices, ascending by event.

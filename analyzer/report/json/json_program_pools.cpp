@@ -56,6 +56,33 @@ Json moments_json(const Analysis& analysis,
     return rows;
 }
 
+Json fidelity_json(const ProgramPool& pool) {
+    if (!pool.fidelity) {
+        return nullptr;
+    }
+    const ProgramPoolFidelity& fidelity = *pool.fidelity;
+    return {{"settings", pool.settings},
+            {"exact", fidelity.exact()},
+            {"placements", fidelity.placements},
+            {"placements_equal", fidelity.placements_equal},
+            {"segments", fidelity.segments},
+            {"segments_equal", fidelity.segments_equal},
+            {"first_difference", fidelity.reason},
+            {"not_judged", fidelity.not_judged}};
+}
+
+Json remedies_json(const ProgramPool& pool) {
+    Json rows = Json::array();
+    for (const ProgramPoolRemedy& remedy : pool.remedies) {
+        rows.push_back({{"setting", remedy.setting},
+                        {"class", "estimate"},
+                        {"best_case", remedy.at_least},
+                        {"failed_requests", remedy.failed},
+                        {"served_failures", remedy.served}});
+    }
+    return rows;
+}
+
 }  // namespace
 
 Json program_pools_json(const Analysis& analysis) {
@@ -86,7 +113,9 @@ Json program_pools_json(const Analysis& analysis) {
              {"at_out_of_memory", moments_json(analysis, pool, pool.at_out_of_memory)},
              {"live_bytes", pool.live_bytes},
              {"live_blocks", pool.live_blocks},
-             {"replays", replays}});
+             {"replays", replays},
+             {"fidelity", fidelity_json(pool)},
+             {"remedies", remedies_json(pool)}});
     }
     return rows;
 }

@@ -133,10 +133,48 @@ std::string replay_line(const ProgramPool& pool) {
         return "";
     }
     return fmt::format(
-        "    simulated  peak reserved for the same requests: {}; recorded {} (estimates: "
-        "the pool's settings are not known)\n",
+        "    simulated  peak reserved for the same requests: {}; recorded {} ({})\n",
         text,
-        pool.memory == PoolMemory::kUnknown ? "unknown" : format_bytes(pool.peak_reserved_bytes));
+        pool.memory == PoolMemory::kUnknown ? "unknown" : format_bytes(pool.peak_reserved_bytes),
+        pool.fidelity ? "estimates, with the pool's settings"
+                      : "estimates: the pool's settings are not known");
+}
+
+// "fidelity 120 of 120 placements equal, 2 of 2 segments".
+std::string fidelity_of(const ProgramPool& pool) {
+    if (!pool.fidelity) {
+        return "";
+    }
+    const ProgramPoolFidelity& fidelity = *pool.fidelity;
+    if (!fidelity.not_judged.empty()) {
+        return "    fidelity   not judged: " + fidelity.not_judged + "\n";
+    }
+    std::string text =
+        fmt::format("    fidelity   {} of {} placements equal, {} of {} segments ({}, {})\n",
+                    fidelity.placements_equal,
+                    fidelity.placements,
+                    fidelity.segments_equal,
+                    fidelity.segments,
+                    printable(pool.kind),
+                    printable(pool.settings));
+    if (!fidelity.reason.empty()) {
+        text += "               the first difference: " + fidelity.reason + "\n";
+    }
+    return text;
+}
+
+std::string remedies_of(const ProgramPool& pool) {
+    std::string text;
+    for (const ProgramPoolRemedy& remedy : pool.remedies) {
+        text += fmt::format("    {:<10} {}: {} of {} fail{} (estimate{})\n",
+                            text.empty() ? "try" : "",
+                            remedy.setting,
+                            remedy.failed,
+                            format_counted(pool.failed, "request", "requests"),
+                            remedy.failed == 0 ? ", all are served" : "",
+                            remedy.at_least ? ", best case" : "");
+    }
+    return text;
 }
 
 }  // namespace
@@ -150,7 +188,7 @@ std::string program_pool_lines(const Analysis& analysis, bool brief, const Termi
             break;
         }
         const std::string failures =
-            failed_line(analysis, pool) + out_of_memory_line(analysis, pool);
+            failed_line(analysis, pool) + out_of_memory_line(analysis, pool) + remedies_of(pool);
         if (brief && failures.empty()) {
             continue;
         }
@@ -164,7 +202,7 @@ std::string program_pool_lines(const Analysis& analysis, bool brief, const Termi
         if (brief) {
             continue;
         }
-        text += replay_line(pool);
+        text += fidelity_of(pool) + replay_line(pool);
         if (pool.live_blocks != 0) {
             text += fmt::format("    at the end {} in {} still allocated\n",
                                 format_bytes(pool.live_bytes),
