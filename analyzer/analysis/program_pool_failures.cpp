@@ -107,9 +107,13 @@ struct Remedy {
     std::string_view change;
     std::string_view pool;  // simulated
     bool empties = false;   // the same pool, emptied once
+    // The fact that says "recorded" for the pool's framework; empty: for any, if none is known.
+    std::string_view framework = {};
 };
 
-constexpr std::array<Remedy, 9> kRemedies = {{
+constexpr std::array<std::string_view, 2> kFrameworks = {"tensorflow.pool", "jax.pool"};
+
+constexpr std::array<Remedy, 11> kRemedies = {{
     {.kind = "cupy",
      .change =
          "mempool.free_all_blocks() just before event {}, when the pool held least before the "
@@ -136,11 +140,22 @@ constexpr std::array<Remedy, 9> kRemedies = {{
     {"cuda-async",
      "rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), initial_pool_size={})",
      "rmm-pool"},
+    {"bfc", "TF_GPU_ALLOCATOR=cuda_malloc_async", "cuda-async", false, "tensorflow.pool"},
+    {"bfc", "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async", "cuda-async", false, "jax.pool"},
     {"bfc",
      "TF_GPU_ALLOCATOR=cuda_malloc_async (TensorFlow), XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async "
      "(JAX)",
      "cuda-async"},
 }};
+
+bool applies(const Timeline& timeline, const Remedy& remedy, const ProgramPool& pool) {
+    const auto is_recorded = [&timeline](std::string_view framework) {
+        return timeline.fact(std::string(framework)) == "recorded";
+    };
+    const bool known = std::any_of(kFrameworks.begin(), kFrameworks.end(), is_recorded);
+    return remedy.kind == pool.kind && (!remedy.framework.empty() ? is_recorded(remedy.framework)
+                                                                  : pool.kind != "bfc" || !known);
+}
 
 // A pool that reserves all its memory at the start.
 std::string config_of_size(std::string_view pool, std::uint64_t bytes) {
@@ -335,7 +350,7 @@ void try_remedies(const Timeline& timeline,
     const std::uint64_t bytes = is_limited(*pool) ? pool->limit_bytes : pool->peak_reserved_bytes;
     pool->remedy_bytes = bytes / kQuantumBytes * kQuantumBytes;
     for (const Remedy& one : kRemedies) {
-        if (one.kind != pool->kind) {
+        if (!applies(timeline, one, *pool)) {
             continue;
         }
         ProgramPoolRemedy remedy{

@@ -53,12 +53,14 @@ void measure(const Timeline& timeline,
              const ReplayScript& script,
              ProgramPool* pool) {
     const std::vector<ProgramPoolWalk::SegmentOfPool>& segments = walk.segments(key);
-    const SimulatedSettings settings =
-        settings_of(pool->kind, first_segment_bytes(key, walk), pool->limit_bytes);
+    const SimulatedSettings settings = own_settings(*pool, first_segment_bytes(key, walk));
     auto device = std::make_unique<RecordedDevice>(settings.total_bytes, kUnlimitedBytes);
     RecordedDevice& recorded = *device;
     auto simulated = make_pool(pool->kind, settings.config, std::move(device), script.streams);
     if (!simulated) {
+        Fidelity fidelity;
+        fidelity.not_judged = "the recorded settings of the pool are not understood";
+        pool->fidelity = std::move(fidelity);
         return;
     }
     std::vector<RecordedSegmentCall> calls;
@@ -185,6 +187,17 @@ SimulatedSettings settings_of(const std::string& simulated,
         settings.config = "arena_size:" + std::to_string(std::max(initial, kMiB));
     }
     return settings;
+}
+
+SimulatedSettings own_settings(const ProgramPool& pool, std::uint64_t first_segment_bytes) {
+    const bool limited = pool.limit_bytes != 0 && pool.limit_bytes != kUnknown64;
+    if (pool.settings.empty() || !limited) {
+        return settings_of(pool.kind, first_segment_bytes, pool.limit_bytes);
+    }
+    // A pool of BFC that grows has a limit of its own, as a share of the card.
+    const bool grows =
+        pool.kind == "bfc" && pool.settings.find("preallocate:0") != std::string::npos;
+    return {.config = pool.settings + (grows ? ",limit:1" : ""), .total_bytes = pool.limit_bytes};
 }
 
 bool is_simulated(const ProgramPool& pool) {

@@ -25,8 +25,9 @@ RecordedPlace places_of(const Timeline& timeline,
                         const ProgramPoolWalk::Key& key,
                         const ProgramPoolWalk& walk);
 
-// The settings of a simulated pool, as far as the recording shows them: the limit, and the first
-// segment as initial size. `total_bytes` is the card's memory for pools that reserve a share of it.
+// The settings of a simulated pool: those that were recorded. Without them, as far as the recording
+// shows them: the limit, and the first segment as initial size. `total_bytes` is the card's memory
+// for pools that reserve a share of it.
 struct SimulatedSettings {
     std::string config;
     std::uint64_t total_bytes = 0;
@@ -35,6 +36,9 @@ struct SimulatedSettings {
 SimulatedSettings settings_of(const std::string& simulated,
                               std::uint64_t first_segment_bytes,
                               std::uint64_t limit_bytes);
+
+// The settings of the pool's own kind.
+SimulatedSettings own_settings(const ProgramPool& pool, std::uint64_t first_segment_bytes);
 
 // Size of the pool's first segment in bytes; 0 if its memory is unknown.
 std::uint64_t first_segment_bytes(const ProgramPoolWalk::Key& key, const ProgramPoolWalk& walk);

@@ -87,6 +87,7 @@ class Moments {
                 pool.name = identity->second.name;
                 pool.kind = identity->second.kind;
                 pool.limit_bytes = identity->second.limit_bytes;
+                pool.settings = timeline_.fact("pool." + std::to_string(key.number) + ".settings");
             }
             if (pool.kind.empty()) {
                 pool.kind = "other";

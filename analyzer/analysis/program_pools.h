@@ -84,6 +84,7 @@ struct ProgramPool {
     std::string name;
     std::string kind;               // as the program says: "rmm-pool", "other"
     std::uint64_t limit_bytes = 0;  // the last one; 0 = none, ~0 = unknown: changed too often
+    std::string settings;           // of the simulated pool of this kind; empty = not recorded
     PoolMemory memory = PoolMemory::kUnknown;
     DeviceId device = kUnknownDevice;
 

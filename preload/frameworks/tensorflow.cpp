@@ -150,7 +150,7 @@ void record_settings(uint32_t pool, const Setup& setup) {
     const double fraction = setup.fragmentation_fraction;
     if (fraction > 0 && fraction < 1) {
         constexpr uint64_t kParts = 1000000;
-        const auto parts = static_cast<uint64_t>(fraction * kParts + 0.5);
+        const auto parts = (static_cast<uint64_t>(fraction * (2 * kParts)) + 1) / 2;  // rounded
         settings.add(",fragmentation_fraction:0.");
         for (uint64_t digit = kParts / 10; digit != 0; digit /= 10) {
             settings.add_number(parts / digit % 10);
@@ -316,6 +316,7 @@ FT_CONSTRUCTOR(
 FT_DESTRUCTOR(_ZN3tsl12BFCAllocatorD1Ev)
 FT_DESTRUCTOR(_ZN3tsl12BFCAllocatorD2Ev)
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): TensorFlow's names
 FT_PUBLIC void* _ZN3tsl12BFCAllocator11AllocateRawEmmRKNS_20AllocationAttributesE(
     void* self, size_t alignment, size_t bytes, const void* attributes) {
     auto* call = real<Hook::k__ZN3tsl12BFCAllocator11AllocateRawEmmRKNS_20AllocationAttributesE>(
@@ -343,5 +344,7 @@ FT_PUBLIC void _ZN3tsl12BFCAllocator10AddTraceMeESt17basic_string_viewIcSt11char
         call(self, name_bytes, name, address, requested_bytes, size_bytes);
     }
 }
+
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 }  // extern "C"

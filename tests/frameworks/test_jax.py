@@ -45,8 +45,8 @@ class Jax(real_process.RealProcessTest):
         self.assertGreater(pool["peak_allocated_bytes"], 2 * 4 * 6 * MIB)
         self.assertIn("jax_training.py", pool["at_peak"]["lines"][0]["label"])
 
-    def check_fragmented(self, **variables):
-        output = self.run_jax("jax_fragmented.py", "1536MiB,context=256MiB", self.folder, **variables)
+    def test_a_request_that_fails_by_fragmentation_is_told_so(self):
+        output = self.run_jax("jax_fragmented.py", "1536MiB,context=256MiB", self.folder)
         self.assertEqual(output, ["RESOURCE_EXHAUSTED: Out of memory"])
         pool = self.pool(self.only_trace())
         self.assertEqual(pool["failed_requests"], 1)
@@ -54,11 +54,11 @@ class Jax(real_process.RealProcessTest):
         self.assertEqual(failure["requested_bytes"], 200 * MIB)
         self.assertGreater(failure["free_bytes"], 400 * MIB)
         self.assertLess(failure["largest_free_bytes"], 200 * MIB)
-        self.assertIn("jax_fragmented.py", failure["lines"][0]["label"])
-        return pool
-
-    def test_a_request_that_fails_by_fragmentation_is_told_so(self):
-        self.check_fragmented()
+        self.assertEqual(failure["failure"], "fragmentation")
+        self.assertIn("jax_fragmented.py", failure["culprit"]["label"])
+        (remedy,) = pool["remedies"]
+        self.assertEqual(remedy["change"], "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async")
+        self.assertIsNot(remedy["serves"], False)
 
 
 if __name__ == "__main__":

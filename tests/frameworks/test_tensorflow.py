@@ -1,11 +1,11 @@
-"""TensorFlow, which exports functions of zstd to everybody, trains under the recorder as without it.
+"""TensorFlow runs on the virtual GPU, and its allocator is recorded as a pool of the program.
 
-Needs an interpreter with TensorFlow and NVIDIA's libraries, for example from
+Needs an interpreter with TensorFlow, for example from
 
-    python3 -m venv ENV && ENV/bin/pip install 'tensorflow[and-cuda]==2.21.0'
+    python3 -m venv ENV && ENV/bin/pip install tensorflow==2.21.0
 
-FRAGTRACE_TENSORFLOW_PYTHON names it (CMake), FRAGTRACE_TENSORFLOW_LIBRARIES, in the environment,
-more folders of NVIDIA's libraries.
+FRAGTRACE_TENSORFLOW_PYTHON names it (CMake); otherwise the one of `scripts/setup` is used. NVIDIA's
+libraries are not needed. Those that are installed in the interpreter are used.
 """
 
 import os
@@ -13,32 +13,75 @@ import pathlib
 import sys
 
 import real_process
-from real_process import environment, traces
+from real_process import GIB, MIB, VIRTUAL_GPU, environment, traces
 
-PYTHON = pathlib.Path(os.environ["FRAGTRACE_TENSORFLOW_PYTHON"])
-PROGRAM = pathlib.Path(__file__).parent / "programs" / "tensorflow_training.py"
-ROUNDS = 3
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+DEFAULT = pathlib.Path.home() / ".cache" / "fragtrace" / "python-tensorflow-2.21.0" / "bin" / "python"
+PYTHON = pathlib.Path(os.environ["FRAGTRACE_TENSORFLOW_PYTHON"] or DEFAULT)
 
 
 class TensorFlow(real_process.RealProcessTest):
-    def train(self, record_to=None):
-        env = environment("16GiB", record_to)
-        own = PYTHON.parent.parent.glob("lib/python3*/site-packages/nvidia/*/lib")
-        more = os.environ.get("FRAGTRACE_TENSORFLOW_LIBRARIES", "")
-        env["LD_LIBRARY_PATH"] = ":".join([env["LD_LIBRARY_PATH"], *map(str, own), more])
-        return self.run_well([PYTHON, PROGRAM], env=env).stdout
+    def train(self, program, *arguments, record_to=None, expected=0, **variables):
+        env = environment("16GiB", record_to, TF_CPP_MIN_LOG_LEVEL="2", **variables)
+        installed = list(PYTHON.parent.parent.glob("lib/python3*/site-packages/nvidia/*/lib"))
+        folders = installed or [VIRTUAL_GPU / "without-cuda"]
+        env["LD_LIBRARY_PATH"] = ":".join([env["LD_LIBRARY_PATH"], *map(str, folders)])
+        return self.run_well([PYTHON, PROGRAMS / program, *arguments], expected, env=env).stdout
+
+    def recorded(self, program, *arguments, **variables):
+        output = self.train(program, *arguments, record_to=self.folder, **variables)
+        (trace,) = traces(self.folder)
+        report = self.report(trace)
+        self.assertEqual((report["source"]["ended"], report["source"]["events_lost"]), ("normal", 0))
+        (pool,) = [pool for pool in report["program_pools"] if pool["name"] == "GPU_0_bfc"]
+        return output, report, pool
+
+    def check_fidelity(self, pool):
+        fidelity = pool["fidelity"]
+        self.assertEqual(fidelity["reason"], "")
+        self.assertEqual(fidelity["placements_equal"], fidelity["placements"])
+        self.assertEqual(fidelity["segments_equal"], fidelity["segments"])
+        self.assertGreaterEqual(fidelity["placements"], pool["allocations"], "not all were compared")
 
     def test_training_is_the_same_as_without_the_recorder(self):
-        plain = self.train()
+        plain = self.train("tensorflow_training.py")
         self.assertEqual(plain.splitlines()[0], "1", "TensorFlow sees no GPU")
-        for number in range(ROUNDS):
-            folder = self.folder / str(number)
-            self.assertEqual(self.train(folder), plain)
-            found = [self.report(trace) for trace in traces(folder)]
-            self.assertEqual(len(found), 1)
-            source, device = found[0]["source"], found[0]["devices"][0]
-            self.assertEqual((source["ended"], source["events_lost"]), ("normal", 0))
-            self.assertGreater(device["peak"]["allocated"], 2 * real_process.MIB)
+        output, report, pool = self.recorded("tensorflow_training.py")
+        self.assertEqual(output, plain)
+        self.assertGreater(report["devices"][0]["peak"]["allocated"], 2 * MIB)
+        self.assertGreater(pool["allocations"], 100)
+        self.check_fidelity(pool)
+
+    def test_a_convolutional_keras_model_is_fitted_and_its_blocks_replay_exactly(self):
+        output, _, pool = self.recorded("tensorflow_fit.py", "conv", TF_FORCE_GPU_ALLOW_GROWTH="true")
+        self.assertEqual(output.split(), ["1", "done"])
+        self.assertEqual(pool["settings"], "preallocate:0,garbage_collection:True")
+        self.check_fidelity(pool)
+
+    def test_a_dense_keras_model_is_fitted_in_a_preallocated_pool(self):
+        output, _, pool = self.recorded("tensorflow_fit.py", "dense")
+        self.assertEqual(output.split(), ["1", "done"])
+        self.assertEqual(pool["settings"], "preallocate:1,garbage_collection:True")
+        self.assertEqual(pool["fidelity"]["segments"], 1)
+        self.assertGreater(pool["peak_reserved_bytes"], 13 * GIB)
+        self.check_fidelity(pool)
+
+    def test_a_fragmented_pool_is_the_verdict_and_a_setting_of_tensorflow_the_remedy(self):
+        output, _, pool = self.recorded("tensorflow_fragmented.py")
+        self.assertEqual(output.split(), ["failed"])
+        self.assertEqual((pool["limit_bytes"], pool["failed_requests"]), (256 * MIB, 1))
+        failure = pool["failures"][0]
+        self.assertEqual(failure["requested_bytes"], 32 * MIB)
+        self.assertGreater(failure["free_bytes"], 100 * MIB)
+        self.assertLess(failure["largest_free_bytes"], 32 * MIB)
+        self.assertIn("tensorflow_fragmented.py", failure["lines"][0]["label"])
+        self.check_fidelity(pool)
+        self.assertEqual(failure["failure"], "fragmentation")
+        (remedy,) = pool["remedies"]
+        self.assertEqual(remedy["change"], "TF_GPU_ALLOCATOR=cuda_malloc_async")
+        self.assertIsNot(remedy["serves"], False)
+        confirmed = self.train("tensorflow_fragmented.py", TF_GPU_ALLOCATOR="cuda_malloc_async")
+        self.assertEqual(confirmed.split(), ["served"])
 
 
 if __name__ == "__main__":

@@ -137,6 +137,7 @@ Json program_pools_json(const Analysis& analysis) {
              {"memory", key_of(pool.memory)},
              {"device", pool.device == kUnknownDevice ? Json(nullptr) : Json(pool.device)},
              {"limit_bytes", limited ? Json(pool.limit_bytes) : Json(nullptr)},
+             {"settings", pool.settings.empty() ? Json(nullptr) : Json(pool.settings)},
              {"allocations", pool.allocations},
              {"peak_allocated_bytes", pool.peak_allocated_bytes},
              {"peak_reserved_bytes", known ? Json(pool.peak_reserved_bytes) : Json(nullptr)},

@@ -1,0 +1,118 @@
+// Pools of the program's own whose settings and frameworks are recorded.
+#include <fragtrace/sizes.h>
+
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/program_pools.h"
+#include "analyzer/report/json/json.h"
+#include "tests/support/trace_writer.h"
+#include "tests/unit/holders/pool_trace.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::keep_report;
+using namespace fragtrace::analyzer::testing;
+
+namespace {
+
+constexpr std::uint32_t kBfc = 4;
+constexpr std::uint64_t kSecond = kSegment + 64 * kMiB;
+
+struct BfcTrace : PoolTrace {
+    BfcTrace(std::uint64_t limit_bytes, const char* settings) {
+        trace.fact("pool.4", "program bfc GPU_0_bfc");
+        trace.fact("pool.4.limit", std::to_string(limit_bytes));
+        trace.fact("pool.4.settings", settings);
+    }
+
+    // Blocks and failures as BFC itself makes them, in growing regions.
+    void run() {
+        trace.device_alloc(kSegment, 2 * kMiB, false);
+        alloc(kSegment, 1000, 1024, kBfc);
+        alloc(kSegment + 1024, 200, 256, kBfc);
+        free(kSegment, kBfc);
+        alloc(kSegment, 700, 1024, kBfc);  // not split: the rest would be smaller than the request
+        trace.device_alloc(kSecond, 4 * kMiB, false);
+        alloc(kSecond, 4 * kMiB, 4 * kMiB, kBfc);
+        fails(32 * kMiB, kBfc);
+    }
+};
+
+const ProgramPool& bfc_of(const Analysis& analysis) {
+    const auto pool = std::find_if(analysis.program_pools.begin(),
+                                   analysis.program_pools.end(),
+                                   [](const ProgramPool& one) { return one.number == kBfc; });
+    REQUIRE(pool != analysis.program_pools.end());
+    return *pool;
+}
+
+}  // namespace
+
+TEST_CASE("a pool with recorded settings is replayed with them") {
+    BfcTrace pools(16 * kMiB, "preallocate:0,garbage_collection:True");
+    pools.run();
+    const auto analysis = pools.analyze();
+    const ProgramPool& pool = bfc_of(*analysis);
+    CHECK(pool.settings == "preallocate:0,garbage_collection:True");
+    REQUIRE(pool.fidelity);
+    CHECK(pool.fidelity->reason == "");
+    CHECK(pool.fidelity->not_judged == "");
+    CHECK(pool.fidelity->exact());
+    CHECK(pool.fidelity->segments == 2);
+    REQUIRE_FALSE(pool.replays.empty());
+    CHECK(pool.replays[0].config == "preallocate:0,garbage_collection:True,limit:1");
+    keep_report("program_pools_fidelity", report_json(*analysis));
+}
+
+TEST_CASE("other settings than the recorded ones are noticed in placements and segments") {
+    BfcTrace pools(16 * kMiB, "preallocate:1");
+    pools.run();
+    const ProgramPool pool = bfc_of(*pools.analyze());
+    REQUIRE(pool.fidelity);
+    CHECK_FALSE(pool.fidelity->exact());
+    CHECK(pool.fidelity->segments_equal == 0);
+}
+
+TEST_CASE("without recorded settings, those that the recording shows are used") {
+    BfcTrace unknown(16 * kMiB, "");
+    unknown.run();
+    const ProgramPool pool = bfc_of(*unknown.analyze());
+    REQUIRE(pool.fidelity);
+    CHECK(pool.fidelity->exact());
+    CHECK(pool.replays[0].config == "preallocate:0,limit:1");
+}
+
+TEST_CASE("settings that are not understood are not judged") {
+    BfcTrace nonsense(16 * kMiB, "preallocate:yes");
+    nonsense.run();
+    CHECK(bfc_of(*nonsense.analyze()).fidelity->not_judged ==
+          "the recorded settings of the pool are not understood");
+}
+
+TEST_CASE("a fragmented pool gets the remedies of the framework that was recorded") {
+    for (const auto& [framework, change] :
+         {std::pair("tensorflow.pool", "TF_GPU_ALLOCATOR=cuda_malloc_async"),
+          std::pair("jax.pool", "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async")}) {
+        BfcTrace pools(256 * kMiB, "preallocate:1,garbage_collection:True");
+        pools.trace.fact(framework, "recorded");
+        pools.trace.device_alloc(kSegment, 256 * kMiB, false);
+        for (std::uint64_t i = 0; i < 30; ++i) {
+            pools.alloc(kSegment + i * 8 * kMiB, 8 * kMiB, 8 * kMiB, kBfc);
+        }
+        for (std::uint64_t i = 0; i < 30; i += 2) {
+            pools.free(kSegment + i * 8 * kMiB, kBfc);
+        }
+        pools.fails(32 * kMiB, kBfc);
+        const ProgramPool pool = bfc_of(*pools.analyze());
+        REQUIRE(pool.fidelity);
+        CHECK(pool.fidelity->exact());
+        REQUIRE(pool.remedies.size() == 1);
+        CHECK(pool.remedies[0].change == change);
+        CHECK(pool.remedies[0].serves != ProgramPoolRemedy::Serves::kNo);
+    }
+}
