@@ -82,7 +82,7 @@ void append(JobRows rows, JobRows* to) {
 }
 
 struct ProcessNames::Found {
-    std::size_t end = 0;  // of the name in the text
+    std::size_t end = 0;                 // of the name in the text
     std::optional<int> generation = {};  // as the text says behind the name
     std::vector<std::size_t> processes = {};
 };
