@@ -59,6 +59,7 @@ class ProcessNames {
     [[nodiscard]] std::optional<int> generation_of_list(const std::string& text,
                                                         std::size_t at) const;
     [[nodiscard]] Found name_at(const std::string& text, std::size_t at, int generation) const;
+    [[nodiscard]] Found several_at(const std::string& text, std::size_t at, int generation) const;
     [[nodiscard]] Found one_of(const std::vector<std::size_t>& candidates,
                                const std::string& text,
                                std::size_t at,
