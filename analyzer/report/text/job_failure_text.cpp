@@ -214,7 +214,7 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
     if (!generation.end_unknown.empty()) {
         parts.add(
             fmt::format("whether {} died or still {} is not recorded: `fraganalyze list "
-                        "--absorb` on the host can tell",
+                        "--absorb` on its host, in its container, can tell",
                         names_of(job, generation.end_unknown),
                         generation.end_unknown.size() == 1 ? "runs" : "run"));
     }

@@ -87,6 +87,25 @@ std::string not_replayed_text(const Job& job, const JobView& view) {
     return text.empty() ? "" : "not known without replays of " + text;
 }
 
+// What is known where no card is known to be enough.
+std::string needed_text(const Job& job, const JobView& view) {
+    if (!view.needed) {
+        return "";
+    }
+    const NeededMemory& needed = *view.needed;
+    std::string text =
+        fmt::format("; the pool of {} needs at least {} ({})",
+                    name_of(job, job.processes[needed.process]),
+                    format_bytes(needed.pool_bytes),
+                    needed.at_failure ? "allocated at the failure, plus the request" : "its peak");
+    if (needed.forecast_card_bytes != 0) {
+        text += fmt::format(", the rest of the step of {} a card of about {} (estimate)",
+                            name_of(job, job.processes[needed.forecast_process]),
+                            format_bytes(needed.forecast_card_bytes));
+    }
+    return text;
+}
+
 // The smaller size comes first. A size that is enough without a replay makes a larger card
 // superfluous.
 std::string card_text(const Job& job, const JobView& view) {
@@ -96,12 +115,13 @@ std::string card_text(const Job& job, const JobView& view) {
     if (!view.card) {
         const std::string why = not_replayed_text(job, view);
         const bool pool = std::any_of(job.processes.begin(), job.processes.end(), has_pool);
-        return view.groups.empty()      ? ""
-               : !why.empty()           ? why
-               : view.settings_replayed ? "none that was replayed is known to be enough for all: "
-                                          "`fraganalyze whatif TRACE` scans more sizes"
-               : pool                   ? ""
-                                        : "not known: no process has a pool that can be replayed";
+        return view.groups.empty() ? ""
+               : !why.empty()      ? why + needed_text(job, view)
+               : view.settings_replayed
+                   ? "none that was replayed is known to be enough for all" +
+                         needed_text(job, view) + ": `fraganalyze whatif TRACE` scans more sizes"
+               : pool ? ""
+                      : "not known: no process has a pool that can be replayed";
     }
     const CommonCard& card = *view.card;
     std::string text;
@@ -114,6 +134,13 @@ std::string card_text(const Job& job, const JobView& view) {
                                : "fit",
                            printable(card.class_words),
                            replayed_text(job, card.replayed, card.stand_for));
+        if (card.only_past_failure && view.needed && view.needed->forecast_card_bytes != 0) {
+            text += fmt::format(
+                "; the rest of the step of {} is forecast to need a card of about "
+                "{} (estimate)",
+                name_of(job, job.processes[view.needed->forecast_process]),
+                format_bytes(view.needed->forecast_card_bytes));
+        }
     }
     if (card.enough_bytes != 0) {
         text += fmt::format(

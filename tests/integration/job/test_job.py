@@ -239,8 +239,13 @@ class JobTest(real_process.RealProcessTest):
         done = self.run_well([ANALYZER, "summarize", self.folder], 2)
         self.assertEqual(done.stdout.count("peak reserved"), 3)
         self.assertRegex(done.stderr, r"^fraganalyze: 1 of 4 traces cannot be read; .*\n$")
-        listed = self.run_well([ANALYZER, "list", self.folder])
-        self.assertEqual((listed.stdout.count("\n"), listed.stderr.count("\n")), (4, 1))
+        listed = self.run_well([ANALYZER, "list", self.folder], 2)
+        self.assertEqual(listed.stdout.count("\n"), 5)
+        self.assertRegex(listed.stdout, r"\nunreadable  .*/data\.pickle: .*\n$")
+        self.assertEqual(listed.stderr, done.stderr)
+        (self.folder / "data.pickle").rename(self.folder / "data")
+        alone = self.run_well([ANALYZER, "list", self.folder / "data"], 2)
+        self.assertEqual((alone.stdout, alone.stderr.count("\n")), ("", 1))
 
     def page(self, *arguments, expected=0):
         """The small part of the page that fraganalyze wrote, and its output."""
