@@ -338,15 +338,16 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
     if (Status explained = explain_all(request, terminal, &job, &text); !explained) {
         return explained;
     }
-    if (!request.html.empty()) {
-        if (Status written = write_job_page(request, &job); !written) {
-            return written;
-        }
-    }
     Status written = Ok{};
     if (text.empty() || !request.json.empty()) {
         JobView view = view_of(job);
         add_moments(job, &view);
+        if (!request.html.empty()) {
+            written = write_job_page(request, view, &job);
+        }
+        if (!written) {
+            return written;
+        }
         text = text.empty() ? job_text(job, view, terminal) : text;
         if (!request.json.empty()) {
             written = write_output(request.json, job_json(request.folder, job, view));

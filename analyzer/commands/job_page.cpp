@@ -28,7 +28,8 @@ std::string job_title(const JobRequest& request, const Job& job) {
 
 class JobPage {
   public:
-    JobPage(const JobRequest& request, Job* job) : request_(request), job_(job), content_(&data_) {}
+    JobPage(const JobRequest& request, const JobView& view, Job* job)
+        : request_(request), view_(view), job_(job), content_(&data_) {}
 
     Result<std::string> make() {
         data_.title = job_title(request_, *job_);
@@ -44,7 +45,7 @@ class JobPage {
                 "no page: it needs a trace that can be read, of a process that used a device; "
                 "summaries are not enough"};
         }
-        add_ranks(*job_, places_, &data_);
+        add_ranks(*job_, view_, places_, &data_);
         return writer_.finish(data_);
     }
 
@@ -72,6 +73,7 @@ class JobPage {
     }
 
     const JobRequest& request_;
+    const JobView& view_;
     Job* job_;
     PageData data_;
     PageContent content_;
@@ -87,8 +89,8 @@ std::vector<std::size_t> whole_on_page(const Job& job) {
     return choose_whole(job, kMostWholeProcesses, blocks);
 }
 
-Status write_job_page(const JobRequest& request, Job* job) {
-    const Result<std::string> page = JobPage(request, job).make();
+Status write_job_page(const JobRequest& request, const JobView& view, Job* job) {
+    const Result<std::string> page = JobPage(request, view, job).make();
     return page ? write_output(request.html, *page) : Status(page.error());
 }
 

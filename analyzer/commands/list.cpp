@@ -91,30 +91,27 @@ Result<TraceOutline> outline_of(const std::string& file, bool absorb) {
     return outline;
 }
 
-// Prints unreadable traces on standard error. If no trace can be listed, the last failure becomes
-// the command's error instead. A trace without a job matches any job.
-Result<std::vector<TraceOutline>> read_outlines(const ListOptions& options, bool as_json) {
+struct Listed {
     std::vector<TraceOutline> outlines;
-    std::vector<Error> failures;
+    std::vector<UnreadableTrace> unreadable;
+    std::size_t files = 0;
+};
+
+// A trace without a job matches any job.
+Listed read_outlines(const ListOptions& options) {
+    Listed listed;
     for (const std::string& file : trace_files(options.paths)) {
         Result<TraceOutline> outline =
             guarded(file, [&] { return outline_of(file, options.absorb); });
+        ++listed.files;
         if (!outline) {
-            failures.push_back(outline.error());
+            listed.unreadable.push_back(
+                {fs::path(file).filename().string(), outline.error().message});
         } else if (options.job.empty() || outline->job.empty() || outline->job == options.job) {
-            outlines.push_back(std::move(outline).value());
+            listed.outlines.push_back(std::move(outline).value());
         }
     }
-    const bool none = !as_json && outlines.empty() && !failures.empty();
-    const Error last = none ? failures.back() : Error{};
-    failures.resize(failures.size() - (none ? 1 : 0));
-    for (const Error& failure : failures) {
-        fmt::print(stderr, "fraganalyze: {}\n", printable(failure.message));
-    }
-    if (none) {
-        return last;
-    }
-    return outlines;
+    return listed;
 }
 
 std::string heading(const std::vector<TraceOutline>& outlines) {
@@ -155,7 +152,8 @@ std::string line_of(const TraceOutline& outline) {
     return text + (outline.damaged ? "; DAMAGED" : "");
 }
 
-std::string list_text(const std::vector<TraceOutline>& outlines, std::size_t limit) {
+std::string list_text(const Listed& listed, std::size_t limit) {
+    const std::vector<TraceOutline>& outlines = listed.outlines;
     const std::size_t shown = limit == 0 ? outlines.size() : std::min(limit, outlines.size());
     std::vector<std::string> names;
     std::vector<std::string> programs;
@@ -168,7 +166,7 @@ std::string list_text(const std::vector<TraceOutline>& outlines, std::size_t lim
         name_width = std::max(name_width, names.back().size());
         program_width = std::max(program_width, programs.back().size());
     }
-    std::string text = heading(outlines);
+    std::string text = outlines.empty() ? "" : heading(outlines);
     for (std::size_t i = 0; i < shown; ++i) {
         text += fmt::format("  {:<{}}  {:<{}}  {}\n",
                             names[i],
@@ -180,13 +178,16 @@ std::string list_text(const std::vector<TraceOutline>& outlines, std::size_t lim
     if (shown < outlines.size()) {
         text += fmt::format("  and {} more\n", format_count(outlines.size() - shown));
     }
+    for (const UnreadableTrace& trace : listed.unreadable) {
+        text += "unreadable  " + printable(trace.reason) + "\n";
+    }
     return text;
 }
 
-std::string list_json(const std::vector<TraceOutline>& outlines) {
+std::string list_json(const Listed& listed) {
     using Json = nlohmann::ordered_json;
     Json traces = Json::array();
-    for (const TraceOutline& outline : outlines) {
+    for (const TraceOutline& outline : listed.outlines) {
         traces.push_back(
             {{"path", outline.path},
              {"process", outline.pid},
@@ -209,7 +210,11 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
              {"state_only", outline.state_only},
              {"damaged", outline.damaged}});
     }
-    return Json{{"schema", 1}, {"traces", traces}}.dump(
+    Json unreadable = Json::array();
+    for (const UnreadableTrace& trace : listed.unreadable) {
+        unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
+    }
+    return Json{{"schema", 1}, {"traces", traces}, {"unreadable", unreadable}}.dump(
                2, ' ', false, Json::error_handler_t::replace) +
            "\n";
 }
@@ -253,14 +258,21 @@ Status run_list(int argc, char** argv) {
     if (const Status noted = common.note_killed(trace_files(options.paths)); !noted) {
         return noted;
     }
-    const Result<std::vector<TraceOutline>> read = read_outlines(options, !common.json.empty());
-    if (!read) {
-        return read.error();
+    const Listed listed = read_outlines(options);
+    if (!listed.unreadable.empty()) {
+        const std::string& reason = listed.unreadable.front().reason;
+        const bool one_file = listed.files == 1 && !fs::is_directory(options.paths.front());
+        const Status written = !common.json.empty() ? write_output(common.json, list_json(listed))
+                               : one_file           ? Status(Ok{})
+                                                    : write_text(list_text(listed, options.limit));
+        return !written   ? written
+               : one_file ? Error{ErrorCode::kInput, reason}
+                          : unreadable_in_job(listed.unreadable.size(), listed.files, reason);
     }
-    const std::vector<TraceOutline>& outlines = *read;
     if (!common.json.empty()) {
-        return write_output(common.json, list_json(outlines));
+        return write_output(common.json, list_json(listed));
     }
+    const std::vector<TraceOutline>& outlines = listed.outlines;
     std::error_code unknown;
     if (outlines.empty() && options.job.empty() && options.paths.size() == 1 &&
         fs::is_directory(fs::status(options.paths.front(), unknown))) {
@@ -272,7 +284,7 @@ Status run_list(int argc, char** argv) {
                                  options.paths.front(),
                                  options.paths.size() > 1 ? " ..." : "")};
     }
-    return write_text(list_text(outlines, options.limit));
+    return write_text(list_text(listed, options.limit));
 }
 
 }  // namespace fragtrace::analyzer

@@ -115,7 +115,7 @@ enum class Ending {
     kKilled,  // the process has ended, and its trace has no end
     kRunning,
     kContinued,
-    kNotRecorded  // the trace has no end: the process was killed, or still runs on another host
+    kNotRecorded  // the trace has no end: the process was killed, or still runs elsewhere
 };
 
 // Data that was lost or could not be read; every result prints it.

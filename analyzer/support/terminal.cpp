@@ -120,6 +120,35 @@ std::string printable(std::string_view text) {
     return result;
 }
 
+std::string with_escapes(std::string_view text) {
+    std::string result;
+    result.reserve(text.size());
+    for (std::size_t at = 0; at < text.size();) {
+        const std::string_view rest = text.substr(at);
+        const auto byte = static_cast<unsigned char>(rest[0]);
+        const std::size_t shown = shown_bytes(rest);
+        std::size_t length = std::max<std::size_t>(shown, 1);
+        if (shown != 0 || byte == '\n' || byte == '\t') {
+            result += rest.substr(0, length);
+        } else if (byte < 0x80) {
+            result += fmt::format("\\u{:04x}", byte);
+        } else if (turns_text(rest) || (byte == 0xc2 && rest.size() > 1 &&
+                                        (static_cast<unsigned char>(rest[1]) & 0xe0u) == 0x80)) {
+            // A character of two or three bytes.
+            length = byte < 0xe0 ? 2 : 3;
+            unsigned code = byte & (byte < 0xe0 ? 0x1fu : 0x0fu);
+            for (std::size_t i = 1; i < length; ++i) {
+                code = code << 6 | (static_cast<unsigned char>(rest[i]) & 0x3fu);
+            }
+            result += fmt::format("\\u{:04x}", code);
+        } else {
+            result += rest[0];
+        }
+        at += length;
+    }
+    return result;
+}
+
 std::string shown_text(std::string_view text) {
     std::string result(text);
     for (std::size_t at = 0; at < text.size();) {

@@ -19,6 +19,10 @@ enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow, kOrange };
 // terminal's state or break a line. The result has as many bytes as `text`.
 std::string printable(std::string_view text);
 
+// Shows control characters, U+0080 to U+009F and characters that change the writing direction as
+// escapes: "\u202e". Line ends, tabs and invalid UTF-8 stay.
+std::string with_escapes(std::string_view text);
+
 // Like printable(), for whole lines of output: line ends, tabs and the styles of Terminal stay.
 std::string shown_text(std::string_view text);
 

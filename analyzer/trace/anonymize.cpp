@@ -434,14 +434,15 @@ Result<std::string> anonymize_trace(const std::string& path) {
         return trace.error();
     }
     const TraceHeader& header = trace->header;
-    if (process_runs(header)) {
+    const ProcessState state = process_state(path, trace->file, header);
+    if (state == ProcessState::kRuns) {
         return Error{ErrorCode::kInput,
                      fmt::format("{}: process {} still records into it. Anonymize the trace when "
                                  "it has ended.",
                                  path,
                                  header.pid)};
     }
-    const RingContents ring = read_ring(path, header, false);
+    const RingContents ring = read_ring(path, header, state != ProcessState::kGone);
     std::string out = header_bytes(header);
     append_facts(&out, {{"trace.anonymized", "1"}});
     Anonymizer anonymizer;

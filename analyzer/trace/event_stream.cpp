@@ -73,11 +73,12 @@ Result<EventStream> EventStream::open(const std::string& path) {
     }
     const TraceHeader header = trace->header;
     EventStream stream(path, std::move(trace->file), header);
-    stream.running_ = process_runs(header);
+    stream.state_ = process_state(path, stream.file_, header);
     // Read the ring before the file: events that leave the ring in the meantime are then in the
     // file.
-    stream.ring_ = read_ring(path, header, stream.running_);
-    if (stream.running_) {
+    const bool gone = stream.state_ == ProcessState::kGone;
+    stream.ring_ = read_ring(path, header, !gone);
+    if (!gone) {
         Result<InputFile> again = InputFile::open(path);
         if (again.ok()) {
             stream.file_ = std::move(again).value();
@@ -109,7 +110,7 @@ void EventStream::for_each(
         devices.complete(&event);
         visit(index++, event, record);
     };
-    ChunkScanner scanner(file_, header_.header_bytes, running_);
+    ChunkScanner scanner(file_, header_.header_bytes, state_ == ProcessState::kRuns);
     ChunkPipeline<EventRecords> pipeline(&scanner);
     while (const auto* item = index == most ? nullptr : pipeline.next()) {
         ended = ended || item->chunk.header.type == ChunkType::kEnd;
@@ -130,7 +131,7 @@ void EventStream::for_each(
 
 Timeline EventStream::tables() {
     TimelineBuilder builder(file_.size());
-    ChunkScanner scanner(file_, header_.header_bytes, running_);
+    ChunkScanner scanner(file_, header_.header_bytes, state_ == ProcessState::kRuns);
     std::uint64_t undecodable = 0;
     for (Chunk chunk; scanner.next(&chunk);) {
         if (chunk.header.type != ChunkType::kEvents) {
@@ -148,7 +149,7 @@ Timeline EventStream::tables() {
     tables.rank = job_place(header_, tables.facts).rank;
     tables.start_unix_ns = header_.start_unix_ns;
     if (!ended) {
-        tables.ending = ending_without_mark(path_, header_, running_, tables.facts);
+        tables.ending = ending_without_mark(path_, header_, state_, tables.facts);
     }
     tables.damage.bytes_unreadable = scanner.bytes_unreadable();
     tables.damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable;
@@ -158,7 +159,7 @@ Timeline EventStream::tables() {
 }
 
 std::optional<std::uint64_t> EventStream::take_over_ring() {
-    if (running_ || ring_.state != RingContents::State::kRead) {
+    if (state_ != ProcessState::kGone || ring_.state != RingContents::State::kRead) {
         return std::nullopt;
     }
     // Reads all tables, but only two kinds of events: those that may also be in the ring, and those

@@ -9,6 +9,7 @@
 #include "analyzer/support/input_file.h"
 #include "analyzer/support/result.h"
 #include "analyzer/trace/ring_reader.h"
+#include "analyzer/trace/traced_process.h"
 
 #include <cstdint>
 #include <functional>
@@ -48,7 +49,7 @@ class EventStream {
     std::string path_;
     InputFile file_;
     TraceHeader header_;
-    bool running_ = false;
+    ProcessState state_ = ProcessState::kUnknown;
     RingContents ring_;
     std::uint64_t left_out_ = 0;
 };

@@ -145,7 +145,10 @@ bool LiveTrace::open_file(const std::string& path) {
 
 bool LiveTrace::update(RecordedState* state, const std::function<void(const Event&)>& seen) {
     const std::string path = open_trace_of(pid_);
-    const bool runs = !path.empty() && process_runs(header_);
+    // A process of another PID namespace, which has the trace open, runs.
+    const Result<InputFile> file = InputFile::open(path_);
+    const bool runs = !path.empty() &&
+                      (!file.ok() || process_state(path_, *file, header_) != ProcessState::kGone);
     if (runs && path != path_ && open_file(path)) {
         *state = RecordedState();
     }

@@ -56,9 +56,10 @@ void report_ring(const RingContents& ring, Timeline* timeline) {
                         ring.path));
     } else if (timeline->ending == Ending::kNotRecorded) {
         timeline->damage.notes.push_back(fmt::format(
-            "the trace has no end: its process died, or still runs on another host{}. The last "
-            "events may be missing: `fraganalyze list --absorb` on that host gets them from {}",
-            timeline->fact("host").empty() ? "" : ", " + timeline->fact("host"),
+            "the trace has no end: its process died, or still runs in another container or on "
+            "another host{}. The last events may be missing: `fraganalyze list --absorb` there "
+            "gets them from {}",
+            timeline->fact("host").empty() ? "" : " (" + timeline->fact("host") + ")",
             ring.path));
     }
 }
@@ -69,13 +70,15 @@ class TraceReading {
         : path_(path), file_(std::move(file)), header_(header), builder_(file_.size()) {}
 
     Timeline run(const ReadOptions& options) {
-        const bool running = process_runs(header_);
+        const ProcessState state = process_state(path_, file_, header_);
+        const bool running = state == ProcessState::kRuns;
+        const bool gone = state == ProcessState::kGone;
         RingContents ring;
         if (options.use_ring) {
             // Read the ring before the file: events that leave the ring in the meantime are then in
             // the file.
-            ring = read_ring(path_, header_, running);
-            if (running) {
+            ring = read_ring(path_, header_, !gone);
+            if (!gone) {
                 reopen();
             }
         }
@@ -90,11 +93,11 @@ class TraceReading {
             ring.state = in_ring ? ring.state : RingContents::State::kAbsent;
         }
         if (ring.state == RingContents::State::kRead) {
-            use_ring(ring, options.absorb_ring && !running);
+            use_ring(ring, options.absorb_ring && gone);
         }
         Timeline timeline = builder_.finish();
         if (!ended) {
-            timeline.ending = ending_without_mark(path_, header_, running, timeline.facts);
+            timeline.ending = ending_without_mark(path_, header_, state, timeline.facts);
         }
         describe_source(&timeline);
         TraceDamage& damage = timeline.damage;

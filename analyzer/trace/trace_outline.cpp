@@ -98,11 +98,12 @@ Result<TraceOutline> read_outline(const std::string& path) {
         return trace.error();
     }
     const TraceHeader& header = trace->header;
-    const bool running = process_runs(header);
+    const ProcessState state = process_state(path, trace->file, header);
+    const bool gone = state == ProcessState::kGone;
     // Read the ring before the file: events that leave the ring in the meantime are then in the
     // file.
-    RingContents ring = read_ring(path, header, running);
-    if (running) {
+    RingContents ring = read_ring(path, header, !gone);
+    if (!gone) {
         Result<InputFile> again = InputFile::open(path);
         if (again.ok()) {
             trace->file = std::move(again).value();
@@ -130,7 +131,7 @@ Result<TraceOutline> read_outline(const std::string& path) {
     const bool continues = builder.ending() == Ending::kContinued;
     const bool ended = builder.ended() && !in_ring && !(continues && was_absorbed(builder.facts()));
     const Ending ending =
-        ended ? builder.ending() : ending_without_mark(path, header, running, builder.facts());
+        ended ? builder.ending() : ending_without_mark(path, header, state, builder.facts());
     outline.end = process_end(ending, builder.facts());
     outline.end_ns = ended ? builder.end_ns() : std::nullopt;
     std::map<std::string, std::string> facts = builder.facts();

@@ -2,14 +2,21 @@
 
 #include "analyzer/support/input_file.h"
 #include "analyzer/trace/absorb_ring.h"
+#include "analyzer/trace/builder.h"
+#include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/process_end.h"
+#include "analyzer/trace/ring_reader.h"
 
 #include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <system_error>
 #include <unistd.h>
@@ -17,13 +24,69 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Whether a process with this pid and this start time exists.
-bool same_process(std::uint32_t pid, std::uint64_t start_ticks) {
+using Facts = std::map<std::string, std::string>;
+
+// The target of a link in /proc/self; empty = there is none.
+std::string link_of_this_process(const char* path) {
+    std::array<char, 64> target = {};
+    const ssize_t size = readlink(path, target.data(), target.size());
+    return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : "";
+}
+
+// The facts of the start of a recording: those of its first chunks or, as long as the file has
+// none, of its ring.
+Facts first_facts(const std::string& path, const InputFile& file, const TraceHeader& trace) {
+    constexpr int kFirstChunks = 8;
+    TimelineBuilder builder(file.size());
+    ChunkScanner scanner(file, trace.header_bytes, true);
+    Chunk chunk;
+    for (int i = 0; i < kFirstChunks && scanner.next(&chunk); ++i) {
+        if (chunk.header.type == ChunkType::kEvents) {
+            break;
+        }
+        if (chunk.header.type == ChunkType::kFacts) {
+            builder.add_chunk(chunk);
+        }
+    }
+    if (builder.facts().empty()) {
+        builder.add_facts(read_ring(path, trace, true).facts);
+    }
+    return builder.facts();
+}
+
+// Whether process ids of a trace with these facts are those of this process. nullopt: the trace
+// does not say.
+std::optional<bool> has_ids_of_here(const Facts& facts, const TraceHeader& trace) {
+    const auto name_space = facts.find(kPidNamespaceFact);
+    if (name_space == facts.end()) {
+        return std::nullopt;
+    }
+    const auto boot = facts.find(kBootFact);
+    const std::string host(trace.host, strnlen(trace.host, sizeof trace.host));
+    const bool same_boot = boot == facts.end() ? host == this_host() : boot->second == this_boot();
+    return same_boot && name_space->second == this_pid_namespace();
+}
+
+// The text of /proc/PID/stat; empty if it cannot be read. /proc may be that of another PID
+// namespace.
+std::string stat_of(std::uint32_t pid) {
+    if (link_of_this_process("/proc/self") != std::to_string(getpid())) {
+        return "";
+    }
     std::ifstream stat(fmt::format("/proc/{}/stat", pid));
-    const std::string text{std::istreambuf_iterator<char>(stat), {}};
+    return {std::istreambuf_iterator<char>(stat), {}};
+}
+
+// Whether a process with this pid and this start time exists here.
+ProcessState state_here(std::uint32_t pid, std::uint64_t start_ticks) {
+    if (pid == 0 || pid > INT_MAX) {
+        return ProcessState::kGone;
+    }
+    const std::string text = stat_of(pid);
     const std::size_t name_end = text.rfind(')');  // the name may contain any character
     if (name_end == std::string::npos) {
-        return false;
+        const bool exists = kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
+        return exists ? ProcessState::kUnknown : ProcessState::kGone;
     }
     std::istringstream fields(text.substr(name_end + 1));
     std::string field;
@@ -31,23 +94,33 @@ bool same_process(std::uint32_t pid, std::uint64_t start_ticks) {
     constexpr int kStartTime = 22;
     for (int number = kState; number <= kStartTime && fields >> field; ++number) {
         if (number == kState && (field == "Z" || field == "X")) {
-            return false;
+            return ProcessState::kGone;
         }
     }
-    return field == std::to_string(start_ticks);
+    return field == std::to_string(start_ticks) ? ProcessState::kRuns : ProcessState::kGone;
 }
 
 // An exec keeps host, pid and start time. The trace of the later program is therefore in the same
 // folder.
-bool follows(const TraceHeader& later, const TraceHeader& trace) {
+bool may_follow(const TraceHeader& later, const TraceHeader& trace) {
     return std::memcmp(later.magic, trace.magic, sizeof trace.magic) == 0 &&
            later.pid == trace.pid && later.process_start_ticks == trace.process_start_ticks &&
            std::memcmp(later.host, trace.host, sizeof trace.host) == 0 &&
            later.start_monotonic_ns > trace.start_monotonic_ns;
 }
 
+// Whether the facts of two traces name different PID namespaces or boots.
+bool are_elsewhere(const Facts& one, const Facts& other) {
+    const auto differ = [&](const char* key) {
+        const auto of_one = one.find(key);
+        const auto of_other = other.find(key);
+        return of_one != one.end() && of_other != other.end() && of_one->second != of_other->second;
+    };
+    return differ(kPidNamespaceFact) || differ(kBootFact);
+}
+
 // Whether this process became another program by exec.
-bool called_exec(const std::string& path, const TraceHeader& trace) {
+bool called_exec(const std::string& path, const TraceHeader& trace, const Facts& facts) {
     if (trace.pid == 0 || trace.process_start_ticks == 0) {
         return false;
     }
@@ -63,7 +136,8 @@ bool called_exec(const std::string& path, const TraceHeader& trace) {
         const Result<InputFile> file = InputFile::open(entry->path());
         TraceHeader later = {};
         if (file.ok() && file->read_at(0, &later, sizeof later) == sizeof later &&
-            follows(later, trace)) {
+            may_follow(later, trace) &&
+            !are_elsewhere(facts, first_facts(entry->path(), *file, later))) {
             return true;
         }
     }
@@ -72,15 +146,21 @@ bool called_exec(const std::string& path, const TraceHeader& trace) {
 
 }  // namespace
 
-bool process_runs(const TraceHeader& trace) {
-    if (trace.pid == 0 || !same_process(trace.pid, trace.process_start_ticks)) {
-        return false;
+ProcessState process_state(const std::string& path,
+                           const InputFile& file,
+                           const TraceHeader& trace) {
+    if (has_ids_of_here(first_facts(path, file, trace), trace) == false) {
+        return ProcessState::kUnknown;
+    }
+    const ProcessState state = state_here(trace.pid, trace.process_start_ticks);
+    if (state != ProcessState::kRuns) {
+        return state;
     }
     const std::string ring(trace.ring_path, strnlen(trace.ring_path, sizeof trace.ring_path));
-    const Result<InputFile> file = InputFile::open(ring.empty() ? "/dev/null" : ring);
+    const Result<InputFile> ring_file = InputFile::open(ring.empty() ? "/dev/null" : ring);
     std::ifstream maps(fmt::format("/proc/{}/maps", trace.pid));
-    if (!file.ok() || !maps) {
-        return true;
+    if (!ring_file.ok() || !maps) {
+        return ProcessState::kRuns;
     }
     std::string line;
     bool any = false;
@@ -90,32 +170,48 @@ bool process_runs(const TraceHeader& trace) {
         std::uint64_t inode = 0;
         fields >> skipped >> skipped >> skipped >> skipped >> inode;
         any = true;
-        if (inode == file->inode()) {
-            return true;
+        if (inode == ring_file->inode()) {
+            return ProcessState::kRuns;
         }
     }
-    return !any;  // if the map is not readable, assume that it runs
+    // If the map is not readable, assume that it runs.
+    return any ? ProcessState::kGone : ProcessState::kRuns;
 }
 
 Ending ending_without_mark(const std::string& path,
                            const TraceHeader& trace,
-                           bool runs,
+                           ProcessState state,
                            const std::map<std::string, std::string>& facts) {
-    if (runs) {
+    if (state == ProcessState::kRuns) {
         return Ending::kRunning;
     }
-    if (called_exec(path, trace)) {
+    if (called_exec(path, trace, facts)) {
         return Ending::kExec;
     }
     const std::string host(trace.host, strnlen(trace.host, sizeof trace.host));
-    const bool has_ended =
-        host == this_host() || facts.contains(kSignalFact) || was_absorbed(facts);
+    const bool looked_up = has_ids_of_here(facts, trace).value_or(host == this_host());
+    const bool has_ended = (state == ProcessState::kGone && looked_up) ||
+                           facts.contains(kSignalFact) || was_absorbed(facts);
     return has_ended ? Ending::kKilled : Ending::kNotRecorded;
 }
 
 std::string this_host() {
     std::array<char, sizeof TraceHeader::host> name = {};
     return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::string this_pid_namespace() {
+    // "pid:[4026531836]"
+    const std::string link = link_of_this_process("/proc/self/ns/pid");
+    const std::size_t begin = link.find('[');
+    return begin == std::string::npos ? "" : link.substr(begin + 1, link.find(']') - begin - 1);
+}
+
+std::string this_boot() {
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string id;
+    std::getline(file, id);
+    return id;
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,7 @@
 #include "launcher/clean.h"
 
+#include <fragtrace/format.h>
+
 #include "launcher/command_line.h"
 #include "launcher/refusal.h"
 #include "launcher/traces.h"
@@ -18,9 +20,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fstream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 #include <vector>
 
@@ -31,7 +36,8 @@ constexpr const char* kText =
     R"(Lists and removes what recorded processes that are gone have left: rings, which hold a killed
 process's last events, temporary files of parts, and shared memory of virtual GPUs. Looks into each
 FOLDER; without one into /dev/shm, $TMPDIR, /tmp, $FRAGTRACE_RING_DIRECTORY and the current folder.
-Nothing of another user and nothing of a process that runs is touched; what is younger than --age is
+Nothing of another user and nothing of a process that runs is touched, nor a ring of another container
+that was in use within a day; what is younger than --age is
 listed and stays: the next report of its trace takes a ring's events over.
 
 Examples
@@ -82,6 +88,65 @@ long process_in(std::string_view name) {
     return process;
 }
 
+// Reads the value of a fact of a ring; empty = it has none.
+std::string fact_of(int ring, const RingHeader& header, const std::string& key) {
+    constexpr std::uint64_t kFirstFacts_bytes = 64 << 10;
+    std::string facts(std::min<std::uint64_t>(header.facts_bytes, kFirstFacts_bytes), '\0');
+    const ssize_t size =
+        pread(ring, facts.data(), facts.size(), static_cast<off_t>(header.facts_offset));
+    facts.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+    const std::string begin = '\n' + key + '\t';
+    const std::size_t at = facts.find(begin);
+    return at == std::string::npos
+               ? ""
+               : facts.substr(at + begin.size(), facts.find('\n', at + 1) - at - begin.size());
+}
+
+// Whether the process of another PID namespace may run: its drain was there within a day.
+bool may_run_in_container(int ring, const RingHeader& header) {
+    constexpr std::uint64_t kDay_ns = 86'400'000'000'000;
+    char own[64] = {};
+    const ssize_t size = readlink("/proc/self/ns/pid", own, sizeof own - 1);
+    std::ifstream boot_file("/proc/sys/kernel/random/boot_id");
+    std::string boot;
+    std::getline(boot_file, boot);
+    const std::string name_space = fact_of(ring, header, "host.pid_namespace");
+    const std::string started = fact_of(ring, header, "host.boot_id");
+    if (name_space.empty() || size <= 0 || "pid:[" + name_space + "]" == own) {
+        return false;
+    }
+    if (!boot.empty() && !started.empty() && boot != started) {
+        return false;  // it ended with its boot: rings lie on file systems of one machine
+    }
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const std::uint64_t now_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+                                 static_cast<std::uint64_t>(now.tv_nsec);
+    return header.alive_ns + kDay_ns > now_ns;
+}
+
+// Whether the process of a ring or of a temporary file may run where kill() does not reach it: in
+// another container, or on another host that shares this folder.
+bool may_run_elsewhere(int folder, const char* name) {
+    const int file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) {
+        return false;
+    }
+    RingHeader ring = {};
+    TraceHeader trace = {};
+    utsname host = {};
+    bool may_run = false;
+    if (pread(file, &ring, sizeof ring, 0) == static_cast<ssize_t>(sizeof ring) &&
+        memcmp(ring.magic, kRingMagic, sizeof ring.magic) == 0) {
+        may_run = may_run_in_container(file, ring);
+    } else if (pread(file, &trace, sizeof trace, 0) == static_cast<ssize_t>(sizeof trace) &&
+               memcmp(trace.magic, kTraceMagic, sizeof trace.magic) == 0 && uname(&host) == 0) {
+        may_run = strncmp(trace.host, host.nodename, sizeof trace.host - 1) != 0;
+    }
+    close(file);
+    return may_run;
+}
+
 bool runs(long process) {
     return process > 0 && (kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM);
 }
@@ -108,9 +173,9 @@ class Folder {
         while (const dirent* entry = folder_ == nullptr ? nullptr : readdir(folder_)) {
             const long process = process_in(entry->d_name);
             struct stat file = {};
-            const bool left_over = process != 0
-                                       ? !runs(process)
-                                       : vgpu::is_left_over(dirfd(folder_), entry->d_name, false);
+            const bool left_over =
+                process != 0 ? !runs(process) && !may_run_elsewhere(dirfd(folder_), entry->d_name)
+                             : vgpu::is_left_over(dirfd(folder_), entry->d_name, false);
             if (left_over && look_at(entry->d_name, &file)) {
                 found.push_back({entry->d_name,
                                  static_cast<std::uint64_t>(file.st_blocks) * 512,

@@ -170,6 +170,24 @@ uint64_t zeros_counted(size_t index) {
     return counts == nullptr || load_relaxed(&counts[1]) == 0 ? 0 : load_relaxed(&counts[index]);
 }
 
+// A process id means something only within its PID namespace and boot.
+void add_id_facts(Session* session) {
+    char text[64];
+    const ssize_t size = readlink("/proc/self/ns/pid", text, sizeof text - 1);
+    text[size > 0 ? size : 0] = '\0';
+    char* const begin = strchr(text, '[');  // "pid:[4026531836]"
+    char* const end = strchr(text, ']');
+    if (begin != nullptr && end != nullptr) {
+        *end = '\0';
+        add_session_fact(session, "host.pid_namespace", begin + 1);
+    }
+    constexpr long kUuid_bytes = 36;
+    if (read_file("/proc/sys/kernel/random/boot_id", text, sizeof text - 1) >= kUuid_bytes) {
+        text[kUuid_bytes] = '\0';
+        add_session_fact(session, "host.boot_id", text);
+    }
+}
+
 void add_number_fact(Session* session, const char* key, uint64_t value) {
     char digits[24];
     add_session_fact(session, key, Text(digits, sizeof digits).add_number(value).c_str());
@@ -234,6 +252,7 @@ void add_start_facts(Session* session) {
         add_session_fact(session, "host", host.nodename);
         add_session_fact(session, "host.kernel", host.release);
     }
+    add_id_facts(session);
     // Settings that change the behaviour of an allocator, and our own settings.
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         static constexpr const char* kPrefixes[] = {"PYTORCH_CUDA_ALLOC_CONF=",

@@ -13,10 +13,12 @@ export async function missing() {
     if (!places.some((path) => path && existsSync(path))) {
         return "Chromium is missing: apt-get install chromium (or set FRAGTRACE_CHROMIUM)";
     }
-    try {
-        await import("playwright-core");
-    } catch {
-        return "playwright-core is missing: run npm ci in tests/browser";
+    for (const name of ["playwright-core", "axe-core"]) {
+        try {
+            await import(name);
+        } catch {
+            return `${name} is missing: run npm ci in tests/browser`;
+        }
     }
     return null;
 }

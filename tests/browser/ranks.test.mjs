@@ -23,6 +23,10 @@ const middle = async (page, row) => {
     const box = await page.locator("#ranks-strip").boundingBox();
     return [box.x + ((row + 0.5) * box.width) / 41, box.y + box.height / 2];
 };
+const heatPlace = async (page, down) => {
+    const box = await page.locator("#heat").boundingBox();
+    return [box.x + box.width / 2, box.y + down];
+};
 
 test("the page opens with the failed process and counts the others by detail", () =>
     on({}, async (page) => {
@@ -95,7 +99,7 @@ test("by keyboard the selector skips lines, and the strip can be used", () =>
         await page.keyboard.press(" ");
         assert.match(
             await text(page, "dialog"),
-            /rank 39 .*This command writes its page:\s+fraganalyze '=cmd <\/script>\/<b>job<\/b>.4039.ftrace' --html 4039.html/s,
+            /rank 39 .*this command writes its page:\s+fraganalyze '=cmd <\/script>\/<b>job<\/b>.4039.ftrace' --html 4039.html/s,
         );
     }));
 
@@ -126,7 +130,7 @@ test("the table has every process, can be sorted, and saves CSV without formulas
         assert.equal(lines.length, 42);
         assert.match(
             lines[1],
-            /^5,4005,0,1078984704,2147483648,2147483648,0,1,80000000,5000000,"ended normally","complete, 188 blocks","python <img src=x onerror=alert\(1\)>.py","<b>job<\/b>.4005.ftrace",/,
+            /^5,4005,0,1078984704,2147483648,2147483648,0,1,80000000,5000000,"ended normally","complete, 188 blocks","",,"","python <img src=x onerror=alert\(1\)>.py","<b>job<\/b>.4005.ftrace",/,
         );
         assert.ok(lines.every((line) => !/(^|,)"?[=+@-]/.test(line)));
         assert.match(await text(page, "dialog"), /<s>bad<\/s>.ftrace\s+is not a trace/);
@@ -188,13 +192,13 @@ test("a job fits into 1024 pixels, and the strip leaves enough room", () =>
 
 test("memory of all processes over time: the failed ones first, and a click opens a process", () =>
     on({}, async (page) => {
-        await page.click("#ranks-heat");
-        const rows = await text(page, "#dialog");
-        assert.match(rows, /Memory of all processes over time/);
-        assert.match(rows, /41 rows; 128 ms, the most of each part; dark: 3 GiB/);
+        const panel = await text(page, "#heat-panel");
+        assert.match(panel, /Memory of all processes over time/);
+        assert.match(panel, /41 rows; 128 ms, the most of each part; strongest colour: 3 GiB/);
         const reserved = await print(page, "#heat");
         assert.ok((await share(page, "#heat", [221, 225, 232])) > 0.01, "before their start");
         await page.selectOption("#heat-measure", "free on the card");
+        assert.match(await text(page, "#heat-said"), /strongest colour: nothing free/);
         assert.notEqual(await print(page, "#heat"), reserved);
         await page.selectOption("#heat-measure", "reserved but not allocated");
         const unused = await print(page, "#heat");
@@ -207,7 +211,33 @@ test("memory of all processes over time: the failed ones first, and a click open
         const second = box.y + 14 + 5; // failed later, and has a page of its own
         await page.mouse.move(box.x + box.width / 2, second);
         assert.match(await text(page, "#tip"), /^rank 5 · pid 4005 · GPU 0 · OOM: .* at /);
-        await page.mouse.click(box.x + box.width / 2, second);
+        await page.selectOption("#device", "2");
+        await shows(page, 2);
+        await page.click("#to-job");
+        await page.mouse.click(...(await heatPlace(page, 19)));
         await shows(page, 0);
-        assert.equal(await page.locator("#dialog").evaluate((dialog) => dialog.open), false);
+    }));
+
+test("by keyboard the heat map names its rows, and Enter opens one", () =>
+    on({}, async (page) => {
+        await page.selectOption("#device", "2");
+        await shows(page, 2);
+        const { cursor } = await hash(page);
+        await page.focus("#heat");
+        await page.keyboard.press("ArrowDown");
+        assert.match(await text(page, "#status"), /^rank 23 .* OOM: peak reserved .*; ended/);
+        const first = await print(page, "#heat");
+        await page.keyboard.press("ArrowDown");
+        assert.match(await text(page, "#status"), /^rank 5 /);
+        assert.notEqual(await print(page, "#heat"), first, "the chosen row is marked");
+        assert.equal((await hash(page)).cursor, cursor, "the arrows stay in the heat map");
+        await page.keyboard.press("End");
+        assert.ok(await page.$eval("#heat-box", (box) => box.scrollTop > 0), "and it is visible");
+        await page.keyboard.press("Home");
+        await page.keyboard.press("Enter");
+        assert.match(await text(page, "dialog"), /rank 23 .*This command writes its page:/s);
+        await page.keyboard.press("Escape");
+        await page.keyboard.press("ArrowDown");
+        await page.keyboard.press("Enter");
+        await shows(page, 0);
     }));

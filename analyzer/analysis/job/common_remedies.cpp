@@ -173,6 +173,37 @@ Replayed replayed_of(const Job& job, const std::vector<ProcessGroup>& groups, bo
     return made;
 }
 
+std::optional<NeededMemory> needed_memory(const Job& job) {
+    NeededMemory needed;
+    const auto take = [&needed](std::size_t process, std::uint64_t bytes, bool at_failure) {
+        if (bytes > needed.pool_bytes) {
+            needed.process = process;
+            needed.pool_bytes = bytes;
+            needed.at_failure = at_failure;
+        }
+    };
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        const ProcessSummary& process = job.processes[i];
+        const auto fatal = process.fatal_oom();
+        for (const ProcessDevice& device : process.devices) {
+            take(i, device.run.peak_allocated, false);
+            for (const FailureSummary& failure : device.failures) {
+                if (fatal != process.start_unix_ns + failure.time_ns) {
+                    continue;
+                }
+                if (failure.allocated_bytes != 0) {
+                    take(i, failure.allocated_bytes + failure.requested_bytes, true);
+                }
+                if (failure.forecast_card_bytes > needed.forecast_card_bytes) {
+                    needed.forecast_card_bytes = failure.forecast_card_bytes;
+                    needed.forecast_process = i;
+                }
+            }
+        }
+    }
+    return needed.pool_bytes != 0 ? std::optional(needed) : std::nullopt;
+}
+
 std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed) {
     // What one process needs says nothing about a card on which others need memory, too.
     if (has_shared_card(job)) {

@@ -27,6 +27,19 @@ struct CommonCard {
     std::size_t stand_for = 0;               // number of processes of their groups
 };
 
+// What the pools of the recorded processes need for certain, and what the rest of the failed steps
+// is forecast to need.
+struct NeededMemory {
+    std::size_t process = 0;  // that needs most
+    // At least: its peak of allocated memory or, at an out-of-memory that it did not get past, what
+    // was allocated then plus the request.
+    std::uint64_t pool_bytes = 0;
+    bool at_failure = false;  // it is the latter
+    // An estimate: the largest FailureSummary::forecast_card_bytes. 0 = no forecast.
+    std::uint64_t forecast_card_bytes = 0;
+    std::size_t forecast_process = 0;
+};
+
 // A setting that was replayed on one process of each replayed group.
 struct CommonSetting {
     std::string name = {};
@@ -67,6 +80,9 @@ struct Replayed {
 
 // `all_compared`: every process is in one of the groups.
 Replayed replayed_of(const Job& job, const std::vector<ProcessGroup>& groups, bool all_compared);
+
+// nullopt: no process requested memory.
+std::optional<NeededMemory> needed_memory(const Job& job);
 
 // nullopt: not known, or processes share a card.
 std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed);

@@ -210,7 +210,8 @@ void arrange(Job* job) {
                                                place.rank,
                                                std::string_view(place.host),
                                                process.pid,
-                                               std::string_view(process.path));
+                                               process.start_unix_ns,
+                                               std::string_view(process.file));
                          };
                          return key(a) < key(b);
                      });

@@ -50,6 +50,7 @@ JobView view_of(const Job& job) {
     view.settings_replayed = !replayed.processes.empty();
     view.shares = unequal_shares(job);
     view.card = common_card(job, replayed);
+    view.needed = needed_memory(job);
     view.setting = common_setting(job, replayed);
     view.shared = shared_cards(job);
     return view;

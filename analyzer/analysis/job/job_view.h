@@ -29,6 +29,7 @@ struct JobView {
     std::vector<std::size_t> not_compared;
     std::optional<UnequalShares> shares;
     std::optional<CommonCard> card;
+    std::optional<NeededMemory> needed;
     std::optional<CommonSetting> setting;  // nullopt: not replayed, or none is better
     bool settings_replayed = false;
     std::vector<SharedCard> shared;

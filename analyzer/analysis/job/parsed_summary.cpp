@@ -206,6 +206,7 @@ ProcessDevice device_of(const Parsed& json) {
         device.failures.push_back({.time_ns = count(row, "time_ns"),
                                    .requested_bytes = count(row, "requested_bytes"),
                                    .allocated_bytes = count_or(row, "allocated_bytes", 0),
+                                   .forecast_card_bytes = count_or(row, "forecast_card_bytes", 0),
                                    .verdict = text(row, "verdict"),
                                    .why = text(row, "why"),
                                    .at = text(row, "at"),

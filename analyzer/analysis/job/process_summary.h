@@ -52,11 +52,14 @@ struct FailureSummary {
     std::uint64_t time_ns = 0;  // since the start of the trace
     std::uint64_t requested_bytes = 0;
     std::uint64_t allocated_bytes = 0;  // by the pool, at the failure; 0 = not known
-    std::string verdict = {};           // Verdict::id; empty = not known
-    std::string why = {};               // the verdict in words
-    std::string at = {};                // the line of the request
-    std::string culprit = {};           // the line to look at first, and what it does
-    std::string remedy = {};            // the change, its replayed result and its certainty
+    // The card that the rest of the failed step is forecast to need, an estimate (forecast.h). 0 =
+    // no forecast.
+    std::uint64_t forecast_card_bytes = 0;
+    std::string verdict = {};  // Verdict::id; empty = not known
+    std::string why = {};      // the verdict in words
+    std::string at = {};       // the line of the request
+    std::string culprit = {};  // the line to look at first, and what it does
+    std::string remedy = {};   // the change, its replayed result and its certainty
 
     bool operator==(const FailureSummary&) const = default;
 };

@@ -96,6 +96,8 @@ Json failures_json(const ProcessDevice& device, const Detail& detail) {
             {{"time_ns", failure.time_ns},
              {"requested_bytes", failure.requested_bytes},
              {"allocated_bytes", or_null(failure.allocated_bytes, failure.allocated_bytes != 0)},
+             {"forecast_card_bytes",
+              or_null(failure.forecast_card_bytes, failure.forecast_card_bytes != 0)},
              {"verdict", or_null(failure.verdict, !failure.verdict.empty())},
              {"why", cut(failure.why, detail)},
              {"at", cut(failure.at, detail)},

@@ -33,6 +33,11 @@ std::string file_name(const std::string& path) {
     return fs::path(path).filename().string();
 }
 
+bool end_is_known(const std::string& path) {
+    const Result<TraceOutline> outline = read_outline(path);
+    return outline && !outline->end.unknown();
+}
+
 bool is_wanted(SummaryCache cache, const TraceFile& trace) {
     return cache == SummaryCache::kAlways ||
            (cache == SummaryCache::kLarge && trace.size_bytes >= kLargeTraceBytes);
@@ -200,8 +205,8 @@ std::optional<ProcessSummary> current_summary(const std::string& path, const std
     });
     if (!read || summaries != 1 || now.modified_ns == 0 || summary->trace != now ||
         summary->file != file_name(path) || summary->analyzer_version != FRAGTRACE_VERSION ||
-        // This host knows whether the process has ended.
-        (summary->end.unknown() && summary->place.host == this_host())) {
+        // This host may know now whether the process has ended.
+        (summary->end.unknown() && summary->place.host == this_host() && end_is_known(path))) {
         return std::nullopt;
     }
     summary->path = path;

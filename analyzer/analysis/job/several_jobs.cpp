@@ -1,6 +1,7 @@
 #include "analyzer/analysis/job/several_jobs.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -67,39 +68,112 @@ std::vector<OneJob> by_id(const Job& job) {
     return jobs;
 }
 
+// Where another run begins. Knows the ranks of the run so far; processes come by their start.
+class RunSplitter {
+  public:
+    // Whether this process begins another run: its rank was there and has ended, and so has each
+    // other rank, or it begins again while this process runs. A rank that is restarted alone, while
+    // the others run on, begins none. `again_at` is when the rank of this process begins again.
+    bool begins_run(const ProcessSummary& process, std::uint64_t again_at) {
+        const std::uint64_t now = process.start_unix_ns;
+        while (!running_.empty() && running_.begin()->first <= now) {
+            again_.erase(again_.find(running_.begin()->second));
+            running_.erase(running_.begin());
+        }
+        const auto same_rank = ended_.find(rank_of(process));
+        const bool begins = same_rank != ended_.end() && same_rank->second <= now &&
+                            (again_.empty() || *again_.rbegin() <= process.ended_at());
+        if (begins) {
+            ended_.clear();
+            running_.clear();
+            again_.clear();
+        }
+        std::uint64_t& end = ended_[rank_of(process)];
+        end = std::max(end, process.ended_at());
+        running_.emplace(process.ended_at(), again_at);
+        again_.insert(again_at);
+        return begins;
+    }
+
+  private:
+    std::map<Rank, std::uint64_t> ended_;                  // when the last of each rank ended
+    std::multimap<std::uint64_t, std::uint64_t> running_;  // end, and when its rank begins again
+    std::multiset<std::uint64_t> again_;                   // the second numbers of running_
+};
+
+// When the rank of each process begins again after its end. ~0: it does not, or it begins again
+// before its end. `order` is by start, and has processes with a rank.
+std::vector<std::uint64_t> begin_again(const Job& job, const std::vector<std::size_t>& order) {
+    std::vector<std::uint64_t> again(order.size(), ~std::uint64_t{0});
+    std::map<Rank, std::uint64_t> next;
+    for (std::size_t at = order.size(); at-- > 0;) {
+        const ProcessSummary& process = job.processes[order[at]];
+        const auto known = next.find(rank_of(process));
+        if (known != next.end() && known->second >= process.ended_at()) {
+            again[at] = known->second;
+        }
+        next[rank_of(process)] = process.start_unix_ns;
+    }
+    return again;
+}
+
+struct Run {
+    std::uint64_t begin_unix_ns = 0;
+    std::uint64_t end_unix_ns = 0;  // of all its ranks
+    std::vector<std::size_t> members = {};
+};
+
+std::vector<Run> runs_of_ranks(const Job& job, const std::vector<std::size_t>& order) {
+    const std::vector<std::uint64_t> again = begin_again(job, order);
+    std::vector<Run> runs;
+    RunSplitter splitter;
+    for (std::size_t at = 0; at < order.size(); ++at) {
+        const ProcessSummary& process = job.processes[order[at]];
+        if (splitter.begins_run(process, again[at]) || runs.empty()) {
+            runs.push_back({.begin_unix_ns = process.start_unix_ns});
+        }
+        runs.back().members.push_back(order[at]);
+        runs.back().end_unix_ns = std::max(runs.back().end_unix_ns, process.ended_at());
+    }
+    return runs;
+}
+
+// The run in which a process without a rank began. Between two runs it belongs to the second one.
+Run& run_at(std::uint64_t unix_ns, std::vector<Run>* runs) {
+    const auto later = std::upper_bound(
+        runs->begin(), runs->end(), unix_ns, [](std::uint64_t time, const Run& run) {
+            return time < run.begin_unix_ns;
+        });
+    if (later == runs->begin() || (later != runs->end() && unix_ns >= (later - 1)->end_unix_ns)) {
+        return *later;
+    }
+    return *(later - 1);
+}
+
 // Runs one after the other. One run if the start of a process is not known.
 std::vector<OneJob> by_time(const Job& job) {
-    std::vector<std::size_t> order;
+    std::vector<std::size_t> ranks;
+    std::vector<std::size_t> others;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         if (job.processes[i].start_unix_ns == 0) {
             return {};
         }
-        order.push_back(i);
+        (job.processes[i].place.rank < 0 ? others : ranks).push_back(i);
     }
-    std::stable_sort(order.begin(), order.end(), [&job](std::size_t a, std::size_t b) {
+    std::stable_sort(ranks.begin(), ranks.end(), [&job](std::size_t a, std::size_t b) {
         return job.processes[a].start_unix_ns < job.processes[b].start_unix_ns;
     });
-    std::vector<std::vector<std::size_t>> runs(1);
-    std::set<Rank> ranks;
-    std::uint64_t end_unix_ns = 0;  // of all processes of the run
-    for (const std::size_t i : order) {
-        const ProcessSummary& process = job.processes[i];
-        if (process.place.rank >= 0 && ranks.contains(rank_of(process)) &&
-            process.start_unix_ns >= end_unix_ns) {
-            runs.emplace_back();
-            ranks.clear();
-        }
-        runs.back().push_back(i);
-        ranks.insert(rank_of(process));
-        end_unix_ns = std::max(end_unix_ns, process.ended_at());
+    std::vector<Run> runs = runs_of_ranks(job, ranks);
+    for (const std::size_t i : others) {
+        run_at(job.processes[i].start_unix_ns, &runs).members.push_back(i);
     }
     std::vector<OneJob> jobs;
-    for (std::vector<std::size_t>& run : runs) {
-        std::sort(run.begin(), run.end());  // as in `job`
-        const std::string& id = job.processes[run.front()].place.job_id;
+    for (Run& run : runs) {
+        std::sort(run.members.begin(), run.members.end());  // as in `job`
+        const std::string& id = job.processes[run.members.front()].place.job_id;
         jobs.push_back({.id = fmt::format("{}{}run-{}", id, id.empty() ? "" : "-", jobs.size() + 1),
                         .is_run = true});
-        for (const std::size_t i : run) {
+        for (const std::size_t i : run.members) {
             add(job, i, &jobs.back());
         }
     }

@@ -21,8 +21,9 @@ struct OneJob {
 
 // The jobs by the start of their first process, at last the processes without a job id. If two jobs
 // have no rank in common, all processes may belong to one run, and the result is empty. If a rank
-// exists twice under one job id, a process with such a rank that began when all earlier processes
-// had ended begins another run. Empty if there is only one job and one run.
+// exists twice under one job id, a process with such a rank begins another run if the earlier
+// process of each rank had ended, or its rank begins again while this process runs. A process
+// without a rank belongs to the run in which it began. Empty if there is only one job and one run.
 std::vector<OneJob> jobs_in(const Job& job);
 
 // The job ids of the processes, sorted; "" for those without one.

@@ -169,6 +169,18 @@ Json card_json(const std::optional<CommonCard>& card) {
             {"stand_for", card->stand_for}};
 }
 
+Json needed_json(const std::optional<NeededMemory>& needed) {
+    if (!needed) {
+        return nullptr;
+    }
+    const bool forecast = needed->forecast_card_bytes != 0;
+    return {{"pool_bytes", needed->pool_bytes},
+            {"index", needed->process},
+            {"at_failure", needed->at_failure},
+            {"forecast_card_bytes", size_or_null(needed->forecast_card_bytes)},
+            {"forecast_index", forecast ? Json(needed->forecast_process) : Json()}};
+}
+
 Json setting_json(const std::optional<CommonSetting>& setting) {
     if (!setting) {
         return nullptr;
@@ -314,6 +326,7 @@ std::string job_json(const std::string& folder, const Job& job, const JobView& v
                            {"not_compared", indices(view.not_compared)},
                            {"unequal_shares", shares_json(view.shares)},
                            {"card", card_json(view.card)},
+                           {"needed", needed_json(view.needed)},
                            {"setting", setting_json(view.setting)},
                            {"settings_replayed", view.settings_replayed},
                            {"shared_cards", shared_json(job, view)},

@@ -4,6 +4,7 @@
 #include "analyzer/report/page/page_columns.h"
 #include "analyzer/report/page/page_device.h"
 #include "analyzer/report/page/page_header.h"
+#include "analyzer/support/terminal.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -23,6 +24,16 @@ std::string check_tables(const PageData& data, std::size_t devices) {
     for (const PageRank& row : data.ranks) {
         if (row.device != kPageNoDevice && row.device >= devices) {
             return fmt::format("a process names device {} of {}", row.device, devices);
+        }
+    }
+    for (const PageJobRow& row : data.job) {
+        for (const PageNamed& part : row.parts) {
+            for (const std::size_t rank : part.ranks) {
+                if (rank >= data.ranks.size()) {
+                    return fmt::format(
+                        "a sentence names process {} of {}", rank, data.ranks.size());
+                }
+            }
         }
     }
     return {};
@@ -131,7 +142,7 @@ Result<std::string> PageWriter::finish(const PageData& data) {
     std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
     html += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + content_policy() + "\">\n";
     html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-    html += "<title>" + html_escaped(data.title) + " - fragtrace</title>\n<style>";
+    html += "<title>" + html_escaped(with_escapes(data.title)) + " - fragtrace</title>\n<style>";
     html += page_style();
     html += "</style>\n</head>\n";
     html += page_shell();
@@ -139,7 +150,7 @@ Result<std::string> PageWriter::finish(const PageData& data) {
     html += "<script>";
     html += page_script();
     html += "</script>\n<script type=\"application/json\" id=\"ft-header\">";
-    html += script_safe(header);
+    html += script_safe(std::move(header));
     html += "</script>\n";
     // Write the overviews of all devices first, then the blocks.
     html += written_->overviews;

@@ -175,6 +175,10 @@ struct PageRank {
     int rank = -1;          // -1 = none
     std::uint32_t pid = 0;  // 0 = not known
     int gpu = -1;           // -1 = the process used no GPU
+    std::string host;       // empty = not known
+    int generation = -1;    // -1 = the job has only one
+    std::string helper;     // "helper of rank 3"; empty = it is none
+    bool trace = true;      // false: only a summary of the process is known
     std::uint64_t capacity_bytes = kPageUnknown;
     RunFigures run;
     std::uint64_t first_oom_ns = kNeverNs;  // on the process's own clock
@@ -191,6 +195,23 @@ struct PageRank {
     // + the share of PageHeat::full_bytes in 1/254, rounded up. Empty = not known.
     std::vector<std::uint8_t> reserved_heat;
     std::vector<std::uint8_t> allocated_heat;
+};
+
+// A part of a sentence of the job's view.
+struct PageNamed {
+    std::string text;
+    std::vector<std::size_t> ranks =
+        {};  // the processes that it names; indices into PageData::ranks
+};
+
+// As JobRowKind (job_rows.h). kReport: the sentence of one process's report.
+enum class PageJobRowKind : std::uint8_t { kFailure, kHeading, kReport, kRow, kUnreadable };
+
+// A row of the view of a job, as the report prints it.
+struct PageJobRow {
+    PageJobRowKind kind = PageJobRowKind::kRow;
+    std::string label;  // "verdict"; empty: a heading, or the row above goes on
+    std::vector<PageNamed> parts;
 };
 
 // The common time axis and scale of the rows of a job.
@@ -216,6 +237,7 @@ struct PageData {
     std::vector<PageProcess> processes;
     // The job's processes by rank if the page shows a job; empty for a single process.
     std::vector<PageRank> ranks;
+    std::vector<PageJobRow> job;  // what the report says about the job
     PageHeat heat;
     std::vector<PageUnreadable> unreadable;
     std::vector<PageWord> class_words;  // exact, at least, ...

@@ -1,6 +1,7 @@
 #include "analyzer/report/page/page_header.h"
 
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/support/terminal.h"
 
 #include <fmt/format.h>
 #include <unordered_map>
@@ -145,6 +146,10 @@ json rank_json(const PageRank& row) {
     return {{"rank", row.rank < 0 ? json(nullptr) : json(row.rank)},
             {"pid", row.pid},
             {"gpu", row.gpu < 0 ? json(nullptr) : json(row.gpu)},
+            {"host", row.host},
+            {"generation", row.generation < 0 ? json(nullptr) : json(row.generation)},
+            {"helper", row.helper},
+            {"trace", row.trace},
             {"capacity", known(row.capacity_bytes)},
             {"peak_allocated", row.run.peak_allocated},
             {"peak_reserved", known(row.run.peak_reserved)},
@@ -159,6 +164,43 @@ json rank_json(const PageRank& row) {
             {"device", row.device == kPageNoDevice ? json(nullptr) : json(row.device)},
             {"reserved_heat", bytes_json(row.reserved_heat)},
             {"allocated_heat", bytes_json(row.allocated_heat)}};
+}
+
+const char* job_row_name(PageJobRowKind kind) {
+    switch (kind) {
+        case PageJobRowKind::kFailure:
+            return "failure";
+        case PageJobRowKind::kHeading:
+            return "heading";
+        case PageJobRowKind::kReport:
+            return "report";
+        case PageJobRowKind::kUnreadable:
+            return "unreadable";
+        case PageJobRowKind::kRow:
+            break;
+    }
+    return "row";
+}
+
+json job_row_json(const PageJobRow& row) {
+    json parts = json::array();
+    for (const PageNamed& part : row.parts) {
+        parts.push_back({{"text", part.text}, {"ranks", part.ranks}});
+    }
+    return {{"kind", job_row_name(row.kind)}, {"label", row.label}, {"parts", std::move(parts)}};
+}
+
+// All strings with control and direction characters as escapes.
+json with_escapes_everywhere(json value) {
+    if (value.is_string()) {
+        return with_escapes(value.get_ref<const std::string&>());
+    }
+    if (value.is_structured()) {
+        for (json& part : value) {
+            part = with_escapes_everywhere(std::move(part));
+        }
+    }
+    return value;
 }
 
 class StringTable {
@@ -213,6 +255,9 @@ json page_header(const PageData& data) {
     json ranks = json::array();
     for (const PageRank& row : data.ranks)
         ranks.push_back(rank_json(row));
+    json job = json::array();
+    for (const PageJobRow& row : data.job)
+        job.push_back(job_row_json(row));
     json unreadable = json::array();
     for (const PageUnreadable& trace : data.unreadable)
         unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
@@ -224,6 +269,7 @@ json page_header(const PageData& data) {
             {"title", data.title},
             {"processes", processes},
             {"ranks", ranks},
+            {"job", job},
             {"heat",
              {{"columns", data.heat.columns},
               {"column_ns", data.heat.column_ns},
@@ -286,8 +332,9 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
             {"totals", totals}};
 }
 
-std::string script_safe(const json& value) {
-    const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+std::string script_safe(json value) {
+    const std::string text = with_escapes_everywhere(std::move(value))
+                                 .dump(-1, ' ', true, json::error_handler_t::replace);
     std::string safe;
     safe.reserve(text.size());
     for (const char c : text) {

@@ -12,14 +12,15 @@
 
 namespace fragtrace::analyzer {
 
-inline constexpr int kPageFormatVersion = 9;
+inline constexpr int kPageFormatVersion = 10;
 
 // Title, processes, strings, frames and stacks. The caller appends the devices.
 nlohmann::json page_header(const PageData& data);
 // One device without its packs.
 nlohmann::json device_header(const PageDevice& device, const AddressAxis& axis);
-// Converts JSON to text: ASCII only, "<" escaped, invalid UTF-8 replaced.
-std::string script_safe(const nlohmann::json& value);
+// Converts JSON to text: ASCII only, "<" escaped, invalid UTF-8 replaced. Strings show control and
+// direction characters as escapes (with_escapes()).
+std::string script_safe(nlohmann::json value);
 // Escapes the five markup characters for text inside elements.
 std::string html_escaped(const std::string& text);
 

@@ -1,6 +1,8 @@
 #include "analyzer/report/page/page_ranks.h"
 
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/report/text/job_names.h"
+#include "analyzer/report/text/job_text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/support/terminal.h"
@@ -34,7 +36,10 @@ PageRank row_of(const ProcessSummary& process, std::uint64_t job_start_ns) {
     if (process.start_unix_ns != 0) {
         row.start_after_ns = process.start_unix_ns - job_start_ns;
     }
-    row.ended = process.pid == 0 ? "snapshot" : ending_text(process.end);
+    row.host = printable(process.place.host);
+    row.helper = helper_text(process);
+    row.trace = !process.path.empty();
+    row.ended = end_of(process);
     row.program = printable(shorten(command_text(process.program), kProgramWidth));
     row.file = process.file;
     const std::string page = std::filesystem::path(process.file).stem().string() + ".html";
@@ -111,9 +116,49 @@ std::vector<std::uint8_t> heat_row(const ProcessSummary& process,
     return row;
 }
 
+PageJobRowKind kind_of(JobRowKind kind) {
+    switch (kind) {
+        case JobRowKind::kFailure:
+            return PageJobRowKind::kFailure;
+        case JobRowKind::kHeading:
+            return PageJobRowKind::kHeading;
+        case JobRowKind::kOfReport:
+            return PageJobRowKind::kReport;
+        case JobRowKind::kRow:
+            break;
+    }
+    return PageJobRowKind::kRow;
+}
+
+// The rows of the report about the job.
+void add_view(const Job& job,
+              const JobView& view,
+              const std::vector<std::size_t>& row_of_process,
+              PageData* data) {
+    const ProcessNames names(job);
+    for (const JobRow& row : job_rows(job, view)) {
+        PageJobRow& made = data->job.emplace_back();
+        made.kind = kind_of(row.kind);
+        made.label = row.label;
+        for (const NamedPart& part : names.parts_of(row)) {
+            PageNamed& named = made.parts.emplace_back(PageNamed{part.text});
+            for (const std::size_t process : part.processes) {
+                named.ranks.push_back(row_of_process[process]);
+            }
+        }
+    }
+    for (const UnreadableTrace& trace : job.unreadable) {
+        data->job.push_back(
+            {PageJobRowKind::kUnreadable, "unreadable", {{printable(trace.reason)}}});
+    }
+}
+
 }  // namespace
 
-void add_ranks(const Job& job, const PagePlaces& places, PageData* data) {
+void add_ranks(const Job& job, const JobView& view, const PagePlaces& places, PageData* data) {
+    const bool generations = has_generations(job);
+    // The row that stands for a process in sentences.
+    std::vector<std::size_t> row_of_process;
     const std::uint64_t job_start_ns = start_of(job);
     std::size_t rows = 0;
     for (const ProcessSummary& process : job.processes) {
@@ -122,7 +167,9 @@ void add_ranks(const Job& job, const PagePlaces& places, PageData* data) {
     data->heat = heat_of(job, rows, job_start_ns);
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& process = job.processes[i];
-        const PageRank common = row_of(process, job_start_ns);
+        PageRank common = row_of(process, job_start_ns);
+        common.generation = generations ? generation_of(process) : -1;
+        row_of_process.push_back(data->ranks.size());
         for (const ProcessDevice& device : process.devices) {
             PageRank row = common;
             row.gpu = device.device;
@@ -135,12 +182,19 @@ void add_ranks(const Job& job, const PagePlaces& places, PageData* data) {
                 heat_row(process, device.curve, device.curve.reserved, data->heat, job_start_ns);
             row.allocated_heat =
                 heat_row(process, device.curve, device.curve.allocated, data->heat, job_start_ns);
+            // A device that ran out of memory stands for its process.
+            const std::size_t first = row_of_process.back();
+            if (first < data->ranks.size() && row.run.ooms != 0 &&
+                data->ranks[first].run.ooms == 0) {
+                row_of_process.back() = data->ranks.size();
+            }
             data->ranks.push_back(std::move(row));
         }
         if (process.devices.empty()) {
             data->ranks.push_back(common);
         }
     }
+    add_view(job, view, row_of_process, data);
     for (const UnreadableTrace& trace : job.unreadable) {
         data->unreadable.push_back({trace.file, trace.reason});
     }

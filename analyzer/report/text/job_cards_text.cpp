@@ -123,8 +123,8 @@ std::string other_holders(const Job& job, const JobView& view, const FirstFailur
                             format_counted(shown - kMostHolders, "more process", "more processes"));
 }
 
-std::string card_lines(const Job& job, const JobView& view) {
-    std::string text;
+JobRows card_rows(const Job& job, const JobView& view) {
+    JobRows rows;
     for (std::size_t i = 0; i < std::min(view.shared.size(), kMostCards); ++i) {
         const SharedCard& card = view.shared[i];
         std::string line =
@@ -155,15 +155,16 @@ std::string card_lines(const Job& job, const JobView& view) {
             line += fmt::format(
                 "; {}", format_counted(shown - kMostUsers, "more process", "more processes"));
         }
-        text += view_row("same card", line);
+        append(view_row("same card", line), &rows);
     }
     if (view.shared.size() > kMostCards) {
-        text += view_row("",
-                         format_counted(view.shared.size() - kMostCards,
-                                        "more card that several processes used: --json has it",
-                                        "more cards that several processes used: --json has them"));
+        append(view_row("",
+                        format_counted(view.shared.size() - kMostCards,
+                                       "more card that several processes used: --json has it",
+                                       "more cards that several processes used: --json has them")),
+               &rows);
     }
-    return text;
+    return rows;
 }
 
 }  // namespace fragtrace::analyzer

@@ -3,6 +3,7 @@
 
 #include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/analysis/job/job_view.h"
+#include "analyzer/report/text/job_rows.h"
 
 #include <string>
 
@@ -12,6 +13,6 @@ namespace fragtrace::analyzer {
 std::string other_holders(const Job& job, const JobView& view, const FirstFailure& failure);
 
 // The rows "same card".
-std::string card_lines(const Job& job, const JobView& view);
+JobRows card_rows(const Job& job, const JobView& view);
 
 }  // namespace fragtrace::analyzer

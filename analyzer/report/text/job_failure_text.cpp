@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -38,7 +39,7 @@ std::string failure_time(const FirstFailure& failure, const JobView& view) {
 }
 
 // The verdict, the line to look at, and the remedy of an out-of-memory.
-std::string cause_rows(const Job& job, const JobView& view, const FirstFailure& failure) {
+JobRows cause_rows(const Job& job, const JobView& view, const FirstFailure& failure) {
     const ProcessSummary& process = job.processes[failure.process];
     const FailureSummary* why = process.named_failure();
     if (why == nullptr) {
@@ -46,9 +47,11 @@ std::string cause_rows(const Job& job, const JobView& view, const FirstFailure& 
     }
     // "unexplained": other processes may have held more than the trace shows.
     const bool by_others = why->verdict == "outside_pool" || why->verdict == "unexplained";
-    return view_row("verdict", printable(why->why)) +
-           view_row("holders", by_others ? other_holders(job, view, failure) : "") +
-           view_row("line", printable(why->culprit)) + view_row("remedy", printable(why->remedy));
+    JobRows rows = view_row("verdict", printable(why->why), JobRowKind::kOfReport);
+    append(view_row("holders", by_others ? other_holders(job, view, failure) : ""), &rows);
+    append(view_row("line", printable(why->culprit), JobRowKind::kOfReport), &rows);
+    append(view_row("remedy", printable(why->remedy), JobRowKind::kOfReport), &rows);
+    return rows;
 }
 
 // ", at train.py:19 step"; empty if the line is not known.
@@ -58,36 +61,35 @@ std::string at_text(const Job& job, const FirstFailure& failure) {
     return why == nullptr || why->at.empty() ? "" : ", at " + printable(why->at);
 }
 
-std::string failure_lines(const Job& job,
-                          const JobView& view,
-                          const FirstFailure& failure,
-                          const Terminal& terminal) {
+JobRows failure_rows(const Job& job, const JobView& view, const FirstFailure& failure) {
     const ProcessSummary& process = job.processes[failure.process];
     std::string text = first_failure_text(job, failure) + on_host(job, process);
     if (process.start_unix_ns != 0) {
         text += fmt::format(", {} after the job began", failure_time(failure, view));
     }
-    text = terminal.styled(Style::kRed, text + at_text(job, failure)) + "\n";
-    return text + (failure.out_of_memory ? cause_rows(job, view, failure) : "");
+    JobRows rows = view_row("", text + at_text(job, failure), JobRowKind::kFailure);
+    if (failure.out_of_memory) {
+        append(cause_rows(job, view, failure), &rows);
+    }
+    return rows;
 }
 
 // The first out-of-memory after a failure of another kind.
-std::string later_oom_lines(const Job& job,
-                            const JobView& view,
-                            const FirstFailure& first,
-                            const Terminal& terminal) {
+JobRows later_oom_rows(const Job& job, const JobView& view, const FirstFailure& first) {
     if (!first.later_oom) {
-        return "";
+        return {};
     }
     const FirstFailure later = failure_of(job, *first.later_oom);
     const ProcessSummary& process = job.processes[later.process];
-    return terminal.styled(Style::kRed,
-                           fmt::format("{}{} ran out of memory {} after the job began{}",
-                                       name_of(job, process),
-                                       on_host(job, process),
-                                       format_duration(later.at_unix_ns - view.start_unix_ns),
-                                       at_text(job, later))) +
-           "\n" + cause_rows(job, view, later);
+    JobRows rows = view_row("",
+                            fmt::format("{}{} ran out of memory {} after the job began{}",
+                                        name_of(job, process),
+                                        on_host(job, process),
+                                        format_duration(later.at_unix_ns - view.start_unix_ns),
+                                        at_text(job, later)),
+                            JobRowKind::kFailure);
+    append(cause_rows(job, view, later), &rows);
+    return rows;
 }
 
 std::string ends_text(const std::vector<std::pair<ProcessEnd, std::size_t>>& ends) {
@@ -212,7 +214,7 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
     if (!generation.end_unknown.empty()) {
         parts.add(
             fmt::format("whether {} died or still {} is not recorded: `fraganalyze list "
-                        "--absorb` on the host can tell",
+                        "--absorb` on its host, in its container, can tell",
                         names_of(job, generation.end_unknown),
                         generation.end_unknown.size() == 1 ? "runs" : "run"));
     }
@@ -250,27 +252,31 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
         what);
 }
 
-std::string generation_lines(const Job& job, const JobView& view, const Terminal& terminal) {
+JobRows generation_rows(const Job& job, const JobView& view) {
     const auto first = first_failure(job);
-    std::string of_first;
-    std::string of_others;
+    JobRows of_first;
+    JobRows of_others;
     if (!first && !job.processes.empty()) {
-        of_first = fmt::format("no known failure in {}\n",
-                               format_counted(job.processes.size(), "process", "processes"));
+        of_first =
+            view_row("",
+                     fmt::format("no known failure in {}",
+                                 format_counted(job.processes.size(), "process", "processes")),
+                     JobRowKind::kHeading);
     }
     for (const GenerationEnd& generation : view.generations) {
         const bool is_first =
             first && generation.first && generation.first->process == first->process;
-        std::string& lines = is_first ? of_first : of_others;
+        JobRows& rows = is_first ? of_first : of_others;
         if (generation.first) {
-            lines += failure_lines(job, view, *generation.first, terminal);
+            append(failure_rows(job, view, *generation.first), &rows);
         }
-        lines += view_row("others", others_text(job, generation));
+        append(view_row("others", others_text(job, generation)), &rows);
         if (generation.first) {
-            lines += later_oom_lines(job, view, *generation.first, terminal);
+            append(later_oom_rows(job, view, *generation.first), &rows);
         }
     }
-    return of_first + of_others;
+    append(std::move(of_others), &of_first);
+    return of_first;
 }
 
 std::string missing_text(const Job& job, const JobView& view) {

@@ -4,7 +4,7 @@
 
 #include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/analysis/job/job_view.h"
-#include "analyzer/support/terminal.h"
+#include "analyzer/report/text/job_rows.h"
 
 #include <string>
 
@@ -14,7 +14,7 @@ namespace fragtrace::analyzer {
 std::string first_failure_text(const Job& job, const FirstFailure& failure);
 
 // The first failure of each generation with its explanation; that of the whole job comes first.
-std::string generation_lines(const Job& job, const JobView& view, const Terminal& terminal);
+JobRows generation_rows(const Job& job, const JobView& view);
 
 std::string missing_text(const Job& job, const JobView& view);
 

@@ -91,19 +91,20 @@ std::string difference_text(const Job& job,
 
 }  // namespace
 
-std::string group_lines(const Job& job, const JobView& view) {
+JobRows group_rows(const Job& job, const JobView& view) {
     if (view.groups.empty() || (view.groups.size() == 1 && view.groups[0].members.size() == 1)) {
-        return "";
+        return {};
     }
-    std::string text;
+    JobRows rows;
     for (std::size_t i = 0; i < std::min(view.groups.size(), kMostGroups); ++i) {
         const ProcessGroup& group = view.groups[i];
         if (group.members.size() > 1) {
-            text += view_row("equal",
-                             fmt::format("{} ({}): peak {}",
-                                         names_of(job, group.members),
-                                         format_count(group.members.size()),
-                                         peaks_text(group)));
+            append(view_row("equal",
+                            fmt::format("{} ({}): peak {}",
+                                        names_of(job, group.members),
+                                        format_count(group.members.size()),
+                                        peaks_text(group))),
+                   &rows);
         }
     }
     for (std::size_t i = 0; i < std::min(view.differences.size(), kMostDifferences); ++i) {
@@ -122,23 +123,25 @@ std::string group_lines(const Job& job, const JobView& view) {
                                 difference.lines.empty() ? ": " : "; ",
                                 format_bytes_difference(difference.unused));
         }
-        text += view_row("differs", line);
+        append(view_row("differs", line), &rows);
     }
     if (view.differences.size() > kMostDifferences) {
-        text += view_row("",
-                         fmt::format("{} with other peaks or lines: --json has them",
-                                     format_counted(view.differences.size() - kMostDifferences,
-                                                    "more group",
-                                                    "more groups")));
+        append(view_row("",
+                        fmt::format("{} with other peaks or lines: --json has them",
+                                    format_counted(view.differences.size() - kMostDifferences,
+                                                   "more group",
+                                                   "more groups"))),
+               &rows);
     }
     if (!view.not_compared.empty()) {
-        text += view_row(
-            "",
-            fmt::format(
-                "{} like none of these groups, not compared: --json has them",
-                format_counted(view.not_compared.size(), "more process", "more processes")));
+        append(
+            view_row("",
+                     fmt::format("{} like none of these groups, not compared: --json has them",
+                                 format_counted(
+                                     view.not_compared.size(), "more process", "more processes"))),
+            &rows);
     }
-    return text;
+    return rows;
 }
 
 }  // namespace fragtrace::analyzer

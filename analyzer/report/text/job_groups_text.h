@@ -2,12 +2,11 @@
 #pragma once
 
 #include "analyzer/analysis/job/job_view.h"
-
-#include <string>
+#include "analyzer/report/text/job_rows.h"
 
 namespace fragtrace::analyzer {
 
 // The rows "equal" and "differs".
-std::string group_lines(const Job& job, const JobView& view);
+JobRows group_rows(const Job& job, const JobView& view);
 
 }  // namespace fragtrace::analyzer

@@ -116,8 +116,19 @@ std::string called(const Job& job, const ProcessSummary& process) {
                 : "");
 }
 
-std::string view_row(const char* title, const std::string& text) {
-    return text.empty() ? "" : fmt::format("  {:<10} {}\n", title, text);
+std::string end_of(const ProcessSummary& process) {
+    return !process.import.empty() ? printable(process.import)
+           : process.pid == 0      ? "snapshot"
+                                   : ending_text(process.end);
+}
+
+std::string helper_text(const ProcessSummary& process) {
+    const int rank = process.place.inherited_rank;
+    return rank < 0
+               ? ""
+               : fmt::format("{} {}",
+                             process.end.ending == Ending::kExec ? "later rank" : "helper of rank",
+                             rank);
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,4 +1,4 @@
-// Names of a job's processes, and rows of its view, in text.
+// Names of a job's processes in text. job_rows.h finds these names in a sentence.
 #pragma once
 
 #include "analyzer/analysis/job/job.h"
@@ -21,7 +21,9 @@ std::string called(const Job& job, const ProcessSummary& process);
 // " on HOST" if the job has several hosts.
 std::string on_host(const Job& job, const ProcessSummary& process);
 
-// A row of the view; empty without a text.
-std::string view_row(const char* title, const std::string& text);
+// How a process ended, or the kind of its file.
+std::string end_of(const ProcessSummary& process);
+// "helper of rank 3", "later rank 3"; empty for other processes.
+std::string helper_text(const ProcessSummary& process);
 
 }  // namespace fragtrace::analyzer

@@ -87,6 +87,25 @@ std::string not_replayed_text(const Job& job, const JobView& view) {
     return text.empty() ? "" : "not known without replays of " + text;
 }
 
+// What is known where no card is known to be enough.
+std::string needed_text(const Job& job, const JobView& view) {
+    if (!view.needed) {
+        return "";
+    }
+    const NeededMemory& needed = *view.needed;
+    std::string text =
+        fmt::format("; the pool of {} needs at least {} ({})",
+                    name_of(job, job.processes[needed.process]),
+                    format_bytes(needed.pool_bytes),
+                    needed.at_failure ? "allocated at the failure, plus the request" : "its peak");
+    if (needed.forecast_card_bytes != 0) {
+        text += fmt::format(", the rest of the step of {} a card of about {} (estimate)",
+                            name_of(job, job.processes[needed.forecast_process]),
+                            format_bytes(needed.forecast_card_bytes));
+    }
+    return text;
+}
+
 // The smaller size comes first. A size that is enough without a replay makes a larger card
 // superfluous.
 std::string card_text(const Job& job, const JobView& view) {
@@ -96,12 +115,13 @@ std::string card_text(const Job& job, const JobView& view) {
     if (!view.card) {
         const std::string why = not_replayed_text(job, view);
         const bool pool = std::any_of(job.processes.begin(), job.processes.end(), has_pool);
-        return view.groups.empty()      ? ""
-               : !why.empty()           ? why
-               : view.settings_replayed ? "none that was replayed is known to be enough for all: "
-                                          "`fraganalyze whatif TRACE` scans more sizes"
-               : pool                   ? ""
-                                        : "not known: no process has a pool that can be replayed";
+        return view.groups.empty() ? ""
+               : !why.empty()      ? why + needed_text(job, view)
+               : view.settings_replayed
+                   ? "none that was replayed is known to be enough for all" +
+                         needed_text(job, view) + ": `fraganalyze whatif TRACE` scans more sizes"
+               : pool ? ""
+                      : "not known: no process has a pool that can be replayed";
     }
     const CommonCard& card = *view.card;
     std::string text;
@@ -114,6 +134,13 @@ std::string card_text(const Job& job, const JobView& view) {
                                : "fit",
                            printable(card.class_words),
                            replayed_text(job, card.replayed, card.stand_for));
+        if (card.only_past_failure && view.needed && view.needed->forecast_card_bytes != 0) {
+            text += fmt::format(
+                "; the rest of the step of {} is forecast to need a card of about "
+                "{} (estimate)",
+                name_of(job, job.processes[view.needed->forecast_process]),
+                format_bytes(view.needed->forecast_card_bytes));
+        }
     }
     if (card.enough_bytes != 0) {
         text += fmt::format(
@@ -184,16 +211,21 @@ std::string rank_text(const ProcessSummary& process, bool generations) {
 
 // What the table says about a process before its program.
 std::string note_of(const ProcessSummary& process, bool hosts) {
-    std::string note;
-    if (hosts) {
-        note += printable(process.place.host) + ": ";
+    const std::string helper = helper_text(process);
+    return (hosts ? printable(process.place.host) + ": " : "") +
+           (helper.empty() ? "" : fmt::format("({}) ", helper));
+}
+
+// The rows as lines; headings of failures in red.
+std::string lines_of(const JobRows& rows, const Terminal& terminal) {
+    std::string text;
+    for (const JobRow& row : rows) {
+        const bool failure = row.kind == JobRowKind::kFailure;
+        text += failure || row.kind == JobRowKind::kHeading
+                    ? terminal.styled(failure ? Style::kRed : Style::kPlain, row.text) + "\n"
+                    : fmt::format("  {:<10} {}\n", row.label, row.text);
     }
-    if (process.place.inherited_rank >= 0) {
-        note += fmt::format("({} {}) ",
-                            process.end.ending == Ending::kExec ? "later rank" : "helper of rank",
-                            process.place.inherited_rank);
-    }
-    return note;
+    return text;
 }
 
 std::string table(const Job& job, const Terminal& terminal) {
@@ -227,9 +259,7 @@ std::string table(const Job& job, const Terminal& terminal) {
             process.all_segments_known() ? format_count(process.sum(&RunFigures::retries))
                                          : "unknown",
             count_or_unknown(process.sum(&RunFigures::ooms)),
-            !process.import.empty() ? printable(process.import)
-            : process.pid == 0      ? "snapshot"
-                                    : ending_text(process.end),
+            end_of(process),
             note_of(process, hosts) + printable(shorten(command_text(process.program), 60)));
         text += process.first_oom() ? terminal.styled(Style::kRed, line) : line;
     }
@@ -291,16 +321,24 @@ std::string ids_text(const Job& job) {
         ids.size() > kMostIds ? ", ..." : "");
 }
 
-std::string job_text(const Job& job, const JobView& view, const Terminal& terminal) {
-    std::string text = generation_lines(job, view, terminal) + view_row("jobs", ids_text(job)) +
-                       view_row("missing", missing_text(job, view)) +
-                       view_row("partial", partial_text(job)) + group_lines(job, view);
+JobRows job_rows(const Job& job, const JobView& view) {
+    JobRows rows = generation_rows(job, view);
+    append(view_row("jobs", ids_text(job)), &rows);
+    append(view_row("missing", missing_text(job, view)), &rows);
+    append(view_row("partial", partial_text(job)), &rows);
+    append(group_rows(job, view), &rows);
     if (view.shares) {
-        text += view_row("balance", shares_text(job, *view.shares));
+        append(view_row("balance", shares_text(job, *view.shares)), &rows);
     }
-    text += view_row("card", card_text(job, view)) + view_row("setting", setting_text(job, view)) +
-            card_lines(job, view) + (job.processes.empty() ? "" : table(job, terminal));
-    return text + unreadable_text(job, terminal);
+    append(view_row("card", card_text(job, view)), &rows);
+    append(view_row("setting", setting_text(job, view)), &rows);
+    append(card_rows(job, view), &rows);
+    return rows;
+}
+
+std::string job_text(const Job& job, const JobView& view, const Terminal& terminal) {
+    return lines_of(job_rows(job, view), terminal) +
+           (job.processes.empty() ? "" : table(job, terminal)) + unreadable_text(job, terminal);
 }
 
 std::string unreadable_text(const Job& job, const Terminal& terminal) {

@@ -5,12 +5,16 @@
 
 #include "analyzer/analysis/job/job_view.h"
 #include "analyzer/analysis/job/several_jobs.h"
+#include "analyzer/report/text/job_rows.h"
 #include "analyzer/support/terminal.h"
 
 #include <string>
 #include <vector>
 
 namespace fragtrace::analyzer {
+
+// The rows of the view, without the table of the processes. The page shows the same rows.
+JobRows job_rows(const Job& job, const JobView& view);
 
 std::string job_text(const Job& job, const JobView& view, const Terminal& terminal);
 

@@ -44,9 +44,12 @@ FailureSummary failure_of(const Analysis& analysis,
     const std::uint64_t requested_bytes = diagnosis.verdict.requested_bytes;
     const std::string line = analysis.symbols->describe(event.origin);
     const std::string at = line == "unknown" ? "" : line;
+    const bool forecast = device.forecast && device.forecast->known() &&
+                          device.forecast->failed == diagnosis.trouble.event;
     return {.time_ns = event.time_ns,
             .requested_bytes = requested_bytes,
             .allocated_bytes = diagnosis.verdict.allocated_bytes,
+            .forecast_card_bytes = forecast ? device.forecast->least_card_bytes : 0,
             .verdict = std::string(diagnosis.verdict.id),
             .why = text(verdict_sentence(diagnosis.verdict, Outcome::kOutOfMemory)),
             .at = summary_word(at, kNameWidth),

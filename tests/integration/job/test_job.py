@@ -239,8 +239,13 @@ class JobTest(real_process.RealProcessTest):
         done = self.run_well([ANALYZER, "summarize", self.folder], 2)
         self.assertEqual(done.stdout.count("peak reserved"), 3)
         self.assertRegex(done.stderr, r"^fraganalyze: 1 of 4 traces cannot be read; .*\n$")
-        listed = self.run_well([ANALYZER, "list", self.folder])
-        self.assertEqual((listed.stdout.count("\n"), listed.stderr.count("\n")), (4, 1))
+        listed = self.run_well([ANALYZER, "list", self.folder], 2)
+        self.assertEqual(listed.stdout.count("\n"), 5)
+        self.assertRegex(listed.stdout, r"\nunreadable  .*/data\.pickle: .*\n$")
+        self.assertEqual(listed.stderr, done.stderr)
+        (self.folder / "data.pickle").rename(self.folder / "data")
+        alone = self.run_well([ANALYZER, "list", self.folder / "data"], 2)
+        self.assertEqual((alone.stdout, alone.stderr.count("\n")), ("", 1))
 
     def page(self, *arguments, expected=0):
         """The small part of the page that fraganalyze wrote, and its output."""
@@ -249,8 +254,26 @@ class JobTest(real_process.RealProcessTest):
         done = self.run_well([ANALYZER, *arguments, "--html", file], expected)
         text = file.read_text()
         self.assertTrue(text.rstrip().endswith("</html>"))
-        header = re.search(r'id="ft-header">(.*?)</script>', text, re.DOTALL).group(1)
-        return json.loads(header), done
+        header = json.loads(re.search(r'id="ft-header">(.*?)</script>', text, re.DOTALL).group(1))
+        self.assert_rows_of_the_text(header["job"], done.stdout.splitlines())
+        return header, done
+
+    def assert_rows_of_the_text(self, rows, lines):
+        """The page says the same about the job as the terminal, in the same words."""
+        said = []
+        for row in rows:
+            text = "".join(part["text"] for part in row["parts"])
+            heading = row["kind"] in ("failure", "heading")
+            said.append(text if heading else f"  {row['label']:<10} {text}")
+        unreadable = [text[2:] for text in said if text.startswith("  unreadable ")]
+        said = said[: len(said) - len(unreadable)]
+        self.assertGreater(len(said), 1)
+        self.assertEqual(said, lines[: len(said)])
+        self.assertRegex(lines[len(said)], r"^ *(gen\.)?rank +pid ")
+        self.assertEqual(
+            [line.split() for line in unreadable],
+            [line.split() for line in lines if line.startswith("unreadable ")],
+        )
 
     def assert_totals_of_its_own_report(self, header, ranks):
         """Every device on the page has the totals of a report for that trace alone."""

@@ -101,6 +101,21 @@ class SummariesTest(real_process.RealProcessTest):
         refused = self.run_well([ANALYZER, "merge", first, "-o", first], 2)
         self.assertIn("is a file that this command reads", refused.stderr)
 
+    def test_a_merge_keeps_the_causes_and_replays_of_its_summaries(self):
+        failed = self.record_job()[3]
+        summary = self.summarize(failed)
+        merged, again = self.folder / "merged.json", self.folder / "again.json"
+        # The trace beside its summary has no cause, and does not take it away.
+        self.run_well([ANALYZER, "merge", *traces(self.folder), summary, "-o", merged])
+        self.run_well([ANALYZER, "merge", merged, failed, "-o", again])
+        self.assertEqual(merged.read_bytes(), again.read_bytes())
+        (kept,) = json.loads(summary.read_text())["process_summaries"]
+        row = next(row for row in json.loads(merged.read_text())["process_summaries"] if row["rank"] == 3)
+        self.assertTrue(kept["devices"][0]["failures"][0]["why"])
+        self.assertEqual(row, kept)
+        cause = self.view(self.elsewhere(merged))["first_failure"]["cause"]
+        self.assertEqual(cause["why"], kept["devices"][0]["failures"][0]["why"])
+
     def test_a_trace_that_cannot_be_read_stays_one_line_of_the_job(self):
         bad = self.folder / "bad.ftrace"
         bad.write_text("no trace")

@@ -328,7 +328,7 @@ class Schemas(real_process.RealProcessTest):
         known["never"] = {"type": "null"}
         self.addCleanup(known.pop, "never")
         schemas = json_schema.Schemas()
-        self.assertEqual(schemas.problems("list", {"schema": 1, "traces": []}), [])
+        self.assertEqual(schemas.problems("list", {"schema": 1, "traces": [], "unreadable": []}), [])
         unseen = schemas.unseen()
         self.assertIn("list#/properties/never", unseen)
         self.assertNotIn("list#/properties/traces", unseen)

@@ -171,6 +171,9 @@ class AfterTheRun(LauncherTest):
         ]
         for path in kept:
             path.touch()
+        # The header of a trace of another host that shares this folder: its process may run there.
+        other_host = b"FTRACE\r\n".ljust(340, b"\0") + b"elsewhere".ljust(172, b"\0")
+        (self.folder / "a.99999999.part3.ftrace.tmp").write_bytes(other_host)
         (rings / "fragtrace-0-99999998-1.ring").symlink_to(kept[1])
         where = (rings, self.folder)
         before = sorted(self.folder.rglob("*"))
@@ -206,8 +209,11 @@ class AfterTheRun(LauncherTest):
                 "run", "--quiet", "--virtual-gpu", CARD, "--", *self.client(), env=environment(RANK=rank)
             )
         (self.folder / "foreign.ftrace").write_text("not a trace")
-        done = self.run_well([ANALYZER, "list", self.folder, "--json", "-"])
-        self.assertIn("foreign.ftrace: is not a trace", done.stderr)
+        done = self.run_well([ANALYZER, "list", self.folder, "--json", "-"], 2)
+        self.assertIn("1 of 3 traces cannot be read", done.stderr)
+        (foreign,) = json.loads(done.stdout)["unreadable"]
+        self.assertEqual(foreign["file"], "foreign.ftrace")
+        self.assertIn("foreign.ftrace: is not a trace", foreign["reason"])
         listed = sorted(json.loads(done.stdout)["traces"], key=lambda trace: trace["rank"])
         self.assertEqual(
             [(trace["rank"], trace["ended"], trace["events_lost"], trace["damaged"]) for trace in listed],
@@ -215,7 +221,7 @@ class AfterTheRun(LauncherTest):
         )
         job = listed[1]["job"]
         self.assertNotEqual(job, listed[0]["job"])
-        done = self.run_well([ANALYZER, "list", self.folder, "--job", job])
+        done = self.run_well([ANALYZER, "list", self.folder, "--job", job], 2)
         self.assertTrue(done.stdout.startswith(f"1 trace of job {job}:\n"), done.stdout)
         self.assertIn(", rank 1, ", done.stdout)
         (self.folder / "empty").mkdir()

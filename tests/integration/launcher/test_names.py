@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import real_process
 from real_process import ANALYZER, LAUNCHER, environment, traces
@@ -85,6 +86,42 @@ class WhoIsWho(real_process.RealProcessTest):
         table = self.run_well([ANALYZER, self.folder]).stdout
         self.assertIn("alpha.cluster: ", table)
         self.assertIn("beta.cluster: ", table)
+
+    def test_a_process_in_another_container_is_not_called_dead_and_keeps_its_ring(self):
+        container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--map-root-user"]
+        if (
+            shutil.which("unshare") is None
+            or subprocess.run([*container, "true"], check=False).returncode != 0
+        ):
+            self.skipTest("no other PID namespace: unshare --pid is not allowed here")
+        env = environment(CARD, record_to=self.folder)
+        # The first process of a namespace needs a parent there, to end as usual.
+        steps = self.client("alloc=8192", "churn=20", "wait=go")
+        with subprocess.Popen(
+            [*container, "sh", "-c", '"$@"; exit', "sh", *map(str, steps)], env=env
+        ) as program:
+            trace, ring = self.once_there("*.ftrace", "host.boot_id"), self.once_there("*.ring")
+            listed = self.run_well([ANALYZER, "list", "--absorb", trace, "--json", "-"]).stdout
+            self.assertEqual(json.loads(listed)["traces"][0]["ended"], "not_recorded")
+            self.assertIn("end not recorded", self.run_well([ANALYZER, trace]).stdout)
+            cleaned = self.run_well([LAUNCHER, "clean", "--age", "0", self.folder], env=clean_environment())
+            self.assertIn("0 removed", cleaned.stdout)
+            self.assertTrue(ring.exists())
+            (self.folder / "go").touch()
+        self.assertEqual(program.returncode, 0)
+        listed = self.run_well([ANALYZER, "list", trace, "--json", "-"]).stdout
+        found = json.loads(listed)["traces"][0]
+        self.assertEqual((found["ended"], found["events_lost"], found["damaged"]), ("normal", 0, False))
+
+    def once_there(self, pattern, fact=""):
+        """The file of this name, once it is there and, if it is a trace, has this fact."""
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            for path in self.folder.glob(pattern):
+                if not fact or fact in self.facts(path):
+                    return path
+            time.sleep(0.05)
+        self.fail(f"no {pattern} in two minutes")
 
     def test_patterns_name_a_folder_per_process(self):
         pattern = self.folder / "50%%" / "%q{KIND}-%r" / "%h" / "%p"

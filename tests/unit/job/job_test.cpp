@@ -265,7 +265,7 @@ TEST_CASE("every process and device has a line with its position in the file") {
     job.processes[1].start_unix_ns = 400;
     job.unreadable = {{"bad.ftrace", "no trace"}};
     PageData data;
-    add_ranks(job, {{{0, 1}, 4}}, &data);
+    add_ranks(job, view_of(job), {{{0, 1}, 4}}, &data);
     REQUIRE(data.ranks.size() == 3);
     CHECK(data.ranks[0].device == kPageNoDevice);
     CHECK(data.ranks[0].capacity_bytes == kPageUnknown);

@@ -127,12 +127,19 @@ TEST_CASE("a trace says how many events it absorbed from its ring", "[absorb]") 
 }
 
 TEST_CASE("a process is running if id and start match and it is no zombie", "[absorb]") {
-    TraceHeader header = {};
-    header.pid = static_cast<std::uint32_t>(getpid());
-    header.process_start_ticks = start_ticks(getpid());
-    CHECK(process_runs(header));
-    ++header.process_start_ticks;
-    CHECK_FALSE(process_runs(header));
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    const auto state = [&] {
+        trace.save(folder.file("t.ftrace"));
+        const auto file = InputFile::open(folder.file("t.ftrace"));
+        REQUIRE(file.ok());
+        return process_state(folder.file("t.ftrace"), *file, trace.header);
+    };
+    trace.header.pid = static_cast<std::uint32_t>(getpid());
+    trace.header.process_start_ticks = start_ticks(getpid());
+    CHECK(state() == ProcessState::kRuns);
+    ++trace.header.process_start_ticks;
+    CHECK(state() == ProcessState::kGone);
 
     const pid_t child = fork();
     if (child == 0) {
@@ -140,10 +147,30 @@ TEST_CASE("a process is running if id and start match and it is no zombie", "[ab
     }
     siginfo_t ended = {};
     REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
-    header.pid = static_cast<std::uint32_t>(child);
-    header.process_start_ticks = start_ticks(child);
-    CHECK_FALSE(process_runs(header));
+    trace.header.pid = static_cast<std::uint32_t>(child);
+    trace.header.process_start_ticks = start_ticks(child);
+    CHECK(state() == ProcessState::kGone);
     REQUIRE(waitpid(child, nullptr, 0) == child);
+    for (const std::uint32_t nobody : {0U, 0xffffffffU}) {
+        trace.header.pid = nobody;
+        CHECK(state() == ProcessState::kGone);
+    }
+}
+
+TEST_CASE("the ring of a process in another container stays", "[absorb]") {
+    for (const bool elsewhere : {false, true}) {
+        CAPTURE(elsewhere);
+        Killed killed(60);
+        // As long as the file has no facts, the ring has them.
+        std::string facts = std::string(kPidNamespaceFact) + "\t";
+        facts += (elsewhere ? "1" : this_pid_namespace()) + "\n";
+        facts += std::string(kBootFact) + "\t" + this_boot() + "\n";
+        killed.trace.set_ring_facts(facts, 0);
+        killed.save(45);
+        check_complete(killed.read());
+        CHECK(std::filesystem::exists(killed.ring_path) == elsewhere);
+        CHECK((killed.read().ending == Ending::kKilled) == !elsewhere);
+    }
 }
 
 TEST_CASE("an absorbed event keeps its pool and all its flags", "[absorb]") {

@@ -185,9 +185,81 @@ TEST_CASE("a process became the program whose trace has its id and begins later"
         TraceWriter other;
         other.header.start_monotonic_ns = start;
         other.save(folder.file("python.4711.ftrace"));
-        CHECK((ending_without_mark(path, trace.header, false, {}) == Ending::kExec) ==
+        CHECK((ending_without_mark(path, trace.header, ProcessState::kGone, {}) == Ending::kExec) ==
               (start == 200));
     }
+    // A process of another container may have the same id, host name and start.
+    TraceWriter other;
+    other.header.start_monotonic_ns = 200;
+    other.fact(kPidNamespaceFact, "4026532203");
+    other.save(folder.file("python.4711.ftrace"));
+    const auto is_exec = [&](const char* name_space) {
+        return ending_without_mark(
+                   path, trace.header, ProcessState::kGone, {{kPidNamespaceFact, name_space}}) ==
+               Ending::kExec;
+    };
+    CHECK(is_exec("4026532203"));
+    CHECK_FALSE(is_exec("4026532204"));
+}
+
+TEST_CASE("a process of another container, boot or host may still run", "[ends]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("train.ftrace");
+
+    struct Ended {
+        ProcessState state;
+        Ending ending;
+    };
+
+    // A process of this host's name with an id that nobody has here.
+    const auto ended = [&](const std::string& name_space, const std::string& boot) {
+        TraceWriter trace;
+        trace.header.pid = 4'000'000;
+        snprintf(trace.header.host, sizeof trace.header.host, "%s", this_host().c_str());
+        if (!name_space.empty()) {
+            trace.fact(kPidNamespaceFact, name_space);
+        }
+        if (!boot.empty()) {
+            trace.fact(kBootFact, boot);
+        }
+        trace.device_alloc(0x1000, 512, false);
+        trace.save(path);
+        const auto outline = read_outline(path);
+        REQUIRE(outline.ok());
+        const auto timeline = read_trace(path, {});
+        REQUIRE(timeline.ok());
+        CHECK(timeline->ending == outline->end.ending);
+        const auto file = InputFile::open(path);
+        REQUIRE(file.ok());
+        return Ended{process_state(path, *file, trace.header), outline->end.ending};
+    };
+    const auto has = [&](const Ended& found, ProcessState state, Ending ending) {
+        return found.state == state && found.ending == ending;
+    };
+    const std::string here = this_pid_namespace();
+    const std::string boot = this_boot();
+    REQUIRE(!here.empty());
+    CHECK(has(ended("", ""), ProcessState::kGone, Ending::kKilled));  // as in 0.1.0
+    CHECK(has(ended(here, boot), ProcessState::kGone, Ending::kKilled));
+    CHECK(has(ended(here, ""), ProcessState::kGone, Ending::kKilled));
+    CHECK(has(ended("4026532203", boot), ProcessState::kUnknown, Ending::kNotRecorded));
+    CHECK(has(ended(here, "another"), ProcessState::kUnknown, Ending::kNotRecorded));
+}
+
+TEST_CASE("a process of another host name ended if its ids are those of here", "[ends]") {
+    TraceWriter trace;
+    const TemporaryFolder folder;
+    trace.save(folder.file("train.ftrace"));
+    std::map<std::string, std::string> facts = {{kPidNamespaceFact, this_pid_namespace()},
+                                                {kBootFact, this_boot()}};
+    const auto ending = [&] {
+        return ending_without_mark(
+            folder.file("train.ftrace"), trace.header, ProcessState::kGone, facts);
+    };
+    snprintf(trace.header.host, sizeof trace.header.host, "elsewhere");
+    CHECK(ending() == Ending::kKilled);
+    facts.erase(kBootFact);
+    CHECK(ending() == Ending::kNotRecorded);
 }
 
 TEST_CASE("whether a process of another host died is not known", "[ends]") {
@@ -198,7 +270,7 @@ TEST_CASE("whether a process of another host died is not known", "[ends]") {
                             const std::map<std::string, std::string>& facts) {
         snprintf(trace.header.host, sizeof trace.header.host, "%s", host.c_str());
         trace.save(path);
-        return ending_without_mark(path, trace.header, false, facts);
+        return ending_without_mark(path, trace.header, ProcessState::kGone, facts);
     };
     CHECK(ending(this_host(), {}) == Ending::kKilled);
     CHECK(ending("elsewhere", {}) == Ending::kNotRecorded);
@@ -206,7 +278,7 @@ TEST_CASE("whether a process of another host died is not known", "[ends]") {
     // Somebody there saw its end.
     CHECK(ending("elsewhere", {{"end.signal", "9"}}) == Ending::kKilled);
     CHECK(ending("elsewhere", {{"ring.absorbed", "1"}}) == Ending::kKilled);
-    CHECK(ending_without_mark(path, trace.header, true, {}) == Ending::kRunning);
+    CHECK(ending_without_mark(path, trace.header, ProcessState::kRuns, {}) == Ending::kRunning);
     CHECK(process_end(Ending::kKilled, {}).failed());
     CHECK_FALSE(process_end(Ending::kNotRecorded, {}).failed());
     CHECK(process_end(Ending::kNotRecorded, {}).unknown());

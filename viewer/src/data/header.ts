@@ -158,6 +158,10 @@ export interface Rank {
     rank: number | null;
     pid: number; // 0 = not known
     gpu: number | null; // null = the process used no GPU
+    host: string; // empty = not known
+    generation: number | null; // null = the job has only one
+    helper: string; // "helper of rank 3"; empty = it is none
+    trace: boolean; // false: only a summary of the process is known
     capacity: number | null;
     peak_allocated: number;
     peak_reserved: number | null; // null = unknown
@@ -173,6 +177,22 @@ export interface Rank {
     // base64, one byte for each column of Header.heat (heat.ts); null = not known
     reserved_heat: string | null;
     allocated_heat: string | null;
+}
+
+/** A part of a sentence about the job. */
+export interface NamedPart {
+    text: string;
+    ranks: number[]; // the processes that it names: indices into Header.ranks
+}
+
+/**
+ * A row of what the report says about the job. "failure" and "heading" have no label. "report": the
+ * sentence is that of one process's report. Without a label, the row above goes on.
+ */
+export interface JobRow {
+    kind: "failure" | "heading" | "report" | "row" | "unreadable";
+    label: string;
+    parts: NamedPart[];
 }
 
 /** The common time axis and scale of the rows of a job. */
@@ -206,13 +226,14 @@ export interface Header extends StackTables {
     title: string;
     processes: Process[];
     ranks: Rank[]; // sorted by rank; empty on a page of a single process
+    job: JobRow[]; // empty on a page of a single process
     heat: Heat;
     unreadable: { file: string; reason: string }[];
     class_words: { word: string; meaning: string }[]; // how certain a figure is
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 9;
+export const formatVersion = 10;
 
 /** Throws one plain sentence if the text is not a complete header of this version. */
 export function parseHeader(text: string): Header {

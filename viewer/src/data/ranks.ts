@@ -10,7 +10,8 @@ export function rankState({ ooms, retries }: Rank): "OOM" | "retries" | "" {
 /** "rank 3 · pid 4711 · GPU 0 · OOM" */
 export function rankLabel(row: Rank): string {
     const parts = [
-        row.rank === null ? "no rank" : `rank ${row.rank}`,
+        row.rank === null ? row.helper || "no rank" : `rank ${row.rank}`,
+        row.generation === null ? "" : `generation ${row.generation}`,
         row.pid === 0 ? row.file : `pid ${row.pid}`,
         row.gpu === null ? "no GPU" : `GPU ${row.gpu}`,
         rankState(row),
@@ -118,7 +119,14 @@ export function rankTables({ ranks, devices, unreadable }: Header): TableData[] 
         row.first_oom_ns,
         row.start_after_ns,
         row.ended,
-        row.device === null ? "one line" : `complete, ${devices[row.device].blocks} blocks`,
+        row.device !== null
+            ? `complete, ${devices[row.device].blocks} blocks`
+            : row.trace
+              ? "one line"
+              : "one line, of a summary",
+        row.host,
+        row.generation,
+        row.helper,
         row.program,
         row.file,
         row.command,
@@ -139,6 +147,9 @@ export function rankTables({ ranks, devices, unreadable }: Header): TableData[] 
                 time("start after the first process"),
                 { name: "ended" },
                 { name: "in this file" },
+                { name: "host" },
+                { name: "generation" },
+                { name: "helper" },
                 { name: "program" },
                 { name: "file" },
                 { name: "command for its page" },

@@ -29,6 +29,7 @@ export interface Colours {
     kinds: string[]; // blocks by age, phase, stream, pool, stack
     otherKind: string;
     freeKind: string; // free memory, where blocks are coloured by kind
+    heat: [number, number, number][]; // memory over time, from none to the most
 }
 
 export const light: Colours = {
@@ -57,6 +58,12 @@ export const light: Colours = {
     kinds: ["#332288", "#88ccee", "#117733", "#ddcc77", "#cc6677", "#44aa99", "#882255", "#999933"],
     otherKind: "#c3c7ce",
     freeKind: "#f7f4ec",
+    heat: [
+        [246, 244, 238],
+        [253, 208, 126],
+        [236, 112, 44],
+        [150, 20, 40],
+    ],
 };
 
 export const dark: Colours = {
@@ -85,6 +92,12 @@ export const dark: Colours = {
     kinds: ["#7d72d8", "#88ccee", "#2f9a4f", "#ddcc77", "#cc6677", "#44aa99", "#b04a82", "#a5a53a"],
     otherKind: "#50545c",
     freeKind: "#2a2b2e",
+    heat: [
+        [44, 49, 58],
+        [116, 52, 34],
+        [226, 112, 40],
+        [255, 222, 150],
+    ],
 };
 
 export function rgb(colour: string): [number, number, number] {

@@ -1,5 +1,5 @@
-// Draws memory of all processes over time: a row each, darker where more is in use. The first
-// rows are tall enough for their names.
+// Draws memory of all processes over time: a row each, in a stronger colour where more is in use.
+// The first rows are tall enough for their names.
 import { heatBytes, type HeatMeasure, type HeatRow, heatShare } from "../data/heat";
 import type { Header } from "../data/header";
 import { rankState } from "../data/ranks";
@@ -18,7 +18,7 @@ export interface HeatLayout {
 }
 
 export function heatLayout(count: number): HeatLayout {
-    const thin = count <= 60 ? tall : count <= 3 * named ? 6 : 2;
+    const thin = count <= 60 ? tall : count <= 3 * named ? 6 : count <= 400 ? 2 : 1;
     const rest = Math.max(0, count - named);
     const fits = Math.min(thin, Math.max(1, Math.floor((most - named * tall) / Math.max(1, rest))));
     return { count, thin: fits, height: Math.min(count, named) * tall + rest * fits };
@@ -36,19 +36,46 @@ export function heatRowAt(layout: HeatLayout, y: number): number {
     return row >= 0 && row < layout.count ? row : -1;
 }
 
-/** White to dark red by way of orange, for a share of 0 to 1. */
-export function heatColour(share: number): [number, number, number] {
-    const stops: [number, number, number][] = [
-        [246, 244, 238],
-        [253, 208, 126],
-        [236, 112, 44],
-        [150, 20, 40],
-    ];
+/** The colour of a share of 0 to 1, between the stops of a theme. */
+export function heatColour(stops: Colours["heat"], share: number): [number, number, number] {
     const at = Math.max(0, Math.min(1, share)) * (stops.length - 1);
     const from = Math.min(stops.length - 2, Math.floor(at));
     return stops[from].map((value, i) =>
         Math.round(value + (stops[from + 1][i] - value) * (at - from)),
     ) as [number, number, number];
+}
+
+// One pixel for each row and column; transparent where nothing is known.
+function cells(
+    header: Header,
+    rows: HeatRow[],
+    measure: HeatMeasure,
+    stops: Colours["heat"],
+): HTMLCanvasElement {
+    const { columns } = header.heat;
+    const canvas = document.createElement("canvas");
+    canvas.width = columns;
+    canvas.height = rows.length;
+    const context = canvas.getContext("2d")!;
+    const image = context.createImageData(columns, rows.length);
+    const known: [number, number, number][] = []; // by the share in 1/255
+    let at = 0;
+    for (const row of rows) {
+        for (let column = 0; column < columns; ++column, at += 4) {
+            const bytes = heatBytes(header, row, measure, column);
+            if (bytes === null) continue;
+            const step = Math.round(255 * heatShare(header, measure, bytes));
+            const colour = (known[step] ??= heatColour(stops, step / 255));
+            image.data.set([...colour, 255], at);
+        }
+    }
+    context.putImageData(image, 0, 0);
+    return canvas;
+}
+
+export interface HeatMarks {
+    shown: number; // rows with an outline; -1 = none
+    focused: number;
 }
 
 export function drawHeat(
@@ -58,46 +85,74 @@ export function drawHeat(
     rows: HeatRow[],
     measure: HeatMeasure,
     colours: Colours,
+    marks: HeatMarks,
 ): void {
     const layout = heatLayout(rows.length);
-    const { columns } = header.heat;
+    const across = width - namesWidth;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, layout.height);
-    const wide = (width - namesWidth) / columns;
+    context.fillStyle = colours.ground;
+    context.fillRect(namesWidth, 0, across, layout.height);
+    const values = cells(header, rows, measure, colours.heat);
+    context.imageSmoothingEnabled = false;
+    const first = Math.min(rows.length, named);
+    for (const [from, to] of [
+        [0, first],
+        [first, rows.length],
+    ]) {
+        if (to <= from) continue;
+        const top = heatTop(layout, from);
+        const high = heatTop(layout, to) - top;
+        context.drawImage(values, 0, from, values.width, to - from, namesWidth, top, across, high);
+    }
     rows.forEach((row, i) => {
         const top = heatTop(layout, i);
         const high = heatTop(layout, i + 1) - top;
         const gap = high >= 6 ? 1 : 0;
-        for (let column = 0; column < columns; ++column) {
-            const bytes = heatBytes(header, row, measure, column);
-            context.fillStyle =
-                bytes === null
-                    ? colours.ground
-                    : `rgb(${heatColour(heatShare(header, measure, bytes)).join()})`;
-            const left = Math.floor(namesWidth + column * wide);
-            context.fillRect(
-                left,
-                top,
-                Math.floor(namesWidth + (column + 1) * wide) - left,
-                high - gap,
-            );
-        }
+        context.fillStyle = colours.paper;
+        if (gap > 0) context.fillRect(namesWidth, top + high - gap, across, gap);
         if (row.rank.first_oom_ns !== null && row.rank.start_after_ns !== null) {
-            const at = (row.rank.first_oom_ns + row.rank.start_after_ns) / header.heat.column_ns;
+            const at =
+                (row.rank.first_oom_ns + row.rank.start_after_ns) /
+                (header.heat.column_ns * header.heat.columns);
+            context.fillStyle = colours.paper;
+            context.fillRect(namesWidth + at * across - 2.5, top, 5, high - gap);
             context.fillStyle = colours.ink;
-            context.fillRect(namesWidth + at * wide - 1, top, 3, high - gap);
+            context.fillRect(namesWidth + at * across - 1.5, top, 3, high - gap);
         }
-        if (high >= tall) {
-            context.font = font(10.5);
-            const failed = rankState(row.rank) === "OOM";
-            context.fillStyle = failed ? colours.oom : colours.ink;
-            const { rank, pid, gpu } = row.rank;
-            const name = rank === null ? `pid ${pid}` : `rank ${rank}`;
-            context.fillText(
-                fitText(context, `${name} · GPU ${gpu}${failed ? " · OOM" : ""}`, namesWidth - 6),
-                2,
-                top + tall - 4,
-            );
-        }
+        if (high >= tall) drawName(context, row, top, colours);
     });
+    for (const [row, colour] of [
+        [marks.shown, colours.ink],
+        [marks.focused, colours.mark],
+    ] as const) {
+        if (row < 0) continue;
+        const top = heatTop(layout, row);
+        const high = Math.max(3, heatTop(layout, row + 1) - top);
+        context.strokeStyle = colour;
+        context.lineWidth = 1.5;
+        context.strokeRect(1, Math.max(1, top - 0.5), width - 2, high);
+    }
+}
+
+function drawName(
+    context: CanvasRenderingContext2D,
+    { rank: row }: HeatRow,
+    top: number,
+    colours: Colours,
+): void {
+    const failed = rankState(row) === "OOM";
+    const parts = [
+        row.rank === null ? `pid ${row.pid}` : `rank ${row.rank}`,
+        row.generation === null ? "" : `gen. ${row.generation}`,
+        row.gpu === 0 ? "" : `GPU ${row.gpu}`,
+        failed ? "OOM" : "",
+    ];
+    context.font = font(10.5);
+    context.fillStyle = failed ? colours.oom : colours.ink;
+    context.fillText(
+        fitText(context, parts.filter((part) => part).join(" · "), namesWidth - 8),
+        4,
+        top + tall - 4,
+    );
 }

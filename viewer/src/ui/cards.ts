@@ -136,21 +136,19 @@ function bars(card: Card): HTMLElement {
     return grid;
 }
 
+/** The meanings of the words in brackets that qualify figures of this text ("exact", ...). */
+export function saidWords(words: Header["class_words"], text: string): string {
+    return words
+        .filter(({ word }) => new RegExp(`[(;] ?${word}[ ),;]`).test(text))
+        .map(({ word, meaning }) => `${word}: ${meaning}`)
+        .join(" · ");
+}
+
 function more(card: Card, words: Header["class_words"]): HTMLElement {
     const rest = card.details.slice(1);
     const box = el("div", { class: "more" });
-    const said = words.filter(({ word }) =>
-        new RegExp(`\\(${word}[ ),]`).test(`${card.sentence} ${card.change}`),
-    );
-    if (said.length > 0) {
-        box.append(
-            el(
-                "p",
-                { class: "classes" },
-                said.map(({ word, meaning }) => `${word}: ${meaning}`).join(" · "),
-            ),
-        );
-    }
+    const said = saidWords(words, `${card.sentence} ${card.change}`);
+    if (said) box.append(el("p", { class: "classes" }, said));
     if (rest.length + card.assumptions.length > 0) {
         box.append(
             el(

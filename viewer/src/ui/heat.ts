@@ -1,4 +1,4 @@
-// The dialog with memory of all processes of a job over time.
+// Memory of all processes of a job over time. A click, or Enter, shows the process of a row.
 import { formatBytes, formatTime } from "../data/format";
 import {
     heatBytes,
@@ -8,46 +8,58 @@ import {
     type HeatRow,
     heatRows,
 } from "../data/heat";
-import type { Rank } from "../data/header";
 import { rankLabel } from "../data/ranks";
-import { drawHeat, heatLayout, heatRowAt, namesWidth } from "../draw/heat";
-import { el, showDialog, showTip } from "./dom";
+import { drawHeat, heatLayout, heatRowAt, heatTop, namesWidth } from "../draw/heat";
+import { byId, el, showTip } from "./dom";
+import { openRank } from "./ranks";
 import type { PageView } from "./view";
 
-/** `open` shows a process. */
-export function showHeat(page: PageView, open: (rank: Rank) => void): void {
-    const { header } = page;
-    const measure = el(
-        "select",
-        { id: "heat-measure", "aria-label": "what the colours show" },
-        ...heatMeasures.map((name) => el("option", { value: name }, name)),
-    ) as HTMLSelectElement;
-    const order = el(
-        "select",
-        { id: "heat-order", "aria-label": "order of the rows" },
-        el("option", { value: "differs" }, "failed and different processes first"),
-        el("option", { value: "rank" }, "by rank"),
-    ) as HTMLSelectElement;
-    const canvas = el("canvas", {
-        id: "heat",
-        tabindex: "0",
-        role: "img",
-        "aria-label":
-            "memory of every process over time; the table of all processes has the figures",
-    }) as HTMLCanvasElement;
-    const scale = el("span", { class: "faint" });
-    const box = el("div", { id: "heat-box" }, canvas);
-    showDialog(
-        el("h2", {}, "Memory of all processes over time"),
-        el("p", {}, measure, " ", order, " ", scale),
-        box,
-    );
-    let rows = heatRows(header, false);
-    measure.value = rows.some(({ reserved }) => reserved) ? "reserved" : "allocated";
-    const chosen = (): HeatMeasure => measure.value as HeatMeasure;
-    const draw = (): void => {
-        rows = heatRows(header, order.value === "rank");
-        const width = Math.max(300, box.clientWidth - 18);
+export class HeatPanel {
+    private readonly canvas = byId<HTMLCanvasElement>("heat");
+    private readonly box = byId("heat-box");
+    private readonly measure = byId<HTMLSelectElement>("heat-measure");
+    private readonly order = byId<HTMLSelectElement>("heat-order");
+    private rows: HeatRow[] = [];
+    private focused = -1; // marked by the keyboard
+    private last = -1; // the last one that was marked
+    private width = 0; // of the last picture
+
+    constructor(private readonly page: PageView) {
+        byId("heat-panel").hidden = false;
+        byId("main").classList.add("with-heat");
+        this.measure.append(...heatMeasures.map((name) => el("option", { value: name }, name)));
+        this.sort();
+        this.measure.value = this.rows.some(({ reserved }) => reserved) ? "reserved" : "allocated";
+        this.measure.addEventListener("change", () => this.draw());
+        this.order.addEventListener("change", () => {
+            this.sort();
+            this.last = -1;
+            this.draw();
+        });
+        const { canvas } = this;
+        canvas.addEventListener("pointermove", (event) => this.tip(event));
+        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+        canvas.addEventListener("click", (event) => this.open(this.at(event)));
+        canvas.addEventListener("keydown", (event) => this.key(event));
+        canvas.addEventListener("blur", () => this.focus(-1));
+        new ResizeObserver(() => {
+            if (this.box.clientWidth !== this.width) this.draw();
+        }).observe(this.box);
+    }
+
+    private get chosen(): HeatMeasure {
+        return this.measure.value as HeatMeasure;
+    }
+
+    private sort(): void {
+        this.rows = heatRows(this.page.header, this.order.value === "rank");
+    }
+
+    draw(): void {
+        const { canvas, box, rows, page } = this;
+        const { header } = page;
+        this.width = box.clientWidth;
+        const width = Math.max(240, this.width);
         const { height } = heatLayout(rows.length);
         const sharp = Math.min(devicePixelRatio, 2);
         canvas.width = width * sharp;
@@ -56,46 +68,77 @@ export function showHeat(page: PageView, open: (rank: Rank) => void): void {
         canvas.style.height = `${height}px`;
         const context = canvas.getContext("2d")!;
         context.scale(sharp, sharp);
-        drawHeat(context, width, header, rows, chosen(), page.colours);
+        drawHeat(context, width, header, rows, this.chosen, page.colours, {
+            shown: rows.findIndex(({ rank }) => rank.device === page.view.device),
+            focused: this.focused,
+        });
         const full = formatBytes(header.heat.full_bytes);
-        scale.textContent =
+        byId("heat-said").textContent =
             `${rows.length} rows; ${formatTime(header.heat.columns * header.heat.column_ns)}, the ` +
-            "most of each part; " +
-            (chosen() === "free on the card" ? `dark: nothing free` : `dark: ${full}`) +
-            "; black: first out-of-memory";
-    };
-    measure.addEventListener("change", draw);
-    order.addEventListener("change", draw);
-    const at = (event: MouseEvent): HeatRow | undefined =>
-        rows[
-            heatRowAt(heatLayout(rows.length), event.clientY - canvas.getBoundingClientRect().top)
-        ];
-    canvas.addEventListener("pointermove", (event) => {
-        const row = at(event);
-        const area = canvas.getBoundingClientRect();
+            "most of each part; strongest colour: " +
+            (this.chosen === "free on the card" ? "nothing free" : full) +
+            "; vertical line: first out-of-memory";
+    }
+
+    private at(event: MouseEvent): number {
+        const top = this.canvas.getBoundingClientRect().top;
+        return heatRowAt(heatLayout(this.rows.length), event.clientY - top);
+    }
+
+    private tip(event: MouseEvent): void {
+        const { header } = this.page;
+        const row = this.rows[this.at(event)] as HeatRow | undefined;
+        const area = this.canvas.getBoundingClientRect();
         const { columns, column_ns } = header.heat;
         const column = Math.floor(
             ((event.clientX - area.left - namesWidth) / (area.width - namesWidth)) * columns,
         );
         const bytes =
             row && column >= 0 && column < columns
-                ? heatBytes(header, row, chosen(), column)
+                ? heatBytes(header, row, this.chosen, column)
                 : null;
-        showTip(
-            row
-                ? rankLabel(row.rank) +
-                      (bytes === null
-                          ? ""
-                          : `: ${heatCertainty(chosen())} ${formatBytes(Math.round(bytes))} ${chosen()} at ${formatTime(column * column_ns)}`)
-                : "",
-            event.clientX,
-            event.clientY,
+        const value =
+            bytes === null
+                ? ""
+                : `: ${heatCertainty(this.chosen)} ${formatBytes(Math.round(bytes))} ${this.chosen} at ${formatTime(column * column_ns)}`;
+        showTip(row ? rankLabel(row.rank) + value : "", event.clientX, event.clientY);
+    }
+
+    private open(row: number): void {
+        if (row >= 0 && row < this.rows.length) openRank(this.page, this.rows[row].rank);
+    }
+
+    private key(event: KeyboardEvent): void {
+        const last = this.rows.length - 1;
+        const from = this.last;
+        const to: Record<string, number> = {
+            ArrowUp: from - 1,
+            ArrowDown: from + 1,
+            Home: 0,
+            End: last,
+        };
+        if (event.key in to) this.focus(Math.max(0, Math.min(last, to[event.key])));
+        else if (event.key === "Enter" || event.key === " ") this.open(from);
+        else return;
+        event.preventDefault();
+        event.stopPropagation();
+    }
+
+    private focus(row: number): void {
+        if (row === this.focused) return;
+        this.focused = row;
+        this.draw();
+        if (row < 0) return;
+        this.last = row;
+        const layout = heatLayout(this.rows.length);
+        const [top, bottom] = [heatTop(layout, row), heatTop(layout, row + 1)];
+        const { box } = this;
+        const visible = Math.max(bottom - box.clientHeight, Math.min(top, box.scrollTop));
+        if (visible !== box.scrollTop) box.scrollTop = visible;
+        const { rank } = this.rows[row];
+        const most = rank.peak_reserved ?? rank.peak_allocated;
+        this.page.say(
+            `${rankLabel(rank)}: peak ${rank.peak_reserved === null ? "allocated" : "reserved"} ${formatBytes(most)}; ${rank.ended}`,
         );
-    });
-    canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
-    canvas.addEventListener("click", (event) => {
-        const row = at(event);
-        if (row) open(row.rank);
-    });
-    draw();
+    }
 }

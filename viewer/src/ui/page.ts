@@ -21,12 +21,14 @@ import { showCard, showCulprits } from "./cards";
 import { ChartPanel } from "./chartpanel";
 import { showDetails } from "./details";
 import { byId } from "./dom";
+import { HeatPanel } from "./heat";
 import { connectControls, connectPictures, showControls } from "./input";
-import { connectKeys } from "./keyboard";
 import { fillLegends } from "./legends";
 import { MapPanel } from "./mappanel";
 import { Player } from "./play";
-import { connectRanks, type RankStrip, selectDevice } from "./ranks";
+import { showJob } from "./job";
+import { connectKeys } from "./keyboard";
+import { connectRanks, type RankStrip, selectDevice, showOwnTitle } from "./ranks";
 import { RestSweep } from "./restsweep";
 import { connectScrollHints } from "./scrollhint";
 import { SegmentsPanel } from "./segmentspanel";
@@ -73,6 +75,7 @@ export class Page implements PageView {
     private readonly panel = new StacksPanel(this);
     private readonly segments = new SegmentsPanel(this);
     private ranks: RankStrip | null = null; // null: not a job
+    private heatPanel: HeatPanel | null = null; // null: no memory over time, or not a job
 
     // Dependencies: first the rows that compute, then the rows that draw. Rows that change the
     // document in every frame come last: a picture that reads its size after them would force a new
@@ -105,6 +108,7 @@ export class Page implements PageView {
         },
         { on: ["device"], draw: () => this.showDevice() },
         { on: ["device", "theme"], draw: () => this.ranks?.draw() },
+        { on: ["device", "theme"], draw: () => this.heatPanel?.draw() },
         { on: ["device", "blocks", "theme", "kinds"], draw: () => fillLegends(this) },
         { on: ["device", "whatif"], draw: () => showWhatIf(this) },
         { on: ["device", "card", "culprit", "stack", "fold"], draw: () => this.showCards() },
@@ -173,6 +177,8 @@ export class Page implements PageView {
         connectTables(this);
         connectScrollHints();
         this.ranks = connectRanks(this);
+        showJob(this);
+        if (this.header.heat.columns > 0) this.heatPanel = new HeatPanel(this);
         this.store.flush(["device", "theme"]);
         const surfaces = [this.chart.surface, this.map.surface, this.segments.surface];
         const observer = new ResizeObserver(() => {
@@ -382,6 +388,7 @@ export class Page implements PageView {
         showProgramPools(this);
         showTotals(this.model);
         selectDevice(this.view.device);
+        showOwnTitle(this);
     }
 
     private showCards(): void {

@@ -7,7 +7,6 @@ import { drawRanks } from "../draw/ranks";
 import { type Layer, Surface } from "../draw/surface";
 import { dataTable, showTables } from "./datatable";
 import { byId, el, showDialog, showTip } from "./dom";
-import { showHeat } from "./heat";
 import type { LegendEntry, PageView, Picture } from "./view";
 
 /** Fills the selector in the header. For a job it also creates and returns the strip. */
@@ -35,7 +34,11 @@ export function connectRanks(page: PageView): RankStrip | null {
         );
     }
     byId("device-label").hidden = select.options.length < 2;
-    select.addEventListener("change", () => page.goTo(Number(select.value)));
+    select.addEventListener("change", () => {
+        page.goTo(Number(select.value));
+        if (header.job.length > 0) byId("own").scrollIntoView();
+    });
+    byId("to-job").addEventListener("click", () => byId("job").scrollIntoView());
     return header.ranks.length > 1 || header.unreadable.length > 0 ? new RankStrip(page) : null;
 }
 
@@ -59,6 +62,46 @@ function rankText(row: Rank): string {
     );
 }
 
+/**
+ * Shows the page of a process. If the file has none, it says so, with the command that writes it.
+ * `focus`: the keyboard goes there, too.
+ */
+export function openRank(page: PageView, row: Rank, focus = false): void {
+    if (row.device !== null) {
+        byId<HTMLDialogElement>("dialog").close();
+        page.goTo(row.device);
+        byId("own").scrollIntoView();
+        if (focus) byId("own-title").focus({ preventScroll: true });
+        return;
+    }
+    const [all] = rankTables(page.header);
+    const alone = {
+        ...all,
+        title: "This process",
+        rows: [all.rows[page.header.ranks.indexOf(row)]],
+    };
+    const next = row.trace
+        ? "This command writes its page:"
+        : "Only its summary was read. Where its trace is, this command writes its page:";
+    showDialog(
+        el("p", {}, `${rankText(row)}. ${next}`),
+        el("p", {}, el("code", {}, row.command)),
+        dataTable(alone),
+    );
+}
+
+/** The heading of the page of one process, below the view of its job. */
+export function showOwnTitle(page: PageView): void {
+    const { header, view } = page;
+    const row = header.ranks.find(({ device }) => device === view.device);
+    byId("own").hidden = header.job.length === 0;
+    const hosts = new Set(header.ranks.map(({ host }) => host)).size;
+    byId("own-title").textContent = row
+        ? `This process: ${[rankLabel(row), hosts > 1 && row.host].filter(Boolean).join(" · ")}`
+        : "This process";
+    byId("own-text").textContent = row ? `${row.program}; ${row.ended}; ${row.file}` : "";
+}
+
 /** All processes of a job in one picture. */
 export class RankStrip implements Picture {
     readonly surface = new Surface(byId("ranks-strip").parentElement!);
@@ -75,7 +118,10 @@ export class RankStrip implements Picture {
         byId("ranks-said").title = ranksText(header);
         byId("ranks-table").addEventListener("click", () => showTables(...rankTables(header)));
         byId("ranks-heat").hidden = header.heat.columns === 0;
-        byId("ranks-heat").addEventListener("click", () => showHeat(page, (row) => this.open(row)));
+        byId("ranks-heat").addEventListener("click", () => {
+            byId("heat-panel").scrollIntoView();
+            byId("heat").focus({ preventScroll: true });
+        });
         canvas.addEventListener("pointermove", (event) => {
             const row = this.at(event);
             showTip(row ? rankText(row) : "", event.clientX, event.clientY);
@@ -99,23 +145,7 @@ export class RankStrip implements Picture {
     }
 
     private open(row: Rank | undefined): void {
-        if (!row) return;
-        if (row.device !== null) {
-            byId<HTMLDialogElement>("dialog").close();
-            this.page.goTo(row.device);
-            return;
-        }
-        const [all] = rankTables(this.page.header);
-        const alone = {
-            ...all,
-            title: "This process",
-            rows: [all.rows[this.page.header.ranks.indexOf(row)]],
-        };
-        showDialog(
-            el("p", {}, `${rankText(row)}. This command writes its page:`),
-            el("p", {}, el("code", {}, row.command)),
-            dataTable(alone),
-        );
+        if (row) openRank(this.page, row);
     }
 
     private key(event: KeyboardEvent): void {

@@ -128,7 +128,7 @@ export function showTotals(model: DeviceModel): void {
                       { open: "" },
                       el("summary", {}, "Totals of the report"),
                       table(
-                          ["", "", "exactly"],
+                          ["figure", "size or count", "exactly"],
                           totals.map(({ label, value, bytes }) =>
                               value === null
                                   ? [label, "unknown", ""]

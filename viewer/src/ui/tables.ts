@@ -313,14 +313,14 @@ function culpritTables(page: PageView): TableData[] {
 
 export function connectTables(page: PageView): void {
     const makers: [id: string, name: string, make: (page: PageView) => TableData[]][] = [
-        ["chart-table", "memory, events and phases as tables", memoryTables],
-        ["map-table", "blocks at the cursor and in the window as tables", blockTables],
-        ["segments-table", "holes and segments as tables", holeTables],
-        ["stacks-table", "stacks as a table", stackTables],
-        ["whatif-table", "what-if rows as a table", whatIfTables],
+        ["chart-table", "table of memory, events and phases", memoryTables],
+        ["map-table", "table of the blocks at the cursor and in the window", blockTables],
+        ["segments-table", "table of holes and segments", holeTables],
+        ["stacks-table", "table of stacks", stackTables],
+        ["whatif-table", "table of what-if rows", whatIfTables],
         [
             "culprits-table",
-            "lines that block free memory, and live memory by line, as tables",
+            "table of the lines that block free memory, and of live memory by line",
             culpritTables,
         ],
     ];

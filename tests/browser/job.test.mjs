@@ -1,0 +1,160 @@
+// The first screen of the page of a job: what the report says about all processes, and the way from
+// a sentence to a process. FRAGTRACE_PAGES holds job.html.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch } from "./browser.mjs";
+import { settle, text, visit } from "./look.mjs";
+
+const pages = process.env.FRAGTRACE_PAGES;
+const job = join(pages, "job.html");
+let browser;
+before(async () => (browser = await launch()));
+after(async () => browser.close());
+const on = (options, look) => visit(browser, job, options, look);
+
+/** The data of a page, as it is in the file. */
+function header(path) {
+    const html = readFileSync(path, "utf8");
+    return JSON.parse(/id="ft-header">(.*?)<\/script>/s.exec(html)[1]);
+}
+
+test("the first screen has every sentence of the report, under its label", () =>
+    on({ width: 1024, height: 768 }, async (page) => {
+        const said = (await page.$eval("#job", (panel) => panel.textContent)).replace(/\s+/g, " ");
+        const { job: rows } = header(job);
+        assert.ok(rows.length > 6);
+        for (const { label, parts } of rows) {
+            const sentence = parts.map(({ text }) => text).join("");
+            assert.ok(said.includes(sentence.replace(/\s+/g, " ")), sentence);
+            assert.ok(said.includes(label), label);
+        }
+        const box = await page.locator("#job").boundingBox();
+        assert.ok(box.y + box.height < 768, "without scrolling");
+        assert.match(
+            await text(page, "#job h2"),
+            /^rank 5 of 40 ran out of memory first, 80 ms after the job began$/,
+        );
+        assert.match(said, /exact: /, "with the meaning of its words");
+    }));
+
+test("names from traces are text, and characters that turn the text are escapes", () =>
+    on({}, async (page) => {
+        assert.equal(await page.locator("#job b, #job img, #job s").count(), 0);
+        const said = await text(page, "#job");
+        assert.match(said, /evil\\u202e\.py:3 <img src=x/);
+        assert.match(said, /by the clock of node\\u202e2, rank 39 failed first/);
+        const all = await page.evaluate(() => document.documentElement.textContent);
+        assert.doesNotMatch(all, /[\u202a-\u202e\u2066-\u2069\u200e\u200f]/);
+    }));
+
+test("a click on a name shows that process, and the keyboard goes there", () =>
+    on({ width: 1024, height: 768 }, async (page) => {
+        await page.click('#job button:text-is("rank 7")');
+        await page.waitForFunction(() => location.hash.includes("device=2"));
+        await settle(page);
+        assert.match(await text(page, "#own-title"), /^This process: rank 7 · pid 4007 · GPU 7/);
+        assert.equal(await page.evaluate(() => document.activeElement.id), "own-title");
+        const own = await page.locator("#own").boundingBox();
+        assert.ok(own.y >= 0 && own.y < 300, `its page is on the screen: ${own.y}`);
+        await page.click("#to-job");
+        const first = await page.locator("#job").boundingBox();
+        assert.ok(first.y >= 0 && first.y < 300, `and back: ${first.y}`);
+        await page.focus('#job button:text-is("rank 5")');
+        await page.keyboard.press("Enter");
+        await page.waitForFunction(() => location.hash.includes("device=0"));
+    }));
+
+test("a process of which only a summary is known says so", () =>
+    on({}, async (page) => {
+        await page.click('#job button:text-is("rank 39")');
+        assert.match(
+            await text(page, "dialog"),
+            /^\s*(close)?\s*rank 39 .*the file has only this line. Only its summary was read\. Where its trace is, this command writes its page:\s+fraganalyze /s,
+        );
+        assert.match(await text(page, "dialog tbody"), /one line, of a summary\s+node\\u202e2/);
+    }));
+
+test("a name of several processes lists them, and those that are complete can be opened", () =>
+    on({}, async (page) => {
+        await page.click('#job button:text-is("ranks 6-8")');
+        assert.match(await text(page, "dialog"), /1 of 3 complete in this file:/);
+        assert.equal(await page.locator("dialog tbody tr").count(), 3);
+        await page.click("dialog p button");
+        await page.waitForFunction(() => location.hash.includes("device=2"));
+        assert.equal(await page.locator("dialog").evaluate((dialog) => dialog.open), false);
+        await page.click("#to-job");
+        await page.click('#job button:text-is("ranks 6, 8")');
+        assert.match(await text(page, "dialog"), /only one line of each of these processes/);
+    }));
+
+test("nothing is cut off or on top of another part, from a telephone to a wide screen", async () => {
+    for (const path of [job, join(pages, "run.html")]) {
+        for (const [width, height] of [
+            [390, 844],
+            [768, 1024],
+            [1024, 768],
+            [1600, 1000],
+        ]) {
+            await visit(browser, path, { width, height }, async (page) => {
+                const { over, cut, overlaps } = await page.evaluate(() => {
+                    const places = [...document.querySelectorAll("main > *, header, #ranks")]
+                        .filter((place) => place.offsetParent !== null)
+                        .map((place) => [place.id || place.tagName, place.getBoundingClientRect()]);
+                    return {
+                        over: document.documentElement.scrollWidth - innerWidth,
+                        cut: [...document.querySelectorAll("#job, #job dd, #own, #verdict")]
+                            .filter((place) => place.scrollWidth > place.clientWidth + 1)
+                            .map((place) => place.id || place.textContent),
+                        overlaps: places.flatMap(([name, a], at) =>
+                            places
+                                .slice(at + 1)
+                                .filter(
+                                    ([other, b]) =>
+                                        !["HEADER", "ranks"].includes(name) &&
+                                        other !== name &&
+                                        a.left < b.right - 1 &&
+                                        b.left < a.right - 1 &&
+                                        a.top < b.bottom - 1 &&
+                                        b.top < a.bottom - 1,
+                                )
+                                .map(([other]) => `${name} and ${other}`),
+                        ),
+                    };
+                });
+                assert.ok(over <= 0, `${over} pixels too wide at ${width}`);
+                assert.deepEqual(cut, [], `at ${width}`);
+                assert.deepEqual(overlaps, [], `at ${width}`);
+                for (const id of ["chart", "map", "segments", "icicle"]) {
+                    const box = await page.locator("#" + id).boundingBox();
+                    assert.ok(box.height > 60 && box.width > 250, `${id} at ${width}`);
+                }
+            });
+        }
+    }
+});
+
+test("axe finds nothing on the page of a job and on that of one process", async () => {
+    const source = readFileSync(
+        createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
+        "utf8",
+    );
+    for (const path of [job, join(pages, "run.html")]) {
+        for (const [width, scheme] of [
+            [1440, "light"],
+            [1440, "dark"],
+            [390, "light"],
+        ]) {
+            await visit(browser, path, { width, scheme }, async (page) => {
+                await page.evaluate(source);
+                const { violations } = await page.evaluate(() => window.axe.run());
+                assert.deepEqual(
+                    violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]),
+                    [],
+                );
+            });
+        }
+    }
+});

@@ -1,0 +1,263 @@
+// The first failure of a job: which one it is, when it happened, and what a later one means.
+#include "analyzer/analysis/job/first_failure.h"
+
+#include "analyzer/analysis/job/job_view.h"
+#include "analyzer/report/json/job_json.h"
+#include "tests/unit/job/job_lines.h"
+#include "tests/unit/job/made_up_job.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <fmt/format.h>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using namespace fragtrace::analyzer::testing;
+
+TEST_CASE("the rank that ran out of memory first is named in 20 of 20 random jobs") {
+    Random random(20);
+    for (int round = 0; round < 20; ++round) {
+        const int count = 8;
+        const int victim = static_cast<int>(below(random, count));
+        const std::uint64_t at_ns = 1'000'000'000 + below(random, 8'000'000'000);
+        std::vector<ProcessSummary> made;
+        for (int rank = 0; rank < count; ++rank) {
+            ProcessSummary process = rank_of(rank, 2 * kGiB + below(random, 16 * kMiB));
+            process.start_unix_ns += below(random, 500'000'000);
+            if (rank == victim) {
+                fail(&process, at_ns);
+                process.devices[0].failures = {{.time_ns = at_ns,
+                                                .requested_bytes = kGiB,
+                                                .verdict = "genuine",
+                                                .why = "not enough memory",
+                                                .at = "train.py:42 step",
+                                                .culprit = "train.py:42 step holds most",
+                                                .remedy = "none"}};
+            } else {
+                switch (below(random, 4)) {
+                    case 0:
+                        kill(&process, SIGTERM);
+                        break;
+                    case 1:
+                        kill(&process, SIGABRT);
+                        break;
+                    case 2:
+                        process.end = {.ending = Ending::kNormal, .code = 1};
+                        break;
+                    default:  // ran out of memory later, or caught it
+                        fail(&process, at_ns + 1'000'000'000, static_cast<int>(below(random, 2)));
+                }
+                process.last_event_ns = below(random, at_ns + 2'000'000'000);
+            }
+            made.push_back(process);
+        }
+        std::shuffle(made.begin(), made.end(), random);
+        const std::vector<std::string> lines = lines_of(job_of(std::move(made)));
+        CHECK(lines[0].starts_with("rank " + std::to_string(victim) +
+                                   " of 8 ran out of memory "
+                                   "first, "));
+        CHECK(lines[1] == "  verdict    not enough memory");
+        CHECK(contains(lines[2], "train.py:42 step"));
+    }
+}
+
+TEST_CASE("a rank that is known to have died before the out-of-memory failed first") {
+    Random random(21);
+    for (int round = 0; round < 20; ++round) {
+        std::vector<ProcessSummary> made = ranks(4);
+        const std::size_t crashed = below(random, 4);
+        const std::size_t out_of_memory = (crashed + 1 + below(random, 3)) % 4;
+        const std::uint64_t at_ns = 2'000'000'000 + below(random, 1'000'000'000);
+        ProcessSummary& first = made[crashed];
+        fail(&made[out_of_memory], at_ns);
+        made[out_of_memory].devices[0].failures = {{.time_ns = at_ns, .why = "not enough memory"}};
+        if (below(random, 2) == 0) {
+            kill(&first, SIGSEGV);
+            first.killed = {.alive_ns = at_ns - 1'600'000'000, .seen_ns = at_ns - 1'500'000'000};
+        } else {
+            first.end = {.ending = Ending::kNormal, .code = 3};
+            first.end_ns = at_ns - 1'500'000'000;
+        }
+        first.last_event_ns = at_ns - 1'700'000'000;
+        const auto named = first_failure(job_of(made));
+        REQUIRE(named);
+        CHECK(named->process == crashed);
+        CHECK(named->later_oom == out_of_memory);
+        const std::vector<std::string> lines = lines_of(job_of(made));
+        CHECK(lines[0].starts_with(fmt::format("rank {} of 4 failed first: ", crashed)));
+        CHECK(lines[1] == "  others     1 ran out of memory; 2 without a known failure");
+        CHECK(lines[2].starts_with(fmt::format("rank {} ran out of memory ", out_of_memory)));
+        CHECK(lines[3] == "  verdict    not enough memory");
+
+        // A victim fails later; of another host, the clock may be wrong by a second.
+        const bool killed = first.end.signal.has_value();
+        first.end_ns = killed ? std::nullopt : std::optional(at_ns + 10'000);
+        first.killed = {.alive_ns = at_ns - 10, .seen_ns = at_ns + 10'000};
+        CHECK(first_failure(job_of(made))->process == out_of_memory);
+        first.end_ns = killed ? std::nullopt : std::optional(at_ns - 900'000'000);
+        first.killed = {.alive_ns = at_ns - 950'000'000, .seen_ns = at_ns - 900'000'000};
+        CHECK(first_failure(job_of(made))->process == crashed);
+        first.place.host = "node2";
+        CHECK(first_failure(job_of(made))->process == out_of_memory);
+        CHECK(contains(lines_of(job_of(made))[2], "failed before it or because of it: 1 "));
+        CHECK(contains(lines_of(job_of(made))[2],
+                       killed ? "may have failed first: it was last known to run 9"
+                              : "by the clock of node2, "));
+        first.place.host = made[out_of_memory].place.host;
+
+        // When it ended is not known.
+        first.end_ns = std::nullopt;
+        first.killed = {};
+        CHECK(first_failure(job_of(made))->process == out_of_memory);
+        CHECK(contains(lines_of(job_of(made))[2],
+                       " may have failed first: it was last known to run"));
+        // Its end was seen after the out-of-memory, because its parent waited for others.
+        first.killed = {.alive_ns = at_ns - 400'000'000, .seen_ns = at_ns + 5'000'000'000};
+        if (killed) {
+            const GenerationEnd end = view_of(job_of(made)).generations[0];
+            CHECK(end.maybe_earlier == crashed);
+            CHECK(end.perhaps_before.size() == 1);
+            CHECK(end.failed_otherwise.empty());
+            CHECK(contains(lines_of(job_of(made))[2], ", and its end was seen 5 s after it"));
+        }
+        first.killed = {};
+        // A helper may end as it likes.
+        first.end_ns = at_ns - 1'500'000'000;
+        first.place.rank = -1;
+        CHECK_FALSE(first_failure(job_of(made))->later_oom);
+    }
+}
+
+TEST_CASE("an out-of-memory that a program got past is no first failure") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[0].devices[0].first_oom_ns = 1'000'000'000;  // and thousands of requests after it
+    made[0].devices[0].run.ooms = 1;
+    made[0].end = {.ending = Ending::kNormal, .code = 0};
+    CHECK(lines_of(job_of(made))[0] ==
+          "rank 0 of 3 ran out of memory first, and got past it, 1 s after the job began");
+    kill(&made[1], SIGSEGV);
+    made[1].last_event_ns = 100;
+    made[1].start_unix_ns = made[0].start_unix_ns;
+    made[1].killed = {.alive_ns = 8'900'000'000, .seen_ns = 9'000'000'000};
+    CHECK(lines_of(job_of(made))[0] ==
+          "rank 1 of 3 failed first: SIGSEGV, 8.9 s to 9 s after the "
+          "job began");
+    CHECK(lines_of(job_of(made))[1] ==
+          "  others     2 without a known failure; 1 of the others ran out of memory and got past "
+          "it");
+    made[0].end.code = 1;  // later, for another reason
+    made[0].last_event_ns = 9'500'000'000;
+    made[0].end_ns = 9'500'000'000;
+    CHECK(first_failure(job_of(made))->process == 1);
+    fail(&made[2], 5'000'000'000);
+    CHECK(lines_of(job_of(made))[0] ==
+          "rank 2 of 3 failed first: out of memory, 5 s after the job began");
+}
+
+TEST_CASE("a helper's out-of-memory is no first failure if its rank ended normally") {
+    std::vector<ProcessSummary> made = ranks(3);
+    for (ProcessSummary& process : made) {
+        process.place.process = {.pid = process.pid, .start_ticks = 5};
+    }
+    ProcessSummary& helper = made[2];
+    helper.place.rank = 0;
+    helper.place.ancestors = {made[0].place.process};
+    fail(&helper, 1'000'000'000);
+    fail(&made[1], 5'000'000'000);
+    const Job job = job_of(made);
+    CHECK(lines_of(job)[0] == "rank 1 of 3 failed first: out of memory, 5 s after the job began");
+    CHECK(contains(lines_of(job)[1] + lines_of(job)[2],
+                   "1 helper of a rank that ended normally ran out of memory"));
+    made[0].end.code = 1;  // perhaps because of its helper
+    CHECK(contains(lines_of(job_of(made))[0], "(helper of rank 0) of 3 processes ran out of"));
+    // An exec ends nothing.
+    made[2].end = {.ending = Ending::kExec};
+    CHECK_FALSE(made[2].fatal_oom());
+}
+
+TEST_CASE("a termination before the out-of-memory is not called its consequence") {
+    std::vector<ProcessSummary> made = ranks(2);
+    fail(&made[0], 5'000'000'000);
+    kill(&made[1], SIGTERM);
+    made[1].last_event_ns = 100;
+    made[1].killed = {.alive_ns = 1'000'000'000, .seen_ns = 1'100'000'000};
+    CHECK(lines_of(job_of(made))[0].starts_with("rank 0 of 2 ran out of memory first"));
+    CHECK(contains(lines_of(job_of(made))[1] + lines_of(job_of(made))[2],
+                   "1 of the others failed before it: 1 SIGTERM"));
+}
+
+TEST_CASE("a failure without an out-of-memory has a time, which a signal makes a lower bound") {
+    std::vector<ProcessSummary> made = ranks(2);
+    made[0].last_event_ns = 10;
+    made[0].end_ns = 2'500'000'000;
+    made[0].end.code = 5;
+    made[1].start_unix_ns = made[0].start_unix_ns;
+    made[1].last_event_ns = 500'000'000;
+    made[1].end_ns = 800'000'000;
+    made[1].end.code = 1;
+    std::vector<std::string> lines = lines_of(job_of(made));
+    CHECK(lines[0] == "rank 1 of 2 failed first: exit code 1, 800 ms after the job began");
+    CHECK(lines[1] == "  others     1 of the others failed too: 1 exit code 5");
+    kill(&made[1], SIGABRT);
+    made[1].end_ns = std::nullopt;
+    const Job job = job_of(made);
+    lines = lines_of(job);
+    CHECK(lines[0] == "rank 1 of 2 failed first: SIGABRT, at least 500 ms after the job began");
+    CHECK(lines[1] ==
+          "  others     1 of the others failed too: 1 exit code 5; when rank 1 ended is not known "
+          "exactly: rank 0 may have failed before it");
+    const auto json = nlohmann::json::parse(job_json("", job, view_of(job)));
+    CHECK(json["first_failure"]["time_unix_ns"] == 1'500'000'000);
+    CHECK(json["first_failure"]["time_at_least"] == true);
+    CHECK(json["first_failure"]["time_until_unix_ns"].is_null());
+    CHECK(json["generations"][0]["maybe_earlier"] == 0);
+    // Both bounds are known, and the other process ended between them, or after them.
+    made[1].killed = {.alive_ns = 600'000'000, .seen_ns = 2'600'000'000};
+    lines = lines_of(job_of(made));
+    CHECK(lines[0] == "rank 1 of 2 failed first: SIGABRT, 600 ms to 2.6 s after the job began");
+    CHECK(contains(lines[1], "rank 0 may have failed before it"));
+    made[1].killed.seen_ns = 700'000'000;
+    const Job known = job_of(made);
+    lines = lines_of(known);
+    CHECK(lines[0] == "rank 1 of 2 failed first: SIGABRT, 600 ms to 700 ms after the job began");
+    CHECK(lines[1] == "  others     1 of the others failed too: 1 exit code 5");
+    const auto bounds = nlohmann::json::parse(job_json("", known, view_of(known)));
+    CHECK(bounds["first_failure"]["time_unix_ns"] == 1'600'000'000);
+    CHECK(bounds["first_failure"]["time_until_unix_ns"] == 1'700'000'000);
+    CHECK(bounds["first_failure"]["time_at_least"] == false);
+    made[1].killed = {};
+    // A signal of others is no first failure.
+    kill(&made[0], SIGTERM);
+    made[0].end_ns = std::nullopt;
+    CHECK_FALSE(view_of(job_of(made)).generations[0].maybe_earlier);
+}
+
+TEST_CASE("an out-of-memory that a process survived is not blamed for the failures of others") {
+    std::vector<ProcessSummary> made = ranks(2);
+    fail(&made[0], 1'000'000'000, 0);
+    kill(&made[1], SIGABRT);
+    CHECK(contains(lines_of(job_of(made))[0], "rank 1 of 2 failed first: SIGABRT"));
+    CHECK(lines_of(job_of(made))[1] ==
+          "  others     1 without a known failure; 1 of the others ran out of memory and got past "
+          "it");
+    made[0].devices[0].final_oom_ns = made[0].devices[0].first_oom_ns;
+    CHECK(contains(lines_of(job_of(made))[1], ", most likely because of it: 1 SIGABRT"));
+    made[0].devices[0].final_oom_ns = std::nullopt;
+    made[0].end.code = 1;
+    CHECK(contains(lines_of(job_of(made))[1], ", most likely because of it: 1 SIGABRT"));
+}
+
+TEST_CASE("an out-of-memory of another host in the same second may have been the first") {
+    std::vector<ProcessSummary> made = ranks(2);
+    fail(&made[0], 5'000'000'000);
+    fail(&made[1], 5'500'000'000);
+    CHECK_FALSE(view_of(job_of(made)).generations[0].as_early);  // one clock
+    made[1].place.host = "node2";
+    CHECK(view_of(job_of(made)).generations[0].as_early == 1u);
+    CHECK(contains(lines_of(job_of(made))[1], "rank 1 on node2 ran out of memory within a second"));
+    made[1].devices[0].near_end_oom_ns = 7'000'000'000;
+    CHECK_FALSE(view_of(job_of(made)).generations[0].as_early);
+}

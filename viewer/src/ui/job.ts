@@ -1,0 +1,101 @@
+// The first screen of a job: what the report says about all processes. A click on a process that a
+// sentence names shows it.
+import { formatCount } from "../data/format";
+import type { NamedPart, Rank } from "../data/header";
+import { jobBlocks, jobText } from "../data/jobrows";
+import { rankLabel, rankTables } from "../data/ranks";
+import { saidWords } from "./cards";
+import { dataTable } from "./datatable";
+import { byId, el, showDialog } from "./dom";
+import { openRank } from "./ranks";
+import type { PageView } from "./view";
+
+const mostButtons = 32;
+
+export function showJob(page: PageView): void {
+    const { header } = page;
+    const panel = byId("job");
+    panel.hidden = header.job.length === 0;
+    byId("main").classList.toggle("of-job", header.job.length > 0);
+    if (header.job.length === 0) return;
+    const shown = (part: NamedPart): Node | string => named(page, part);
+    jobBlocks(header).forEach(({ heading, rows }, at) => {
+        if (heading) {
+            panel.append(
+                el(
+                    "h2",
+                    { ...(at === 0 ? { id: "job-title" } : {}), "data-kind": heading.kind },
+                    ...heading.parts.map(shown),
+                ),
+            );
+        }
+        if (rows.length === 0) return;
+        panel.append(
+            el(
+                "dl",
+                { class: "answers" },
+                ...rows.flatMap(({ label, kind, lines }) => [
+                    el("dt", {}, label),
+                    ...lines.map((parts) => el("dd", { "data-kind": kind }, ...parts.map(shown))),
+                ]),
+            ),
+        );
+    });
+    const words = saidWords(header.class_words, jobText(header));
+    if (words) panel.append(el("p", { class: "faint explain" }, words));
+}
+
+// A part that names processes is a button.
+function named(page: PageView, { text, ranks }: NamedPart): Node | string {
+    if (ranks.length === 0) return text;
+    const rows = ranks.map((rank) => page.header.ranks[rank]);
+    const complete = rows.some(({ device }) => device !== null);
+    const one = rows.length === 1;
+    const button = el(
+        "button",
+        {
+            type: "button",
+            class: complete ? "name" : "name partly",
+            title: one
+                ? complete
+                    ? "show this process"
+                    : "this file has only one line of this process"
+                : "list these processes",
+        },
+        text,
+    );
+    button.addEventListener("click", () => {
+        if (one) openRank(page, rows[0], true);
+        else showSeveral(page, text, rows);
+    });
+    return button;
+}
+
+function showSeveral(page: PageView, text: string, rows: Rank[]): void {
+    const { header } = page;
+    const complete = rows.filter(({ device }) => device !== null);
+    const [all] = rankTables(header);
+    const places = new Map(header.ranks.map((row, at) => [row, at]));
+    const button = (row: Rank): HTMLElement => {
+        const element = el("button", { type: "button" }, rankLabel(row));
+        element.addEventListener("click", () => openRank(page, row, true));
+        return element;
+    };
+    const buttons = complete.slice(0, mostButtons).flatMap((row) => [button(row), " "]);
+    showDialog(
+        el("h2", {}, text),
+        el(
+            "p",
+            {},
+            complete.length === 0
+                ? "This file has only one line of each of these processes."
+                : `${formatCount(complete.length)} of ${formatCount(rows.length)} complete in this file: `,
+            ...buttons,
+        ),
+        dataTable({
+            ...all,
+            title: "These processes",
+            rows: rows.map((row) => all.rows[places.get(row)!]),
+        }),
+    );
+}
