@@ -85,6 +85,18 @@ void measure(const Timeline& timeline,
     pool->fidelity = std::move(fidelity);
 }
 
+// The requests that the recorded pool served.
+ReplayScript without_failures(const ReplayScript& script) {
+    ReplayScript served = script;
+    served.steps = {};
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        if (!script.steps[i].recorded_oom) {
+            served.steps.push_back(script.steps[i]);
+        }
+    }
+    return served;
+}
+
 }  // namespace
 
 ReplayScript script_of(const Timeline& timeline, const Key& key, const ProgramPoolWalk& walk) {
@@ -222,7 +234,7 @@ void replay_program_pool(const Timeline& timeline,
         std::make_unique<FixedDevice>(kUnlimitedBytes, kUnlimitedBytes, std::uint64_t{2} << 20),
         script.streams);
     if (best_fit) {
-        const ReplayResult result = replay(script, **best_fit);
+        const ReplayResult result = replay(without_failures(script), **best_fit);
         pool->replays.push_back(
             {.pool = "best-fit", .peak_reserved_bytes = result.statistics.reserved.peak});
     }

@@ -132,9 +132,8 @@ std::string with_escapes(std::string_view text) {
             result += rest.substr(0, length);
         } else if (byte < 0x80) {
             result += fmt::format("\\u{:04x}", byte);
-        } else if (turns_text(rest) ||
-                   (byte == 0xc2 && rest.size() > 1 &&
-                    (static_cast<unsigned char>(rest[1]) & 0xe0u) == 0x80)) {
+        } else if (turns_text(rest) || (byte == 0xc2 && rest.size() > 1 &&
+                                        (static_cast<unsigned char>(rest[1]) & 0xe0u) == 0x80)) {
             // A character of two or three bytes.
             length = byte < 0xe0 ? 2 : 3;
             unsigned code = byte & (byte < 0xe0 ? 0x1fu : 0x0fu);

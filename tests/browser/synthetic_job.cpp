@@ -79,7 +79,9 @@ PageData job_page() {
         data.ranks.push_back(std::move(row));
     }
     data.ranks.back().trace = false;
-    data.ranks.back().host = "node\xe2\x80\xae" "2";
+    data.ranks.back().host =
+        "node\xe2\x80\xae"
+        "2";
     data.job = {
         {PageJobRowKind::kFailure,
          "",
@@ -88,13 +90,14 @@ PageData job_page() {
         {PageJobRowKind::kReport, "line", {{"evil\xe2\x80\xae.py:3 <img src=x onerror=alert(1)>"}}},
         {PageJobRowKind::kRow,
          "others",
-         {{"1 also ran out of memory; by the clock of node\xe2\x80\xae" "2, "},
+         {{"1 also ran out of memory; by the clock of node\xe2\x80\xae"
+           "2, "},
           {"rank 39", {40}},
           {" failed first: clocks of hosts may differ"}}},
+        {PageJobRowKind::kRow, "equal", {{"ranks 6-8", {7, 8, 9}}, {" (3): peak 1 GiB"}}},
         {PageJobRowKind::kRow,
-         "equal",
-         {{"ranks 6-8", {7, 8, 9}}, {" (3): peak 1 GiB"}}},
-        {PageJobRowKind::kRow, "differs", {{"rank 7", {8}}, {": peak 1 GiB, 3 MiB more than "}, {"ranks 6, 8", {7, 9}}}},
+         "differs",
+         {{"rank 7", {8}}, {": peak 1 GiB, 3 MiB more than "}, {"ranks 6, 8", {7, 9}}}},
         {PageJobRowKind::kRow, "", {{"2 more groups with other peaks or lines: --json has them"}}},
         {PageJobRowKind::kUnreadable, "unreadable", {{"<s>bad</s>.ftrace: is not a trace"}}}};
     data.unreadable = {{"<s>bad</s>.ftrace", "is not a trace"}};

@@ -200,7 +200,8 @@ struct PageRank {
 // A part of a sentence of the job's view.
 struct PageNamed {
     std::string text;
-    std::vector<std::size_t> ranks = {};  // the processes that it names; indices into PageData::ranks
+    std::vector<std::size_t> ranks =
+        {};  // the processes that it names; indices into PageData::ranks
 };
 
 // As JobRowKind (job_rows.h). kReport: the sentence of one process's report.

@@ -1,8 +1,7 @@
 #include "analyzer/report/page/page_header.h"
 
-#include "analyzer/support/terminal.h"
-
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/support/terminal.h"
 
 #include <fmt/format.h>
 #include <unordered_map>
@@ -334,7 +333,8 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
 }
 
 std::string script_safe(json value) {
-    const std::string text = with_escapes_everywhere(std::move(value)).dump(-1, ' ', true, json::error_handler_t::replace);
+    const std::string text = with_escapes_everywhere(std::move(value))
+                                 .dump(-1, ' ', true, json::error_handler_t::replace);
     std::string safe;
     safe.reserve(text.size());
     for (const char c : text) {

@@ -148,7 +148,8 @@ void add_view(const Job& job,
         }
     }
     for (const UnreadableTrace& trace : job.unreadable) {
-        data->job.push_back({PageJobRowKind::kUnreadable, "unreadable", {{printable(trace.reason)}}});
+        data->job.push_back(
+            {PageJobRowKind::kUnreadable, "unreadable", {{printable(trace.reason)}}});
     }
 }
 

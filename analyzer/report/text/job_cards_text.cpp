@@ -158,11 +158,10 @@ JobRows card_rows(const Job& job, const JobView& view) {
         append(view_row("same card", line), &rows);
     }
     if (view.shared.size() > kMostCards) {
-        append(view_row(
-                   "",
-                   format_counted(view.shared.size() - kMostCards,
-                                  "more card that several processes used: --json has it",
-                                  "more cards that several processes used: --json has them")),
+        append(view_row("",
+                        format_counted(view.shared.size() - kMostCards,
+                                       "more card that several processes used: --json has it",
+                                       "more cards that several processes used: --json has them")),
                &rows);
     }
     return rows;

@@ -134,12 +134,12 @@ JobRows group_rows(const Job& job, const JobView& view) {
                &rows);
     }
     if (!view.not_compared.empty()) {
-        append(view_row(
-                   "",
-                   fmt::format(
-                       "{} like none of these groups, not compared: --json has them",
-                       format_counted(view.not_compared.size(), "more process", "more processes"))),
-               &rows);
+        append(
+            view_row("",
+                     fmt::format("{} like none of these groups, not compared: --json has them",
+                                 format_counted(
+                                     view.not_compared.size(), "more process", "more processes"))),
+            &rows);
     }
     return rows;
 }

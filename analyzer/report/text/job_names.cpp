@@ -124,11 +124,11 @@ std::string end_of(const ProcessSummary& process) {
 
 std::string helper_text(const ProcessSummary& process) {
     const int rank = process.place.inherited_rank;
-    return rank < 0 ? ""
-                    : fmt::format("{} {}",
-                                  process.end.ending == Ending::kExec ? "later rank"
-                                                                      : "helper of rank",
-                                  rank);
+    return rank < 0
+               ? ""
+               : fmt::format("{} {}",
+                             process.end.ending == Ending::kExec ? "later rank" : "helper of rank",
+                             rank);
 }
 
 }  // namespace fragtrace::analyzer

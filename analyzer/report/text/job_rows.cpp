@@ -70,6 +70,23 @@ bool skip_more(const std::string& text, std::size_t* at) {
     return true;
 }
 
+// Reads "0-2, 4" at `at` and moves `at` behind it.
+std::vector<std::pair<int, int>> ranges_at(const std::string& text, std::size_t* at) {
+    std::vector<std::pair<int, int>> ranges;
+    std::size_t next = *at;
+    do {
+        const std::optional<int> first = number_at(text, &next);
+        const std::optional<int> last =
+            first && skip(text, "-", &next) ? number_at(text, &next) : first;
+        if (!last) {
+            break;
+        }
+        ranges.emplace_back(*first, *last);
+        *at = next;
+    } while (skip(text, ", ", &next));
+    return ranges;
+}
+
 }  // namespace
 
 JobRows view_row(const char* label, const std::string& text, JobRowKind kind) {
@@ -82,7 +99,7 @@ void append(JobRows rows, JobRows* to) {
 }
 
 struct ProcessNames::Found {
-    std::size_t end = 0;  // of the name in the text
+    std::size_t end = 0;                 // of the name in the text
     std::optional<int> generation = {};  // as the text says behind the name
     std::vector<std::size_t> processes = {};
 };
@@ -166,29 +183,16 @@ ProcessNames::Found ProcessNames::name_at(const std::string& text,
         const auto of_rank = rank ? by_rank_.find(*rank) : by_rank_.end();
         return of_rank != by_rank_.end() ? one_of(of_rank->second, text, at, generation) : Found();
     }
-    if (!skip(text, "ranks ", &end)) {
-        return one_of(by_file_, text, at, generation);
-    }
-    std::vector<std::pair<int, int>> ranges;
-    for (std::size_t next = end;; skip(text, ", ", &next)) {
-        const std::optional<int> first = number_at(text, &next);
-        if (!first) {
-            break;
-        }
-        std::optional<int> last = first;
-        if (skip(text, "-", &next)) {
-            last = number_at(text, &next);
-        }
-        if (!last) {
-            break;
-        }
-        ranges.emplace_back(*first, *last);
-        end = next;
-        if (text.compare(next, 2, ", ") != 0) {
-            break;
-        }
-    }
-    Found found{.end = end};
+    return skip(text, "ranks ", &end) ? several_at(text, end, generation)
+                                      : one_of(by_file_, text, at, generation);
+}
+
+// The ranks in the ranges at this place. Those that share their rank are not among them.
+ProcessNames::Found ProcessNames::several_at(const std::string& text,
+                                             std::size_t at,
+                                             int generation) const {
+    const std::vector<std::pair<int, int>> ranges = ranges_at(text, &at);
+    Found found{.end = at};
     found.generation = generation_at(text, &found.end);
     const int named = found.generation.value_or(generation);
     for (const auto& [first, last] : ranges) {

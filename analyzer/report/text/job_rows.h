@@ -1,5 +1,5 @@
-// The rows of the view of a job, and which processes their sentences name. The terminal and the page
-// print the same rows.
+// The rows of the view of a job, and which processes their sentences name. The terminal and the
+// page print the same rows.
 #pragma once
 
 #include "analyzer/analysis/job/job.h"
@@ -30,9 +30,7 @@ struct JobRow {
 using JobRows = std::vector<JobRow>;
 
 // One row; no row without a text.
-JobRows view_row(const char* label,
-                 const std::string& text,
-                 JobRowKind kind = JobRowKind::kRow);
+JobRows view_row(const char* label, const std::string& text, JobRowKind kind = JobRowKind::kRow);
 
 void append(JobRows rows, JobRows* to);
 
@@ -61,6 +59,7 @@ class ProcessNames {
     [[nodiscard]] std::optional<int> generation_of_list(const std::string& text,
                                                         std::size_t at) const;
     [[nodiscard]] Found name_at(const std::string& text, std::size_t at, int generation) const;
+    [[nodiscard]] Found several_at(const std::string& text, std::size_t at, int generation) const;
     [[nodiscard]] Found one_of(const std::vector<std::size_t>& candidates,
                                const std::string& text,
                                std::size_t at,
@@ -70,7 +69,7 @@ class ProcessNames {
     bool generations_;
     std::map<int, std::vector<std::size_t>> by_rank_;
     std::map<std::uint32_t, std::vector<std::size_t>> by_pid_;  // those without a rank
-    std::vector<std::size_t> by_file_;  // those without both: the first few
+    std::vector<std::size_t> by_file_;                          // those without both: the first few
 };
 
 }  // namespace fragtrace::analyzer

@@ -1,7 +1,7 @@
-// Stand-ins for the runtime calls that CuPy's memory pool makes. They call the CUDA runtime that the
-// process finds (that of the virtual GPU) in place of the one that is linked into CuPy's wheel, which
-// does not start without NVIDIA's driver. Each has the parameters of the function of the same name in
-// cupy_backends.cuda.api.runtime: CuPy's modules call each other with one more parameter.
+// Stand-ins for the runtime calls that CuPy's memory pool makes. They call the CUDA runtime that
+// the process finds (that of the virtual GPU) in place of the one that is linked into CuPy's wheel,
+// which does not start without NVIDIA's driver. Each has the parameters of the function of the same
+// name in cupy_backends.cuda.api.runtime: CuPy's modules call each other with one more parameter.
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -93,9 +93,8 @@ PyObject* stand_in_memGetInfo(int skip) {
     (void)skip;
     return raised(CALL(TakesTwoSizes, cudaMemGetInfo, &free_bytes, &total_bytes))
                ? NULL
-               : Py_BuildValue("(KK)",
-                               (unsigned long long)free_bytes,
-                               (unsigned long long)total_bytes);
+               : Py_BuildValue(
+                     "(KK)", (unsigned long long)free_bytes, (unsigned long long)total_bytes);
 }
 
 intptr_t stand_in_streamCreate(int skip) {

@@ -313,6 +313,8 @@ TEST_CASE("a pool of RMM that fails by fragmentation is tried as the other resou
     REQUIRE(pool.remedies.size() == 2);
     CHECK(pool.remedies[0].change.find("CudaAsyncMemoryResource") != std::string::npos);
     CHECK(pool.remedies[0].serves == ProgramPoolRemedy::Serves::kPerhaps);  // if it moves memory
+    CHECK(pool.replays[1].pool == "best-fit");
+    CHECK(pool.replays[1].peak_reserved_bytes == 64 * kMiB);  // without the request that failed
     CHECK(pool.remedies[1].change.find("arena_size=67108864") != std::string::npos);
     CHECK(report_of(*analysis).find("may succeed, since the driver's method is not public") !=
           std::string::npos);

@@ -49,11 +49,13 @@ TEST_CASE("control characters and invalid UTF-8 are not shown") {
 }
 
 TEST_CASE("control and direction characters are shown as escapes") {
-    CHECK(with_escapes("a\xe2\x80\xae" "b\x1b[31m\n\t\x7f") == "a\\u202eb\\u001b[31m\n\t\\u007f");
+    CHECK(with_escapes("a\xe2\x80\xae"
+                       "b\x1b[31m\n\t\x7f") == "a\\u202eb\\u001b[31m\n\t\\u007f");
     CHECK(with_escapes("\xc2\x9b|\xd8\x9c|\xe2\x81\xa6") == "\\u009b|\\u061c|\\u2066");
     CHECK(with_escapes(std::string("\0", 1)) == "\\u0000");
     // Other text, and what is not valid UTF-8, stays.
-    for (const std::string& text : {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80 \xe2\x80\xa6"s, "\xff\xe2\x82"s, "\xc2"s, ""s}) {
+    for (const std::string& text :
+         {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80 \xe2\x80\xa6"s, "\xff\xe2\x82"s, "\xc2"s, ""s}) {
         CHECK(with_escapes(text) == text);
     }
 }
