@@ -5,7 +5,7 @@ Needs an interpreter with JAX and its plug-in for CUDA; NVIDIA's libraries are n
     python3 -m venv ENV && ENV/bin/pip install --no-deps jax==0.10.2 jaxlib==0.10.2 \\
         jax-cuda13-plugin==0.10.2 jax-cuda13-pjrt numpy scipy ml_dtypes opt_einsum
 
-FRAGTRACE_JAX_PYTHON names it (CMake).
+FRAGTRACE_JAX_PYTHON names it (CMake); otherwise that of scripts/compatibility-programs is used.
 """
 
 import os
@@ -15,7 +15,8 @@ import sys
 import real_process
 from real_process import MIB, environment
 
-PYTHON = pathlib.Path(os.environ["FRAGTRACE_JAX_PYTHON"])
+DEFAULT = pathlib.Path.home() / ".cache" / "fragtrace" / "jax-0.10.2" / "bin" / "python"
+PYTHON = pathlib.Path(os.environ["FRAGTRACE_JAX_PYTHON"] or DEFAULT)
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
 

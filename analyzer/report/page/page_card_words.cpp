@@ -137,7 +137,7 @@ std::string peak_heading(const Analysis& analysis, const DeviceAnalysis& device)
     if (device.state_only) {
         return "State at one moment: whether a request failed is unknown";
     }
-    if (device.recorded.ooms != 0) {
+    if (device.recorded.ooms != 0 || !pool_failure(analysis, device).empty()) {
         return without_diagnosis(analysis, device);
     }
     if (device.growth_forecast && device.growth_forecast->matters &&

@@ -164,7 +164,8 @@ std::string fidelity_line(const DeviceAnalysis& device) {
 std::string without_diagnosis(const Analysis& analysis, const DeviceAnalysis& device) {
     const std::uint64_t ooms = device.recorded.ooms;
     if (ooms == 0) {
-        return "No out-of-memory";
+        const std::string failure = pool_failure(analysis, device);
+        return failure.empty() ? "No out-of-memory" : failure;
     }
     const std::vector<RecordedTrouble>& troubles = device.recorded_troubles;
     // A call other than an allocation may have failed. The report starts with that failure.
@@ -215,10 +216,12 @@ std::string headline(const Analysis& analysis,
     if (!device.fidelity) {
         return terminal.styled(
                    Style::kBold,
-                   fmt::format(
-                       "{} At most {} allocated from the driver; no caching pool was recorded.",
-                       none,
-                       format_bytes(run.peak_reserved))) +
+                   fmt::format("{} At most {} allocated from the driver{}.",
+                               none,
+                               format_bytes(run.peak_reserved),
+                               analysis.program_pools.empty()
+                                   ? "; no caching pool was recorded"
+                                   : "")) +
                "\n";
     }
     if (run.peak_reserved == 0) {

@@ -14,6 +14,10 @@ namespace fragtrace::analyzer {
 // "1,234", or "unknown" for kUnknown64.
 std::string count_or_unknown(std::uint64_t count);
 
+// The first failed request of a pool of the program's own on this device, as a sentence without a
+// period; empty = none.
+std::string pool_failure(const Analysis& analysis, const DeviceAnalysis& device);
+
 // "99.97 %", rounded down: 100.00 only if all are equal.
 std::string fidelity_percent(std::uint64_t equal, std::uint64_t all);
 

@@ -225,6 +225,37 @@ std::string replay_line(const ProgramPool& pool) {
 
 }  // namespace
 
+std::string pool_failure(const Analysis& analysis, const DeviceAnalysis& device) {
+    const auto failed = std::find_if(
+        analysis.program_pools.begin(),
+        analysis.program_pools.end(),
+        [&device](const ProgramPool& pool) {
+            return !pool.failures.empty() &&
+                   (pool.device == device.device || pool.device == kUnknownDevice);
+        });
+    if (failed == analysis.program_pools.end()) {
+        return "";
+    }
+    const ProgramPoolMoment& first = failed->failures.front();
+    const std::string name = printable(shorten(failed->name, 60));
+    const std::string asked = first.requested_bytes == kUnknown64
+                                  ? std::string("a request of unknown size")
+                                  : format_bytes(first.requested_bytes) + " requested";
+    const std::string state = fmt::format("{} free, largest free range {}",
+                                          format_bytes(first.free_bytes()),
+                                          format_bytes(first.largest_free_bytes));
+    switch (first.failure) {
+        case PoolFailure::kFragmented:
+            return fmt::format(
+                "Pool {} ran out of memory despite free memory: {}, {}", name, asked, state);
+        case PoolFailure::kTooLittle:
+            return fmt::format("Pool {} ran out of memory: {}, {}", name, asked, state);
+        default:
+            return fmt::format(
+                "A request of pool {} failed ({}): {}", name, asked, why_failed(first.failure));
+    }
+}
+
 std::string program_pool_lines(const Analysis& analysis, bool brief, const Terminal& terminal) {
     std::string text;
     std::size_t shown = 0;

@@ -4,6 +4,8 @@
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/program_pools.h"
 #include "analyzer/report/json/json.h"
+#include "analyzer/report/text/text.h"
+#include "analyzer/support/terminal.h"
 #include "tests/support/trace_writer.h"
 #include "tests/unit/holders/pool_trace.h"
 
@@ -108,7 +110,11 @@ TEST_CASE("a fragmented pool gets the remedies of the framework that was recorde
             pools.free(kSegment + i * 8 * kMiB, kBfc);
         }
         pools.fails(32 * kMiB, kBfc);
-        const ProgramPool pool = bfc_of(*pools.analyze());
+        const auto analysis = pools.analyze();
+        CHECK(report_text(*analysis, Terminal(1, ColorChoice::kNever), true)
+                  .find("Pool GPU_0_bfc ran out of memory despite free memory: 32 MiB requested, "
+                        "136 MiB free, largest free range 16 MiB.") != std::string::npos);
+        const ProgramPool& pool = bfc_of(*analysis);
         REQUIRE(pool.fidelity);
         CHECK(pool.fidelity->exact());
         REQUIRE(pool.remedies.size() == 1);
