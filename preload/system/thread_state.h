@@ -32,9 +32,9 @@ struct alignas(64) ThreadState {
     bool free_was_too_small;  // whether FRAGTRACE_MIN_BYTES excluded the last block free of this
                               // thread
     bool is_drain;
-    bool holds_flush_lock;  // from before_fork() to the handler in the parent
+    bool holds_flush_lock;       // from before_fork() to the handler in the parent
     bool inside_framework_pool;  // a request to an allocator whose functions call each other
-    uint64_t last_time_ns;  // last result of now_ns(), which must never decrease
+    uint64_t last_time_ns;       // last result of now_ns(), which must never decrease
     uint32_t thread_id;
     uint32_t session_generation;  // session of the remembered nodes
     bool counted_without_python;

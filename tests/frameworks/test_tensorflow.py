@@ -4,8 +4,8 @@ Needs an interpreter with TensorFlow, for example from
 
     python3 -m venv ENV && ENV/bin/pip install tensorflow==2.21.0
 
-FRAGTRACE_TENSORFLOW_PYTHON names it (CMake); otherwise that of scripts/compatibility-programs is used. NVIDIA's
-libraries are not needed. Those that are installed in the interpreter are used.
+FRAGTRACE_TENSORFLOW_PYTHON names it (CMake); otherwise that of scripts/compatibility-programs is used.
+NVIDIA's libraries are not needed. Those that are installed in the interpreter are used.
 """
 
 import os

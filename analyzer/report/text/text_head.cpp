@@ -216,12 +216,11 @@ std::string headline(const Analysis& analysis,
     if (!device.fidelity) {
         return terminal.styled(
                    Style::kBold,
-                   fmt::format("{} At most {} allocated from the driver{}.",
-                               none,
-                               format_bytes(run.peak_reserved),
-                               analysis.program_pools.empty()
-                                   ? "; no caching pool was recorded"
-                                   : "")) +
+                   fmt::format(
+                       "{} At most {} allocated from the driver{}.",
+                       none,
+                       format_bytes(run.peak_reserved),
+                       analysis.program_pools.empty() ? "; no caching pool was recorded" : "")) +
                "\n";
     }
     if (run.peak_reserved == 0) {

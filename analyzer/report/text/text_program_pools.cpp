@@ -226,13 +226,13 @@ std::string replay_line(const ProgramPool& pool) {
 }  // namespace
 
 std::string pool_failure(const Analysis& analysis, const DeviceAnalysis& device) {
-    const auto failed = std::find_if(
-        analysis.program_pools.begin(),
-        analysis.program_pools.end(),
-        [&device](const ProgramPool& pool) {
-            return !pool.failures.empty() &&
-                   (pool.device == device.device || pool.device == kUnknownDevice);
-        });
+    const auto failed =
+        std::find_if(analysis.program_pools.begin(),
+                     analysis.program_pools.end(),
+                     [&device](const ProgramPool& pool) {
+                         return !pool.failures.empty() &&
+                                (pool.device == device.device || pool.device == kUnknownDevice);
+                     });
     if (failed == analysis.program_pools.end()) {
         return "";
     }
