@@ -299,7 +299,7 @@ class Anonymizer {
         if (key == "allocator_backend") {
             return is_known_word(value) ? value : "pluggable";
         }
-        if (key == "tensorflow.pool") {
+        if (key == "tensorflow.pool" || key == "jax.pool") {
             return value == "recorded" ? value : "off";
         }
         if (key == "python.evaluator") {

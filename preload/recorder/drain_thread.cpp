@@ -177,9 +177,10 @@ bool ask(Session* session, const DrainTask& task, uint64_t patience_ns = kTaskPa
         served = wait_until_served(session, until_ns);
     }
     const bool done = served && session->task_done;
-    // Creating the file may be slow, and nobody waits for it longer. That does not mean that the
-    // drain hangs.
-    store_relaxed(&session->drain_hangs, !served && task.kind != DrainTask::kBegin);
+    // Creating the file and other work may be slow, and nobody waits for it longer. That does not
+    // mean that the drain hangs.
+    const bool may_be_slow = task.kind == DrainTask::kBegin || task.kind == DrainTask::kCall;
+    store_relaxed(&session->drain_hangs, !served && !may_be_slow);
     session->ask_lock.unlock();
     return done;
 }

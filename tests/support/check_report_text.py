@@ -149,18 +149,34 @@ def check_fidelity(found, fidelity, line):
         found.equal("100 % in the text", read[0] == "100.00", told[0] == told[1] and told[2] == told[3])
 
 
+def first_pool_failure(report, device):
+    """The first failed request of the first pool of the program on this device that had one, or None."""
+    for pool in report.get("program_pools", []):
+        if pool["failures"] and pool["device"] in (device["index"], None):
+            return pool["failures"][0]
+    return None
+
+
 def check_headline(found, report, device, block, first):
     """`first`: the device's first failed request, or None."""
     line = block.headline
     if device.get("state_only"):
         return  # no requests were recorded
+    failed = first_pool_failure(report, device) if first is None and device["ooms"] == 0 else None
     found.equal(
         "'No out-of-memory' in the headline",
         line.startswith("No out-of-memory"),
-        first is None and device["ooms"] == 0,
+        first is None and device["ooms"] == 0 and failed is None,
     )
     peak = device["peak"]
     parts = [device, *(row for row in report.get("whatif", []) if row["device"] == device["index"])]
+    if failed is not None:
+        found.equal(
+            "'despite free memory' of a pool in the headline",
+            line.startswith("Pool ") and "despite free memory" in line,
+            failed["failure"] == "fragmentation",
+        )
+        parts.append(failed)
     more = [peak["reserved"] - min(peak["reserved"], peak["allocated"])]
     if first is not None:
         parts.append(first)
