@@ -274,6 +274,18 @@ class Anonymizer {
                      Compression::kNone);
     }
 
+    // Which allocator is in use, and whether it is recorded; nullopt: another fact.
+    static std::optional<std::string> framework_state(std::string_view key,
+                                                      const std::string& value) {
+        if (key == "allocator_backend") {
+            return is_known_word(value) ? value : "pluggable";
+        }
+        if (key == "tensorflow.pool" || key == "jax.pool") {
+            return value == "recorded" ? value : "off";
+        }
+        return std::nullopt;
+    }
+
     // Returns an empty string if the fact must be left out.
     std::string value_for(std::string_view key, const std::string& value) {
         const auto in = [key](std::string_view prefix) { return key.starts_with(prefix); };
@@ -296,11 +308,8 @@ class Anonymizer {
         if (key == "nccl.rank" || key == "ancestors") {
             return all_of(value, "0123456789 :of") ? value : "";
         }
-        if (key == "allocator_backend") {
-            return is_known_word(value) ? value : "pluggable";
-        }
-        if (key == "tensorflow.pool" || key == "jax.pool") {
-            return value == "recorded" ? value : "off";
+        if (const auto state = framework_state(key, value)) {
+            return *state;
         }
         if (key == "python.evaluator") {
             return all_of(value, "0123456789 ") ? value : "";
