@@ -132,13 +132,12 @@ std::string maybe_earlier_text(const Job& job,
                            name_of(job, other));
     }
     const bool seen_earlier = ended_by && *ended_by < failure.at_unix_ns;
-    return fmt::format("; {} may have failed first: it was last known to run {}{}{}",
-                       name_of(job, other),
-                       before_or_after(other.ended_at(), failure.at_unix_ns),
-                       ended_by ? ", and its end was seen " +
-                                      before_or_after(*ended_by, failure.at_unix_ns)
-                                : "",
-                       seen_earlier ? ", but clocks of hosts may differ" : "");
+    return fmt::format(
+        "; {} may have failed first: it was last known to run {}{}{}",
+        name_of(job, other),
+        before_or_after(other.ended_at(), failure.at_unix_ns),
+        ended_by ? ", and its end was seen " + before_or_after(*ended_by, failure.at_unix_ns) : "",
+        seen_earlier ? ", but clocks of hosts may differ" : "");
 }
 
 // Which process may have failed before the first one.
@@ -216,12 +215,14 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
     if (others) {
         add_ends(generation, &parts);
     }
-    if (!generation.end_unknown.empty()) {
+    std::vector<std::size_t> not_recorded = generation.end_unknown;
+    std::erase_if(not_recorded, [&job](std::size_t i) { return job.processes[i].damaged; });
+    if (!not_recorded.empty()) {
         parts.add(
             fmt::format("whether {} died or still {} is not recorded: `fraganalyze list "
                         "--absorb` on its host, in its container, can tell",
-                        names_of(job, generation.end_unknown),
-                        generation.end_unknown.size() == 1 ? "runs" : "run"));
+                        names_of(job, not_recorded),
+                        not_recorded.size() == 1 ? "runs" : "run"));
     }
     if (generation.got_past_oom != 0) {
         parts.add(
