@@ -74,7 +74,11 @@ Result<TraceOutline> outline_of(const std::string& file, bool absorb) {
                 return taken_over.error();
             }
         }
-        return read_outline(file);
+        Result<TraceOutline> outline = read_outline(file);
+        if (outline && outline->damaged) {
+            outline->end = end_despite_damage(outline->end, outline->killed);
+        }
+        return outline;
     }
     const Result<Timeline> timeline = read_input(file);
     if (!timeline) {

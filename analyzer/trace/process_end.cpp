@@ -56,6 +56,11 @@ KilledBetween killed_between(const std::map<std::string, std::string>& facts,
     return made;
 }
 
+ProcessEnd end_despite_damage(const ProcessEnd& end, const KilledBetween& killed) {
+    const bool lost = end.ending == Ending::kKilled && !end.signal && !killed.alive_ns;
+    return lost ? ProcessEnd{.ending = Ending::kNotRecorded} : end;
+}
+
 std::string signal_name(int signal) {
     // The C library names signals only since glibc 2.32.
     static constexpr const char* kNames[] = {

@@ -43,6 +43,10 @@ struct KilledBetween {
 KilledBetween killed_between(const std::map<std::string, std::string>& facts,
                              std::uint64_t start_monotonic_ns);
 
+// The end of a process whose trace is damaged or was cut off: the end mark may be lost. Known only
+// by its mark, its signal, or its ring, from which `killed` has the time.
+ProcessEnd end_despite_damage(const ProcessEnd& end, const KilledBetween& killed);
+
 // "SIGSEGV"; "signal 40" for a signal without a name.
 std::string signal_name(int signal);
 

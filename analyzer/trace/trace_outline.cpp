@@ -38,6 +38,9 @@ class Walk {
 
     [[nodiscard]] bool damaged() const { return damaged_; }
 
+    // Whether the file ends within a chunk other than an index, which is not needed.
+    [[nodiscard]] bool cut_off() const { return cut_off_; }
+
     TimelineBuilder& builder() { return builder_; }
 
   private:
@@ -52,6 +55,7 @@ class Walk {
             return at + sizeof(FileTrailer);  // a ring's events may follow
         }
         if (got != sizeof header) {
+            cut_off_ = got != 0 && header.magic != 0 && !after_index_;
             return 0;
         }
         if (header.magic != kChunkMagic) {
@@ -60,8 +64,10 @@ class Walk {
         }
         const std::uint64_t end = at + sizeof header + header.stored_bytes;
         if (end > file_.size()) {
-            return 0;  // the process was killed while it wrote this chunk
+            cut_off_ = header.type != ChunkType::kIndex;
+            return 0;
         }
+        after_index_ = header.type == ChunkType::kIndex;
         take(at, header);
         return round_up(end, kAlignment);
     }
@@ -88,6 +94,8 @@ class Walk {
     std::uint64_t events_ = 0;
     std::uint64_t last_sequence_ = 0;
     bool damaged_ = false;
+    bool cut_off_ = false;
+    bool after_index_ = false;
 };
 
 }  // namespace
@@ -121,7 +129,9 @@ Result<TraceOutline> read_outline(const std::string& path) {
     outline.pid = header.pid;
     outline.start_unix_ns = header.start_unix_ns;
     outline.events = walk.events();
-    outline.damaged = walk.damaged();
+    // The last chunk of a running or killed process may be incomplete: its ring has these events.
+    outline.damaged =
+        walk.damaged() || (walk.cut_off() && !in_ring && state != ProcessState::kRuns);
     if (in_ring) {
         outline.events += static_cast<std::uint64_t>(std::count_if(
             ring.events.begin(), ring.events.end(), [&walk](const EventRecord& event) {

@@ -33,7 +33,7 @@ struct TraceOutline {
     bool state_only = false;
     bool snapshot = false;  // of PyTorch's allocator; its process is not known
     std::string import;     // format of an imported recording, such as "RMM log"; empty = none
-    bool damaged = false;   // events after the damage are not counted
+    bool damaged = false;   // or cut off; events after the damage are not counted
 };
 
 // Errors (kInput): as read_trace().

@@ -30,8 +30,8 @@ struct GenerationEnd {
     std::size_t got_past_oom = 0;
     std::size_t helpers_out_of_memory = 0;  // whose rank ended normally
     std::size_t got_past_before = 0;        // before the first failure, if that is an out-of-memory
-    // Whether they died is not known: their traces have no end and are of other hosts or
-    // containers.
+    // Whether they died is not known: their traces have no end and are damaged, or of other hosts
+    // or containers.
     std::vector<std::size_t> end_unknown = {};
     // A process of another host that ran out of memory within a second or, if the first failure is
     // none, that failed within a second. Clocks of hosts differ, so which was first is not certain.

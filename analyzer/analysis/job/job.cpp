@@ -94,6 +94,7 @@ void join_files(std::vector<ProcessSummary>* processes) {
         } else {
             ProcessSummary& process = joined[at->second];
             process.recording_gaps = process.recording_gaps || file.recording_gaps;
+            process.damaged = process.damaged || file.damaged;
             process.parts_missing -= file.place.part != 0 && process.parts_missing != 0 ? 1 : 0;
             add_file(file, &process);
         }

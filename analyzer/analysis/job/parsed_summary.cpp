@@ -315,6 +315,7 @@ ProcessSummary summary_of(const Parsed& json) {
     process.events_lost = count(json, "events_lost");
     process.recording_gaps =
         !member(json, "recording_gaps").is_null() && flag(json, "recording_gaps");
+    process.damaged = flag_if_known(json, "damaged").value_or(false);
     process.last_event_ns = count(json, "last_event_ns");
     process.end_ns = time_if_known(json, "end_ns");
     process.killed = {.alive_ns = time_if_known(json, "alive_ns"),

@@ -263,6 +263,7 @@ ProcessSummary summarize_process(const TraceSummary& summary, const std::string&
     process.events = summary.events;
     process.events_lost = tables.damage.events_lost;
     process.recording_gaps = summary.recording_gaps;
+    process.damaged = tables.damage.bytes_unreadable != 0 || tables.damage.chunks_unreadable != 0;
     process.last_event_ns = summary.last_event_ns;
     process.end = process_end(tables.ending, tables.facts);
     process.import = summary_word(tables.fact("import"), kNameWidth);

@@ -157,6 +157,7 @@ struct ProcessSummary {
     std::uint64_t events = 0;
     std::uint64_t events_lost = 0;
     bool recording_gaps = false;      // recording was stopped for a time, or began late
+    bool damaged = false;             // parts of the file cannot be read, or it was cut off
     std::uint32_t parts_missing = 0;  // after arrange(): of a recording in parts, removed ones
     std::uint64_t last_event_ns = 0;  // since the start of the trace
     // When it exited, since the start of the trace. nullopt: not known; not before its last event.
@@ -191,7 +192,9 @@ struct ProcessSummary {
     [[nodiscard]] std::optional<std::uint64_t> ended_by() const;
 
     // Whether parts of the recording are missing: peaks and counts are then lower bounds.
-    [[nodiscard]] bool is_partial() const { return parts_missing != 0 || recording_gaps; }
+    [[nodiscard]] bool is_partial() const {
+        return parts_missing != 0 || recording_gaps || damaged;
+    }
 
     // The explanation of named_oom(); the first one if it has none. nullptr: no failure is
     // explained.

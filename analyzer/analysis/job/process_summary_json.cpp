@@ -207,6 +207,7 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
         {"events", process.events},
         {"events_lost", process.events_lost},
         {"recording_gaps", process.recording_gaps},
+        {"damaged", process.damaged},
         {"last_event_ns", process.last_event_ns},
         {"end_ns", process.end_ns ? Json(*process.end_ns) : Json()},
         {"alive_ns", process.killed.alive_ns ? Json(*process.killed.alive_ns) : Json()},

@@ -231,6 +231,9 @@ Result<ProcessSummary> read_process(const std::string& path) {
         set_place(outline->place, &process);
         process.end_ns = outline->end_ns;
         process.killed = outline->killed;
+        if (process.damaged) {
+            process.end = end_despite_damage(process.end, process.killed);
+        }
     }
     return process;
 }

@@ -284,6 +284,7 @@ Json process_json(const ProcessSummary& process) {
         {"retries", known ? figure(&RunFigures::retries) : Json()},
         {"ooms", figure(&RunFigures::ooms)},
         {"complete", !process.is_partial()},
+        {"damaged", process.damaged},
         {"ended", ending_name(process.end.ending)},
         {"ending", ending_json(process.end)}};
 }

@@ -109,6 +109,12 @@ std::size_t sum_of(const std::vector<std::pair<ProcessEnd, std::size_t>>& ends) 
     return sum;
 }
 
+// "600 ms before it".
+std::string before_or_after(std::uint64_t at_ns, std::uint64_t event_ns) {
+    return at_ns <= event_ns ? format_duration(event_ns - at_ns) + " before it"
+                             : format_duration(at_ns - event_ns) + " after it";
+}
+
 std::string maybe_earlier_text(const Job& job,
                                const ProcessSummary& first,
                                const FirstFailure& failure,
@@ -125,15 +131,13 @@ std::string maybe_earlier_text(const Job& job,
                            printable(other.place.host),
                            name_of(job, other));
     }
-    const auto between = [&](std::uint64_t from, std::uint64_t to) {
-        return format_duration(to - std::min(from, to));
-    };
-    return fmt::format("; {} may have failed first: it was last known to run {} before it{}",
-                       name_of(job, other),
-                       between(other.ended_at(), failure.at_unix_ns),
-                       ended_by ? fmt::format(", and its end was seen {} after it",
-                                              between(failure.at_unix_ns, *ended_by))
-                                : "");
+    const bool seen_earlier = ended_by && *ended_by < failure.at_unix_ns;
+    return fmt::format(
+        "; {} may have failed first: it was last known to run {}{}{}",
+        name_of(job, other),
+        before_or_after(other.ended_at(), failure.at_unix_ns),
+        ended_by ? ", and its end was seen " + before_or_after(*ended_by, failure.at_unix_ns) : "",
+        seen_earlier ? ", but clocks of hosts may differ" : "");
 }
 
 // Which process may have failed before the first one.
@@ -211,12 +215,14 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
     if (others) {
         add_ends(generation, &parts);
     }
-    if (!generation.end_unknown.empty()) {
+    std::vector<std::size_t> not_recorded = generation.end_unknown;
+    std::erase_if(not_recorded, [&job](std::size_t i) { return job.processes[i].damaged; });
+    if (!not_recorded.empty()) {
         parts.add(
             fmt::format("whether {} died or still {} is not recorded: `fraganalyze list "
                         "--absorb` on its host, in its container, can tell",
-                        names_of(job, generation.end_unknown),
-                        generation.end_unknown.size() == 1 ? "runs" : "run"));
+                        names_of(job, not_recorded),
+                        not_recorded.size() == 1 ? "runs" : "run"));
     }
     if (generation.got_past_oom != 0) {
         parts.add(

@@ -280,7 +280,7 @@ std::string partial_text(const Job& job) {
     bool gaps = false;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& process = job.processes[i];
-        if (process.is_partial()) {
+        if (process.parts_missing != 0 || process.recording_gaps) {
             partial.push_back(i);
             parts = parts || process.parts_missing != 0;
             gaps = gaps || process.recording_gaps;
@@ -299,6 +299,34 @@ std::string partial_text(const Job& job) {
                                  : parts       ? "earlier parts were removed"
                                                : "recording was off for a time",
                                  partial.size() == 1 ? "its" : "their");
+}
+
+// Traces that cannot be read completely.
+std::string damaged_text(const Job& job) {
+    std::vector<std::size_t> damaged;
+    std::vector<std::size_t> end_unknown;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        if (job.processes[i].damaged) {
+            damaged.push_back(i);
+            if (job.processes[i].end.unknown()) {
+                end_unknown.push_back(i);
+            }
+        }
+    }
+    if (damaged.empty()) {
+        return "";
+    }
+    const bool one = damaged.size() == 1;
+    return fmt::format(
+        "the trace{} of {} {} cut off or damaged: {} peaks and counts are lower "
+        "bounds, and out-of-memories in the missing part are not known{}",
+        one ? "" : "s",
+        names_of(job, damaged),
+        one ? "is" : "are",
+        one ? "its" : "their",
+        end_unknown.empty()
+            ? ""
+            : fmt::format("; how {} ended is not known", names_of(job, end_unknown)));
 }
 
 // Several job ids, although no rank exists twice.
@@ -326,6 +354,7 @@ JobRows job_rows(const Job& job, const JobView& view) {
     append(view_row("jobs", ids_text(job)), &rows);
     append(view_row("missing", missing_text(job, view)), &rows);
     append(view_row("partial", partial_text(job)), &rows);
+    append(view_row("damaged", damaged_text(job)), &rows);
     append(group_rows(job, view), &rows);
     if (view.shares) {
         append(view_row("balance", shares_text(job, *view.shares)), &rows);

@@ -106,6 +106,11 @@ TEST_CASE("a rank that is known to have died before the out-of-memory failed fir
         CHECK(contains(lines_of(job_of(made))[2],
                        killed ? "may have failed first: it was last known to run 9"
                               : "by the clock of node2, "));
+        if (killed) {
+            CHECK(contains(lines_of(job_of(made))[2],
+                           "it was last known to run 950 ms before it, and its end was seen 900 ms "
+                           "before it, but clocks of hosts may differ"));
+        }
         first.place.host = made[out_of_memory].place.host;
 
         // When it ended is not known.
@@ -129,6 +134,46 @@ TEST_CASE("a rank that is known to have died before the out-of-memory failed fir
         first.place.rank = -1;
         CHECK_FALSE(first_failure(job_of(made))->later_oom);
     }
+}
+
+TEST_CASE("a cut trace is named, and is no first failure without its end") {
+    std::vector<ProcessSummary> made = ranks(3);
+    fail(&made[0], 2'000'000'000);
+    made[1].damaged = true;
+    made[1].end = end_despite_damage({.ending = Ending::kKilled}, {});
+    made[1].last_event_ns = 500'000'000;
+    CHECK(made[1].end.unknown());
+    Job job = job_of(made);
+    CHECK(first_failure(job)->process == 0);
+    CHECK(line_with(job, "  damaged    ") ==
+          "  damaged    the trace of rank 1 is cut off or damaged: its peaks and counts are lower "
+          "bounds, and out-of-memories in the missing part are not known; how rank 1 ended is not "
+          "known");
+    CHECK(line_with(job, "  partial    ").empty());
+    CHECK(line_with(job, "can tell").empty());
+    CHECK(contains(line_with(job, "  others     "),
+                   "rank 1 may have failed first: it was last known to run 1.5 s before it"));
+    CHECK(made[1].is_partial());
+    const auto json = nlohmann::json::parse(job_json("", job, view_of(job)));
+    CHECK(json["processes"][1]["damaged"] == true);
+    CHECK(json["processes"][1]["complete"] == false);
+    CHECK(json["processes"][2]["damaged"] == false);
+    // No failure is known without the out-of-memory.
+    made[0] = rank_of(0);
+    CHECK_FALSE(first_failure(job_of(made)));
+    // A signal or the ring tells that it died.
+    for (const KilledBetween& killed :
+         {KilledBetween{.alive_ns = 1}, KilledBetween{.seen_ns = 1}}) {
+        const ProcessEnd end = {.ending = Ending::kKilled};
+        CHECK(end_despite_damage(end, killed).failed() == killed.alive_ns.has_value());
+    }
+    made[1].end = end_despite_damage({.ending = Ending::kKilled, .signal = SIGKILL}, {});
+    CHECK(first_failure(job_of(made))->process == 1);
+    CHECK_FALSE(contains(line_with(job_of(made), "  damaged    "), "how rank 1 ended"));
+    // Damage before the end mark.
+    made[1].end = end_despite_damage({.ending = Ending::kNormal, .code = 0}, {});
+    CHECK_FALSE(first_failure(job_of(made)));
+    CHECK_FALSE(line_with(job_of(made), "  damaged    ").empty());
 }
 
 TEST_CASE("an out-of-memory that a program got past is no first failure") {

@@ -41,6 +41,7 @@ std::vector<ProcessSummary> some(Random& random) {
         ProcessSummary process = rank_of(static_cast<int>(below(random, 4)));
         process.events = 1000 + below(random, 2);
         process.replayed = below(random, 2) == 0;
+        process.damaged = below(random, 2) == 0;
         process.place.generation = static_cast<int>(below(random, 2)) - 1;
         process.devices[0].run.retries = below(random, 3);
         made.push_back(process);
