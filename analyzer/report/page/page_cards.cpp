@@ -4,6 +4,7 @@
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/page/page_card_words.h"
 #include "analyzer/report/text/conclusion_text.h"
+#include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -136,8 +137,9 @@ class CardBuilder {
         PageCard card = card_of(peak);
         // An out-of-memory that no replayed request explains has no card of its own.
         const bool failed = device_.recorded.ooms != 0;
+        const bool pool_failed = !pool_failure(analysis_, device_).empty();
         card.kind = device_.state_only      ? PageCardKind::kState
-                    : failed                ? PageCardKind::kOom
+                    : failed || pool_failed ? PageCardKind::kOom
                     : is_near_miss(device_) ? PageCardKind::kNearMiss
                                             : PageCardKind::kNoOom;
         card.heading = peak_heading(analysis_, device_);
