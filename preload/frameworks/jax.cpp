@@ -105,8 +105,7 @@ Function* function_of(Symbol symbol) {
     return reinterpret_cast<Function*>(g_functions[symbol]);
 }
 
-// ---- pools
-// ----------------------------------------------------------------------------------------
+// ---- pools -------------------------------------------------------------------------------------
 
 // Memory for an object that a function returns. Its destructor is not called.
 template <typename Object>
@@ -183,8 +182,7 @@ void end_pool(const void* allocator) {
     g_pools_lock.unlock();
 }
 
-// ---- wrappers
-// -------------------------------------------------------------------------------------
+// ---- wrappers ----------------------------------------------------------------------------------
 
 void record_result(void* allocator, size_t bytes, void* address) {
     if (running_session() == nullptr) {
@@ -242,8 +240,7 @@ void destroy_and_delete(void* self) {
     function_of<Destroy>(kDelete)(self);
 }
 
-// ---- patching
-// -------------------------------------------------------------------------------------
+// ---- patching ----------------------------------------------------------------------------------
 
 struct Table {
     void** slots = nullptr;

@@ -21,8 +21,7 @@ using namespace fragtrace::preload;
 namespace fragtrace::preload {
 namespace {
 
-// ---- the extension's binary interface, version 1.2
-// ------------------------------------------------
+// ---- the extension's binary interface, version 1.2 ---------------------------------------------
 
 struct ModuleSegment {
     size_t id;
@@ -131,8 +130,7 @@ void for_each(const Description* batch, Function function) {
     }
 }
 
-// ---- heaps
-// ----------------------------------------------------------------------------------------
+// ---- heaps -------------------------------------------------------------------------------------
 
 // Heaps with the same name are parts of one allocator, and so one pool.
 struct Heap {
@@ -238,8 +236,7 @@ const void* register_heap(const void* domain, const HeapDescription* description
     return handle;
 }
 
-// ---- regions
-// --------------------------------------------------------------------------------------
+// ---- regions -----------------------------------------------------------------------------------
 
 // The heaps that have a region at an address, 16 bits each, the latest one lowest: heaps may be
 // nested. The functions that end a region do not name its heap.

@@ -60,6 +60,9 @@ class Jax(real_process.RealProcessTest):
         (remedy,) = pool["remedies"]
         self.assertEqual(remedy["change"], "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async")
         self.assertIsNot(remedy["serves"], False)
+        variable, value = remedy["change"].split("=")
+        confirmed = self.run_jax("jax_fragmented.py", "1536MiB,context=256MiB", **{variable: value})
+        self.assertEqual(confirmed, [])
 
 
 if __name__ == "__main__":
