@@ -2,6 +2,7 @@
 // from the documented interface, so the build needs no cuBLAS headers. The library's own workspace
 // is not modelled: PyTorch always sets one that it allocates itself.
 #include "common/stub.h"
+#include "libraries/def_functions.h"
 #include "libraries/kernel_launch.h"
 
 #include <cstdint>
@@ -137,24 +138,6 @@ FT_EXPORT int cublasSetSmCountTarget(Handle* handle, int count) {
     return set(handle, &Handle::multiprocessors, count);
 }
 
-#define FT_SETUP(name)         \
-    FT_EXPORT int name(void) { \
-        return kSuccess;       \
-    }
-// The arguments in registers, and the caller's stack, where further ones are.
-#define FT_COMPUTE(name)                                                       \
-    FT_EXPORT int name(const Handle* handle,                                   \
-                       uintptr_t a,                                            \
-                       uintptr_t b,                                            \
-                       uintptr_t c,                                            \
-                       uintptr_t d,                                            \
-                       uintptr_t e,                                            \
-                       uintptr_t f,                                            \
-                       uintptr_t g) {                                          \
-        uintptr_t registers[] = {a, b, c, d, e, f, g};                         \
-        void* parameters[] = {registers, __builtin_frame_address(0), nullptr}; \
-        return compute(handle, parameters);                                    \
-    }
 #include "libraries/cublas.def"
 
 }  // extern "C"

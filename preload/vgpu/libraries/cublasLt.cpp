@@ -1,6 +1,7 @@
 // cuBLASLt: descriptors without contents, a heuristic with one answer that needs no workspace, and
 // products that compute nothing. Written from the documented interface. It needs no header.
 #include "common/stub.h"
+#include "libraries/def_functions.h"
 #include "libraries/kernel_launch.h"
 
 #include <cstdint>
@@ -223,10 +224,6 @@ FT_EXPORT int cublasLtMatrixTransform(const void*,
     return kSuccess;
 }
 
-#define FT_SETUP(name)         \
-    FT_EXPORT int name(void) { \
-        return kSuccess;       \
-    }
 #include "libraries/cublasLt.def"
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 // cuDNN: handles, tensors and filters. All other functions come from cudnn.def and the other files.
 #include "libraries/cudnn.h"
 
+#include "libraries/def_functions.h"
 #include "libraries/kernel_launch.h"
 
 #include <stdio.h>
@@ -80,6 +81,12 @@ void get_ints(const int* from, int count, int* to) {
 
 void get(int value, int* out) {
     if (out != nullptr) *out = value;
+}
+
+int compute(const Handle* handle, void** parameters) {
+    if (handle == nullptr) return kBadParameter;
+    launch_empty_kernel(handle->stream, parameters);
+    return kSuccess;
 }
 
 }  // namespace
@@ -295,26 +302,6 @@ FT_EXPORT int cudnnDeriveBNTensorDescriptor(Tensor* derived, const Tensor* x, in
 
 // ---- computations and the rest ------------------------------------------------------------------
 
-#define FT_SETUP(name)         \
-    FT_EXPORT int name(void) { \
-        return kSuccess;       \
-    }
-// The arguments in registers, and the caller's stack, where further ones are.
-#define FT_COMPUTE(name)                                                       \
-    FT_EXPORT int name(const Handle* handle,                                   \
-                       uintptr_t a,                                            \
-                       uintptr_t b,                                            \
-                       uintptr_t c,                                            \
-                       uintptr_t d,                                            \
-                       uintptr_t e,                                            \
-                       uintptr_t f,                                            \
-                       uintptr_t g) {                                          \
-        uintptr_t registers[] = {a, b, c, d, e, f, g};                         \
-        void* parameters[] = {registers, __builtin_frame_address(0), nullptr}; \
-        if (handle == nullptr) return kBadParameter;                           \
-        launch_empty_kernel(handle->stream, parameters);                       \
-        return kSuccess;                                                       \
-    }
 #define FT_MISSING(name)                          \
     FT_EXPORT int name(void) {                    \
         static unsigned char said;                \
