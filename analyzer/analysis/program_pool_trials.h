@@ -4,7 +4,6 @@
 #include "analyzer/analysis/program_pool_replay.h"
 #include "analyzer/analysis/program_pools.h"
 #include "analyzer/model/timeline.h"
-#include "analyzer/pools/pool.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
 

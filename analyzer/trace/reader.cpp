@@ -39,17 +39,17 @@ void report_losses(Timeline* timeline) {
     note("trace.write_errors", "writes to the trace file failed (disk full?)");
 }
 
-void report_ring(const RingContents& ring, Timeline* timeline) {
+void report_ring(const RingContents& ring, bool known_gone, Timeline* timeline) {
     if (ring.state == RingContents::State::kIgnored) {
         timeline->damage.notes.push_back(
             fmt::format("the ring {} is ignored: {}", ring.path, ring.reason));
         return;
     }
-    if (ring.state != RingContents::State::kAbsent || ring.path.empty() ||
-        was_absorbed(timeline->facts)) {
+    if (!ring.lost() || was_absorbed(timeline->facts)) {
         return;
     }
-    if (timeline->ending == Ending::kKilled) {
+    if (timeline->ending == Ending::kKilled ||
+        (timeline->ending == Ending::kNotRecorded && known_gone)) {
         timeline->damage.notes.push_back(
             fmt::format("the trace has no end, and the ring {} is gone: the process was killed, "
                         "or the file was cut off. The last events may be missing",
@@ -97,7 +97,8 @@ class TraceReading {
         }
         Timeline timeline = builder_.finish();
         if (!ended) {
-            timeline.ending = ending_without_mark(path_, header_, state, timeline.facts);
+            timeline.ending =
+                ending_without_mark(path_, header_, state, timeline.facts, ring.lost());
         }
         describe_source(&timeline);
         TraceDamage& damage = timeline.damage;
@@ -112,7 +113,7 @@ class TraceReading {
                 "chunks that would decompress to many times the size of the file were left out");
         }
         merge_losses(ring.losses, &timeline.facts);
-        report_ring(ring, &timeline);
+        report_ring(ring, is_known_gone(header_, state, timeline.facts), &timeline);
         report_losses(&timeline);
         return timeline;
     }

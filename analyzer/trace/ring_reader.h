@@ -31,6 +31,9 @@ struct RingContents {
     std::string facts;                          // all fact lines in use
     std::map<std::string, std::string> losses;  // as the recorder's facts, with kAliveFact
     std::optional<InputFile> file;              // kRead: the file that was read
+
+    // The recorder had a ring file, which does not exist any more.
+    [[nodiscard]] bool lost() const { return state == State::kAbsent && !path.empty(); }
 };
 
 // Looks first at the path where the recorder had the ring, then in the folder of the trace, because

@@ -141,7 +141,8 @@ Result<TraceOutline> read_outline(const std::string& path) {
     const bool continues = builder.ending() == Ending::kContinued;
     const bool ended = builder.ended() && !in_ring && !(continues && was_absorbed(builder.facts()));
     const Ending ending =
-        ended ? builder.ending() : ending_without_mark(path, header, state, builder.facts());
+        ended ? builder.ending()
+              : ending_without_mark(path, header, state, builder.facts(), ring.lost());
     outline.end = process_end(ending, builder.facts());
     outline.end_ns = ended ? builder.end_ns() : std::nullopt;
     std::map<std::string, std::string> facts = builder.facts();

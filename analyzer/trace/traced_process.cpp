@@ -178,19 +178,26 @@ ProcessState process_state(const std::string& path,
     return any ? ProcessState::kGone : ProcessState::kRuns;
 }
 
+bool is_known_gone(const TraceHeader& trace,
+                   ProcessState state,
+                   const std::map<std::string, std::string>& facts) {
+    const std::string host(trace.host, strnlen(trace.host, sizeof trace.host));
+    return state == ProcessState::kGone &&
+           has_ids_of_here(facts, trace).value_or(host == this_host());
+}
+
 Ending ending_without_mark(const std::string& path,
                            const TraceHeader& trace,
                            ProcessState state,
-                           const std::map<std::string, std::string>& facts) {
+                           const std::map<std::string, std::string>& facts,
+                           bool ring_lost) {
     if (state == ProcessState::kRuns) {
         return Ending::kRunning;
     }
     if (called_exec(path, trace, facts)) {
         return Ending::kExec;
     }
-    const std::string host(trace.host, strnlen(trace.host, sizeof trace.host));
-    const bool looked_up = has_ids_of_here(facts, trace).value_or(host == this_host());
-    const bool has_ended = (state == ProcessState::kGone && looked_up) ||
+    const bool has_ended = (is_known_gone(trace, state, facts) && !ring_lost) ||
                            facts.contains(kSignalFact) || was_absorbed(facts);
     return has_ended ? Ending::kKilled : Ending::kNotRecorded;
 }

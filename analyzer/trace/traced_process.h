@@ -28,13 +28,21 @@ ProcessState process_state(const std::string& path,
                            const InputFile& file,
                            const TraceHeader& trace);
 
+// Whether the process was looked up on the host where it ran, and does not run any more.
+bool is_known_gone(const TraceHeader& trace,
+                   ProcessState state,
+                   const std::map<std::string, std::string>& facts);
+
 // How the process ended if its trace, `path`, has no end mark: kRunning, kExec if the trace of the
 // later program is in the same folder, kKilled if the process is known to have ended, otherwise
 // kNotRecorded. `state` is what process_state() returned, `facts` are those of the trace.
+// `ring_lost`: the process had a ring file, which is gone. A normal end removes it, so the end mark
+// may have been cut off.
 Ending ending_without_mark(const std::string& path,
                            const TraceHeader& trace,
                            ProcessState state,
-                           const std::map<std::string, std::string>& facts);
+                           const std::map<std::string, std::string>& facts,
+                           bool ring_lost = false);
 
 // The name of this host, as traces have it.
 std::string this_host();

@@ -137,6 +137,15 @@ class Programs(ProgramTest):
     def test_blocks_of_captured_graphs_name_their_pool(self):
         said, events = self.check_pools("captured_graph")
         self.assertEqual(self.uses(events, said["pools"][0]).count("begin"), 2)
+        # The program ends at its peak, so the report's figures are those of PyTorch's snapshot.
+        ours = [segment for segment in said["segments"] if segment["pool"] == said["pools"][0]]
+        (pool,) = self.report(self.trace)["devices"][0]["holders"]["private_pools"]
+        self.assertTrue(pool["of_graph"])
+        self.assertEqual(pool["reserved_bytes"], sum(segment["bytes"] for segment in ours))
+        self.assertEqual(
+            pool["allocated_bytes"], sum(size for segment in ours for _, size, _ in segment["live"])
+        )
+        self.assertRegex(pool["line"], r"captured_graph\.py:1[0-9]")
 
     def test_a_pool_chosen_by_one_thread_does_not_affect_another_thread(self):
         self.check_pools("two_threads")

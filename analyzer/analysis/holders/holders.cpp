@@ -202,6 +202,7 @@ Holders holders_of(const Timeline& timeline,
     std::stable_sort(result.categories.begin(),
                      result.categories.end(),
                      [](const Holding& a, const Holding& b) { return a.bytes > b.bytes; });
+    result.private_pools = private_pools_of(timeline, heap, symbols);
     result.places = places.sorted();
     result.places_left_out = result.places.size() - std::min(result.places.size(), kMostPlaces);
     result.places.resize(std::min(result.places.size(), kMostPlaces));

@@ -2,6 +2,7 @@
 // holds more than at the same place of an earlier iteration. Plain data; docs/metrics.md, Holders.
 #pragma once
 
+#include "analyzer/analysis/holders/held_pools.h"
 #include "analyzer/analysis/holders/run_history.h"
 #include "analyzer/model/heap_snapshot.h"
 #include "analyzer/model/held_by.h"
@@ -54,6 +55,7 @@ struct Holders {
     std::vector<Holding> categories;    // those with at least one block, most bytes first
     std::vector<HoldingLine> places;    // most bytes first, at most kMostPlaces
     std::uint64_t places_left_out = 0;
+    std::vector<PrivatePool> private_pools;
     OutsideMemory outside;
 };
 

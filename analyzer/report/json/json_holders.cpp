@@ -38,6 +38,18 @@ Json places_json(const std::vector<HoldingLine>& places) {
     return rows;
 }
 
+Json private_pools_json(const std::vector<PrivatePool>& pools) {
+    Json rows = Json::array();
+    for (const PrivatePool& pool : pools) {
+        rows.push_back({{"pool", pool.number},
+                        {"of_graph", pool.of_graph},
+                        {"reserved_bytes", pool.reserved_bytes},
+                        {"allocated_bytes", pool.allocated_bytes},
+                        {"line", pool.line.empty() ? Json() : Json(pool.line)}});
+    }
+    return rows;
+}
+
 Json difference_json(const IterationDifference& difference) {
     if (difference.iteration == 0) {
         return nullptr;
@@ -128,6 +140,7 @@ Json holders_json(const DeviceHolders& held, EventIndex event, bool at_peak) {
                 {"categories", categories},
                 {"places", places_json(holders.places)},
                 {"places_left_out", holders.places_left_out},
+                {"private_pools", private_pools_json(holders.private_pools)},
                 {"outside",
                  {{"libraries_bytes", outside.libraries},
                   {"past_pool_bytes", outside.past_pool},

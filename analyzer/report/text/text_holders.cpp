@@ -43,6 +43,41 @@ std::string place_list(const std::vector<HoldingLine>& places,
     return text;
 }
 
+// "CUDA graphs hold 512 MiB in 2 private pools (96 MiB of it free), most from train.py:41 capture".
+// Empty if there is no such pool.
+std::string private_pool_text(const Holders& holders, bool of_graph, const Terminal& terminal) {
+    std::uint64_t reserved_bytes = 0;
+    std::uint64_t allocated_bytes = 0;
+    std::uint64_t count = 0;
+    std::string line;
+    for (const PrivatePool& pool : holders.private_pools) {
+        if (pool.of_graph == of_graph) {
+            line = count == 0 ? pool.line : line;
+            ++count;
+            reserved_bytes += pool.reserved_bytes;
+            allocated_bytes += pool.allocated_bytes;
+        }
+    }
+    if (count == 0) {
+        return "";
+    }
+    std::string text = fmt::format("{} {} in {}",
+                                   of_graph ? "CUDA graphs hold" : "MemPools hold",
+                                   format_bytes(reserved_bytes),
+                                   format_counted(count, "private pool", "private pools"));
+    if (reserved_bytes > allocated_bytes) {
+        text += allocated_bytes == 0 ? " (all of it free)"
+                                     : fmt::format(" ({} of it free)",
+                                                   format_bytes(reserved_bytes - allocated_bytes));
+    }
+    if (!line.empty()) {
+        text += fmt::format(", {}from {}",
+                            count == 1 ? "" : "most ",
+                            printable(shorten(line, std::max(kLeastLabel, terminal.width() / 3))));
+    }
+    return text;
+}
+
 // True if a step allocates this memory and the next step frees it.
 bool of_a_step(const Holding& holding) {
     return holding.category == Category::kActivations || holding.category == Category::kInputs ||
@@ -257,6 +292,12 @@ std::string holder_lines(const Analysis& analysis,
     }
     if (!holders.places.empty()) {
         text += "  most       " + place_list(holders.places, false, terminal) + "\n";
+    }
+    if (const std::string pools = private_pool_text(holders, true, terminal); !pools.empty()) {
+        text += "  graphs     " + pools + "\n";
+    }
+    if (const std::string pools = private_pool_text(holders, false, terminal); !pools.empty()) {
+        text += "  mempools   " + pools + "\n";
     }
     text += outside_line(holders.outside);
     if (const IterationDifference* difference = difference_at(held, holders.event)) {

@@ -246,6 +246,37 @@ TEST_CASE("a process of another container, boot or host may still run", "[ends]"
     CHECK(has(ended(here, "another"), ProcessState::kUnknown, Ending::kNotRecorded));
 }
 
+TEST_CASE("a trace without its end and without its ring may have been cut off", "[ends]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("train.ftrace");
+    const auto ending = [&](const std::map<std::string, std::string>& facts) {
+        TraceWriter trace;
+        trace.header.pid = 4'000'000;
+        snprintf(trace.header.host, sizeof trace.header.host, "%s", this_host().c_str());
+        snprintf(trace.header.ring_path,
+                 sizeof trace.header.ring_path,
+                 "%s",
+                 folder.file("gone.ring").c_str());
+        for (const auto& [key, value] : facts) {
+            trace.fact(key.c_str(), value);
+        }
+        trace.device_alloc(0x1000, 512, false);
+        trace.save(path);
+        const auto outline = read_outline(path);
+        const auto timeline = read_trace(path, {});
+        REQUIRE(outline.ok());
+        REQUIRE(timeline.ok());
+        CHECK(timeline->ending == outline->end.ending);
+        const bool hedged = !timeline->damage.notes.empty() &&
+                            timeline->damage.notes[0].find("was killed, or the file was cut off") !=
+                                std::string::npos;
+        CHECK(hedged == facts.empty());
+        return outline->end.ending;
+    };
+    CHECK(ending({}) == Ending::kNotRecorded);
+    CHECK(ending({{"ring.absorbed", "3"}}) == Ending::kKilled);
+}
+
 TEST_CASE("a process of another host name ended if its ids are those of here", "[ends]") {
     TraceWriter trace;
     const TemporaryFolder folder;
