@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kPlacesInLine = 3;
 constexpr std::size_t kLeastLabel = 40;  // enough for a notebook's file, line and function
 // Differences to the last good iteration below 1/100 of allocated memory are ignored.
-constexpr std::int64_t kSmallPart = 100;
+constexpr std::int64_t kSmallChange = 100;
 
 std::string place_list(const std::vector<HoldingLine>& places,
                        bool differences,
@@ -75,29 +75,6 @@ std::string how_found(const Iterations& iterations) {
                : std::string("estimate: recurring stacks");
 }
 
-void add_difference(const IterationDifference& difference,
-                    std::uint64_t allocated_bytes,
-                    const Terminal& terminal,
-                    std::vector<ReportLine>* lines) {
-    const std::uint64_t now = difference.asked_bytes;
-    const std::uint64_t then = difference.asked_bytes_then;
-    std::string text = fmt::format(
-        "at the same point of step {}: {} {} allocated; the step had requested {} (now {}",
-        difference.against,
-        format_bytes(static_cast<std::uint64_t>(std::abs(difference.bytes))),
-        difference.bytes < 0 ? "more" : "less",
-        format_bytes(then),
-        format_bytes(now));
-    text += then == 0 ? ")"
-                      : fmt::format(", {:.2f} times as much)",
-                                    static_cast<double>(now) / static_cast<double>(then));
-    add_line(lines, "before", text);
-    const std::int64_t small = static_cast<std::int64_t>(allocated_bytes) / kSmallPart;
-    if (difference.bytes > small) {
-        add_line(lines, "increase", "since then: " + place_list(difference.places, true, terminal));
-    }
-}
-
 // A run whose segments are unknown has no reserved memory to show.
 std::string steps_text(const DeviceHolders& held, bool reserved_known) {
     if (!held.peaks.known) {
@@ -136,7 +113,7 @@ std::string part_text(const DeviceHolders& held) {
         }
     }
     if (most == nullptr || more(*most) - held.growth.bytes <=
-                               static_cast<std::int64_t>(most->bytes_at_first) / kSmallPart) {
+                               static_cast<std::int64_t>(most->bytes_at_first) / kSmallChange) {
         return "";
     }
     return fmt::format(
@@ -237,13 +214,30 @@ const IterationDifference* difference_at(const DeviceHolders& held, EventIndex e
     return nullptr;
 }
 
-std::vector<ReportLine> moment_lines(const DeviceHolders& held,
+std::vector<ReportLine> change_lines(const DeviceHolders& held,
                                      const Holders& holders,
                                      const Terminal& terminal) {
-    std::vector<ReportLine> lines;
-    add_line(&lines, "outside", outside_text(holders.outside));
-    if (const IterationDifference* difference = difference_at(held, holders.event)) {
-        add_difference(*difference, holders.allocated_bytes, terminal, &lines);
+    const IterationDifference* difference = difference_at(held, holders.event);
+    if (difference == nullptr) {
+        return {};
+    }
+    const std::uint64_t now = difference->asked_bytes;
+    const std::uint64_t then = difference->asked_bytes_then;
+    std::string text = fmt::format(
+        "at the same point of step {}: {} {} allocated; the step had requested {} (now {}",
+        difference->against,
+        format_bytes(static_cast<std::uint64_t>(std::abs(difference->bytes))),
+        difference->bytes < 0 ? "more" : "less",
+        format_bytes(then),
+        format_bytes(now));
+    text += then == 0 ? ")"
+                      : fmt::format(", {:.2f} times as much)",
+                                    static_cast<double>(now) / static_cast<double>(then));
+    std::vector<ReportLine> lines = {{"before", text}};
+    const std::int64_t small = static_cast<std::int64_t>(holders.allocated_bytes) / kSmallChange;
+    if (difference->bytes > small) {
+        add_line(
+            &lines, "increase", "since then: " + place_list(difference->places, true, terminal));
     }
     return lines;
 }
@@ -277,7 +271,8 @@ std::string holder_lines(const Analysis& analysis,
     if (!holders.places.empty()) {
         add_line(&lines, "most", place_list(holders.places, false, terminal));
     }
-    return printed(lines) + printed(moment_lines(held, holders, terminal)) +
+    add_line(&lines, "outside", outside_text(holders.outside));
+    return printed(lines) + printed(change_lines(held, holders, terminal)) +
            printed(step_lines(device));
 }
 

@@ -60,9 +60,9 @@ std::string holder_lines(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          bool brief,
                          const Terminal& terminal);
-// The parts of holder_lines() about one moment: memory outside the pool, and the change since the
-// same place of the last good step.
-std::vector<ReportLine> moment_lines(const DeviceHolders& held,
+// The part of holder_lines() that compares a moment with the same place of the last good step:
+// the first line has the sums, the second the lines of the program. Empty without such a step.
+std::vector<ReportLine> change_lines(const DeviceHolders& held,
                                      const Holders& holders,
                                      const Terminal& terminal);
 // The steps of the run, and the peaks of the first and of the later ones. Empty without steps.
@@ -142,6 +142,15 @@ std::vector<ReportLine> driver_lines(const DeviceAnalysis& device);
 // The device's name and the settings in force.
 std::vector<ReportLine> device_lines(const Analysis& analysis, const DeviceAnalysis& device);
 
+// Free blocks of a snapshot without history that serve the same requests.
+struct HoleRow {
+    std::uint64_t bytes = 0;
+    std::uint64_t count = 0;
+    std::string serves;  // "each serves one request of up to 2 MiB in the pool of ..."
+};
+
+std::string holes_heading(const DeviceAnalysis& device);  // empty = no holes are known
+std::vector<HoleRow> hole_rows(const Analysis& analysis, const DeviceAnalysis& device);
 // For a snapshot without history: its free blocks and the requests each could serve; at most
 // `limit` rows.
 std::string hole_lines(const Analysis& analysis,
