@@ -194,12 +194,6 @@ class CardBuilder {
         card.verdict = device_.state_only ? "state" : failed ? "not_judged" : "no_oom";
         const Conclusion conclusion = conclusion_of(analysis_, device_);
         card.who = culprit_text(conclusion.culprit);
-        // If the culprit is about the cache, the table on this card is still about free memory in
-        // holes.
-        if (const std::string pins = culprit_text(culprit_of_retry(analysis_, device_, peak));
-            !pins.empty() && card.who.find(pins) == std::string::npos) {
-            card.who += (card.who.empty() ? "holes: " : "; holes: ") + pins;
-        }
         card.change = remedy_text(device_, conclusion.remedy);
         card.screen = screen_of(card.kind, nullptr, conclusion.culprit);
         card.question = question_of(card.screen);
