@@ -41,7 +41,10 @@ export function showWhatIf(page: PageView): void {
                 );
         const line = el(
             "tr",
-            { title: row.note, class: row.as_run ? "run" : "" },
+            {
+                title: [row.note, row.cost && `cost: ${row.cost}`].filter(Boolean).join("; "),
+                class: row.as_run ? "run" : "",
+            },
             el(
                 "td",
                 { class: "wrap" },
