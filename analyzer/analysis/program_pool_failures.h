@@ -1,12 +1,9 @@
-// Why a request of a pool of the program's own failed, which line is responsible, and what would
-// have helped.
+// Why a request of a pool of the program's own failed, and which line is responsible.
 #pragma once
 
-#include "analyzer/analysis/program_pool_walk.h"
 #include "analyzer/analysis/program_pools.h"
 #include "analyzer/model/heap_snapshot.h"
 #include "analyzer/model/timeline.h"
-#include "analyzer/replay/script.h"
 #include "analyzer/trace/symbols.h"
 
 namespace fragtrace::analyzer {
@@ -19,12 +16,5 @@ void explain_failure(const Timeline& timeline,
                      bool refused,
                      Symbolizer* symbols,
                      ProgramPoolMoment* moment);
-
-// Fills `remedies`. `fidelity` must be known.
-void try_remedies(const Timeline& timeline,
-                  const ProgramPoolWalk::Key& key,
-                  const ProgramPoolWalk& walk,
-                  const ReplayScript& script,
-                  ProgramPool* pool);
 
 }  // namespace fragtrace::analyzer

@@ -85,6 +85,16 @@ void measure(const Timeline& timeline,
     pool->fidelity = std::move(fidelity);
 }
 
+// Whether the pool serves requests from both ends of its memory. Requests show it.
+bool is_partitioned(const ReplayScript& script) {
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        if (script.steps[i].upper_end) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // The requests that the recorded pool served.
 ReplayScript without_failures(const ReplayScript& script) {
     ReplayScript served = script;
@@ -120,6 +130,7 @@ ReplayScript script_of(const Timeline& timeline, const Key& key, const ProgramPo
                 step.kind = Step::Kind::kAllocate;
                 step.block = done.event;
                 step.recorded_oom = done.kind == PoolStep::Kind::kFailed;
+                step.upper_end = (request.flags & kFlagUpperEnd) != 0;
                 step.value = request.size_bytes == kUnknown64 || request.size_bytes == 0
                                  ? request.extra
                                  : request.size_bytes;
@@ -202,8 +213,7 @@ SimulatedSettings settings_of(const std::string& simulated,
 }
 
 SimulatedSettings own_settings(const ProgramPool& pool, std::uint64_t first_segment_bytes) {
-    const bool limited = pool.limit_bytes != 0 && pool.limit_bytes != kUnknown64;
-    if (pool.settings.empty() || !limited) {
+    if (pool.settings.empty() || !pool.is_limited()) {
         return settings_of(pool.kind, first_segment_bytes, pool.limit_bytes);
     }
     // A pool of BFC that grows has a limit of its own, as a share of the card.
@@ -222,6 +232,9 @@ void replay_program_pool(const Timeline& timeline,
                          const ProgramPoolWalk& walk,
                          const ReplayScript& script,
                          ProgramPool* pool) {
+    if (pool->kind == "bfc" && pool->settings.empty() && is_partitioned(script)) {
+        pool->settings = "preallocate:1,partitioned:True";
+    }
     if (is_simulated(*pool)) {
         measure(timeline, key, walk, script, pool);
     }

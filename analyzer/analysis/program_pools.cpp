@@ -2,6 +2,7 @@
 
 #include "analyzer/analysis/holders/holders.h"
 #include "analyzer/analysis/program_pool_failures.h"
+#include "analyzer/analysis/program_pool_remedies.h"
 #include "analyzer/analysis/program_pool_replay.h"
 #include "analyzer/analysis/program_pool_walk.h"
 

@@ -73,6 +73,7 @@ struct ProgramPoolRemedy {
     std::string change;  // in the terms of the program's framework
     std::string pool;    // the simulated pool of the replay, and its settings
     std::string config = {};
+    std::uint64_t limit_bytes = 0;  // the larger limit that the pool gets; 0 = it gets none
     Serves serves = Serves::kNo;
     std::uint64_t failed = 0;  // requests of the whole run that fail
     std::uint64_t peak_reserved_bytes = 0;
@@ -109,6 +110,8 @@ struct ProgramPool {
     std::vector<ProgramPoolRemedy> remedies;
     // The memory that they may use: the limit, or the most that the pool had reserved before.
     std::uint64_t remedy_bytes = 0;
+
+    [[nodiscard]] bool is_limited() const { return limit_bytes != 0 && limit_bytes != kUnknown64; }
 };
 
 // `out_of_memory`: out-of-memories of devices, ascending by event.

@@ -142,6 +142,9 @@ Result<std::string> jobs_text(const JobRequest& request,
     if (jobs.size() > kMostViews) {
         return jobs_table(jobs, request.folder) + unreadable_text(*job, terminal);
     }
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        jobs[i].job.outside = outside_of(jobs, i);
+    }
     std::string text;
     for (OneJob& one : jobs) {
         if (const Status explained = explain_job(request, &one.job); !explained) {

@@ -88,7 +88,7 @@ Result<TraceOutline> outline_of(const std::string& file, bool absorb) {
     outline.path = file;
     outline.start_unix_ns = timeline->start_unix_ns;
     outline.events = timeline->events.size();
-    outline.end = process_end(timeline->ending, timeline->facts);
+    outline.end = process_end(*timeline);
     outline.snapshot = import.empty();
     outline.import = import;
     outline.state_only = !has_requests(*timeline);

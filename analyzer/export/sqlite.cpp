@@ -14,6 +14,7 @@
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/trace/describe_event.h"
+#include "analyzer/trace/process_end.h"
 
 #include <nlohmann/json.hpp>
 
@@ -168,7 +169,7 @@ class Database {
         rows.add("process", timeline_.pid);
         rows.add("rank", unless(-1, timeline_.rank));
         rows.add("start_unix_ns", timeline_.start_unix_ns);
-        rows.add("ended", ending_name(timeline_.ending));
+        rows.add("ended", ending_name(process_end(timeline_).ending));
         rows.add("events", timeline_.events.size());
         rows.add("events_lost", timeline_.damage.events_lost);
         rows.add("bytes_unreadable", timeline_.damage.bytes_unreadable);

@@ -30,7 +30,8 @@ struct JobPlace {
     // environment.
     int inherited_rank = -1;
     std::string host;
-    std::string job_id;  // of the scheduler or launcher
+    std::string boot_id;  // of the machine's kernel since it started; containers share it
+    std::string job_id;   // of the scheduler or launcher
 
     ProcessId process;
     std::vector<ProcessId> ancestors;        // the parent first

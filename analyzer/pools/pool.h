@@ -29,6 +29,7 @@ struct Request {
     StreamId stream = 0;
     std::uint32_t private_pool = 0;  // 0 = the default pool
     bool in_capture = false;  // during a stream capture: no event is checked, no cache released
+    bool upper_end = false;   // for pools that serve requests from both ends of their memory
 };
 
 // Properties of a private pool (torch.cuda.MemPool, CUDA graphs).

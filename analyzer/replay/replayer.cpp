@@ -34,7 +34,8 @@ Request request_of(const Step& step) {
             .requested_bytes = step.value,
             .stream = step.stream,
             .private_pool = step.private_pool,
-            .in_capture = step.in_capture};
+            .in_capture = step.in_capture,
+            .upper_end = step.upper_end};
 }
 
 WasteSplit waste_split(const Pool& pool) {

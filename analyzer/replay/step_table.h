@@ -36,6 +36,7 @@ struct Step {
     Kind kind = Kind::kAllocate;
     bool recorded_oom = false;  // kAllocate: the request failed in the recorded run
     bool in_capture = false;    // kAllocate: as in Request
+    bool upper_end = false;     // kAllocate: as in Request
     StreamId stream = 0;
     EventIndex event = kNoEvent;  // the event in the timeline
     BlockId block = 0;            // allocations and frees: index of the allocating event
@@ -145,7 +146,7 @@ class StepTable {
 
     static bool is_plain(const Step& step) {
         return step.event != kNoEvent && step.stream <= 0xff && step.private_pool == 0 &&
-               !step.recorded_oom && !step.in_capture && step.placed_as == 0 &&
+               !step.recorded_oom && !step.in_capture && !step.upper_end && step.placed_as == 0 &&
                step.pending_count == 0 && step.refusal_count == 0;
     }
 

@@ -87,6 +87,8 @@ constexpr FlagWord kFlagWords[] = {
     {kFlagPastPool, EventKind::kDeviceAlloc, "past_pool"},
     {kFlagPastPool, EventKind::kAllocRefused, "past_pool"},
     {kFlagUnsettled, EventKind::kMemoryInfo, "unsettled"},
+    {kFlagUpperEnd, EventKind::kProgramBlockAlloc, "upper_end"},
+    {kFlagUpperEnd, EventKind::kProgramRequestFailed, "upper_end"},
     {kFlagByPool, EventKind::kMemoryInfo, "by_recorder"},
     {kFlagByPool, EventKind::kPoolInfo, "by_recorder"},
     {kFlagOfGraph, EventKind::kBlockAlloc, "of_graph"},

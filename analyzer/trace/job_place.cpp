@@ -1,5 +1,7 @@
 #include "analyzer/trace/job_place.h"
 
+#include "analyzer/trace/traced_process.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -83,6 +85,7 @@ JobPlace job_place(const TraceHeader& header, const std::map<std::string, std::s
     if (place.host.empty()) {
         place.host = fact("host");
     }
+    place.boot_id = fact(kBootFact);
     place.job_id = fact("job.id");
     place.process = {header.pid, header.process_start_ticks};
     place.ancestors = ancestors_of(fact("ancestors"));

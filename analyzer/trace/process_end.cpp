@@ -42,6 +42,12 @@ ProcessEnd process_end(Ending ending, const std::map<std::string, std::string>& 
     return end;
 }
 
+ProcessEnd process_end(const Timeline& trace) {
+    const ProcessEnd end = process_end(trace.ending, trace.facts);
+    const bool damaged = trace.damage.bytes_unreadable != 0 || trace.damage.chunks_unreadable != 0;
+    return damaged ? end_despite_damage(end, killed_between(trace.facts, 0)) : end;
+}
+
 KilledBetween killed_between(const std::map<std::string, std::string>& facts,
                              std::uint64_t start_monotonic_ns) {
     const auto since_start = [&](const char* key) {

@@ -27,6 +27,9 @@ struct ProcessEnd {
 // `facts` are the facts of the trace. They are untrusted.
 ProcessEnd process_end(Ending ending, const std::map<std::string, std::string>& facts);
 
+// The same for a whole trace. If parts of it cannot be read: end_despite_damage().
+ProcessEnd process_end(const Timeline& trace);
+
 // The keys of the facts with the signal's number, with the time at which the parent saw it, and
 // with the time at which the drain ran last. Times are nanoseconds of CLOCK_MONOTONIC.
 inline constexpr const char* kSignalFact = "end.signal";

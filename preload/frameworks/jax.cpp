@@ -8,6 +8,7 @@
 //
 // The wrappers run outside the allocator's mutex. tensorflow.cpp records the same class in
 // TensorFlow, which exports it.
+#include "frameworks/allocator_pools.h"
 #include "hooks/framework.h"
 #include "hooks/resolve.h"
 #include "recorder/drain_thread.h"
@@ -39,6 +40,7 @@ enum Symbol : uint8_t {
     kStats,
     kDestroy,
     kDelete,
+    kAllocateAtAnEnd,
     kSymbols,
 };
 
@@ -53,7 +55,18 @@ constexpr char kSymbolNames[kSymbols][72] = {
     "_ZN3tsl12BFCAllocator8GetStatsEv",
     "_ZN3tsl12BFCAllocatorD1Ev",
     "_ZN3tsl12BFCAllocatorD0Ev",
+    "_ZN3tsl12BFCAllocator19AllocateRawInternalEmmbmNS_13AllocationEndE",
 };
+
+// tsl::AllocationAttributes. A release with the function kAllocateAtAnEnd has the last member.
+struct Attributes {
+    bool retry_on_failure;
+    bool allocation_will_be_logged;
+    void* freed_by_function;
+    uint8_t allocation_end;  // kUpperEnd, or 0: the lower one
+};
+
+constexpr uint8_t kUpperEnd = 1;
 
 using Allocate = void*(void* self, size_t alignment, size_t bytes);
 using AllocateWithAttributes = void*(void* self,
@@ -86,19 +99,12 @@ using Name = OpaqueText(void* self);
 using Stats = OpaqueStats(void* self);
 
 constexpr size_t kTableHeadWords = 2;  // offset to top, type information
-constexpr int kMostPools = 64;
-
-struct KnownPool {
-    const void* allocator;
-    uint32_t pool;
-};
 
 constexpr char kPrefix[] = "xla_cuda_plugin.so";  // of the file's name
 
 const link_map* g_plugin;  // nullptr: not loaded yet
 void* g_functions[kSymbols];
-KnownPool g_pools[kMostPools];
-Lock g_pools_lock;
+AllocatorPools g_pools;
 
 template <typename Function>
 Function* function_of(Symbol symbol) {
@@ -142,49 +148,14 @@ uint32_t create_pool(void* allocator) {
     return pool;
 }
 
-// 0 = not recorded. Finding a known pool takes no lock.
+// 0 = not recorded.
 uint32_t pool_of(void* allocator) {
-    for (KnownPool& known : g_pools) {
-        if (load_acquire(&known.allocator) == allocator) {
-            return known.pool;
-        }
-    }
-    if (!g_pools_lock.lock_within(50 * kMillisecond_ns)) {
-        return 0;
-    }
-    uint32_t pool = 0;
-    for (KnownPool& known : g_pools) {
-        if (known.allocator == allocator) {
-            pool = known.pool;
-            break;
-        }
-        if (known.allocator == nullptr) {
-            pool = known.pool = create_pool(allocator);
-            store_release(&known.allocator, static_cast<const void*>(allocator));
-            break;
-        }
-    }
-    g_pools_lock.unlock();
-    return pool;
-}
-
-void end_pool(const void* allocator) {
-    const SlowPath slow_path;
-    if (!g_pools_lock.lock_within(50 * kMillisecond_ns)) {
-        return;
-    }
-    for (KnownPool& known : g_pools) {
-        if (known.allocator == allocator) {
-            destroy_program_pool(known.pool);
-            store_release(&known.allocator, static_cast<const void*>(nullptr));
-        }
-    }
-    g_pools_lock.unlock();
+    return g_pools.find_or_create(allocator, [allocator] { return create_pool(allocator); });
 }
 
 // ---- wrappers ----------------------------------------------------------------------------------
 
-void record_result(void* allocator, size_t bytes, void* address) {
+void record_result(void* allocator, size_t bytes, uint8_t flags, void* address) {
     if (running_session() == nullptr) {
         return;
     }
@@ -192,20 +163,20 @@ void record_result(void* allocator, size_t bytes, void* address) {
     if (address != nullptr) {
         const size_t size = function_of<AllocatedSize>(kAllocatedSize)(allocator, address);
         record_program_block(
-            pool, reinterpret_cast<uint64_t>(address), bytes, size, kStreamUnknown);
+            pool, reinterpret_cast<uint64_t>(address), bytes, size, kStreamUnknown, flags);
     } else if (bytes != 0) {
-        record_program_failure(pool, bytes, kStreamUnknown);
+        record_program_failure(pool, bytes, kStreamUnknown, flags);
     }
 }
 
 // One of the two functions calls the other.
 template <typename Call>
-void* recorded(void* self, size_t bytes, Call call) {
+void* recorded(void* self, size_t bytes, uint8_t flags, Call call) {
     const bool outer = !t_thread.inside_framework_pool;
     t_thread.inside_framework_pool = true;
     void* address = call();
     if (outer) {
-        record_result(self, bytes, address);
+        record_result(self, bytes, flags, address);
         t_thread.inside_framework_pool = false;
     }
     return address;
@@ -213,11 +184,14 @@ void* recorded(void* self, size_t bytes, Call call) {
 
 void* allocate(void* self, size_t alignment, size_t bytes) {
     return recorded(
-        self, bytes, [&] { return function_of<Allocate>(kAllocate)(self, alignment, bytes); });
+        self, bytes, 0, [&] { return function_of<Allocate>(kAllocate)(self, alignment, bytes); });
 }
 
 void* allocate_with_attributes(void* self, size_t alignment, size_t bytes, const void* attributes) {
-    return recorded(self, bytes, [&] {
+    const bool knows_ends = g_functions[kAllocateAtAnEnd] != nullptr;
+    const bool upper =
+        knows_ends && static_cast<const Attributes*>(attributes)->allocation_end == kUpperEnd;
+    return recorded(self, bytes, upper ? kFlagUpperEnd : 0, [&] {
         return function_of<AllocateWithAttributes>(kAllocateWithAttributes)(
             self, alignment, bytes, attributes);
     });
@@ -231,12 +205,12 @@ void deallocate(void* self, void* address) {
 }
 
 void destroy(void* self) {
-    end_pool(self);
+    g_pools.end(self);
     function_of<Destroy>(kDestroy)(self);
 }
 
 void destroy_and_delete(void* self) {
-    end_pool(self);
+    g_pools.end(self);
     function_of<Destroy>(kDelete)(self);
 }
 

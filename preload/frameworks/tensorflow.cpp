@@ -9,6 +9,7 @@
 // A release may be built otherwise. The first allocator is checked: its table must have our
 // function. And each allocated block must have been reported, with plausible values. Otherwise
 // nothing more is recorded, and the fact "tensorflow.pool" has the reason.
+#include "frameworks/allocator_pools.h"
 #include "hooks/framework.h"
 #include "hooks/hook_call.h"
 #include "hooks/resolve.h"
@@ -34,38 +35,16 @@ uint32_t g_state;
 uint32_t g_noted;      // 1: the library was looked at
 AddressRange g_range;  // of the library with the checked allocator
 
-struct Allocator {
-    const void* self;  // nullptr: the place is free
-    uint32_t pool;     // 0: nothing is recorded
-};
-
-// A process has one allocator for each device and one for pinned memory.
-constexpr uint32_t kMostAllocators = 128;
-Allocator g_allocators[kMostAllocators];
+AllocatorPools g_pools;
 
 // The block that AddTraceMe reported last on this thread.
 constinit thread_local const void* t_reported __attribute__((tls_model("initial-exec"))) = nullptr;
-
-Allocator* allocator_of(const void* self) {
-    for (Allocator& allocator : g_allocators) {
-        const void* known = load_acquire(&allocator.self);
-        if (known == self) {
-            return &allocator;
-        }
-    }
-    return nullptr;
-}
 
 void switch_off(const char* reason) {
     char text[160];
     __atomic_store_n(&g_state, kOff, __ATOMIC_RELEASE);
     record_fact("tensorflow.pool", Text(text, sizeof text).add("off: ").add(reason).c_str());
-    for (Allocator& allocator : g_allocators) {
-        const uint32_t pool = __atomic_exchange_n(&allocator.pool, 0, __ATOMIC_ACQ_REL);
-        if (pool != 0) {
-            destroy_program_pool(pool);
-        }
-    }
+    g_pools.end_all();
 }
 
 void store_range(const AddressRange& range) {
@@ -179,41 +158,18 @@ void begin(const void* self, size_t limit_bytes, const String& name, const Setup
     const size_t kept = name.size < sizeof copy - 1 ? name.size : sizeof copy - 1;
     memcpy(copy, name.text, kept);
     copy[kept] = '\0';
-    const uint32_t pool = create_program_pool(copy, "bfc");
-    if (pool == 0) {
-        return;
-    }
-    set_program_pool_limit(pool, limit_bytes);
-    record_settings(pool, setup);
-    for (Allocator& allocator : g_allocators) {
-        const void* nobody = nullptr;
-        if (__atomic_compare_exchange_n(
-                &allocator.self, &nobody, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            __atomic_store_n(&allocator.pool, pool, __ATOMIC_RELEASE);
-            return;
+    (void)g_pools.find_or_create(self, [&] {
+        const uint32_t pool = create_program_pool(copy, "bfc");
+        if (pool != 0) {
+            set_program_pool_limit(pool, limit_bytes);
+            record_settings(pool, setup);
         }
-    }
-    destroy_program_pool(pool);
-}
-
-void end(const void* self) {
-    Allocator* allocator = allocator_of(self);
-    if (allocator == nullptr) {
-        return;
-    }
-    const uint32_t pool = __atomic_exchange_n(&allocator->pool, 0, __ATOMIC_ACQ_REL);
-    __atomic_store_n(&allocator->self, nullptr, __ATOMIC_RELEASE);
-    if (pool != 0) {
-        destroy_program_pool(pool);
-    }
+        return pool;
+    });
 }
 
 uint32_t pool_of(const void* self) {
-    if (load_acquire(&g_state) != kOn) {
-        return 0;
-    }
-    const Allocator* allocator = allocator_of(self);
-    return allocator == nullptr ? 0 : load_acquire(&allocator->pool);
+    return load_acquire(&g_state) == kOn ? g_pools.find(self) : 0;
 }
 
 bool is(const char* name, size_t bytes, const char* expected) {
@@ -308,7 +264,7 @@ FT_CONSTRUCTOR(
 #define FT_DESTRUCTOR(name)                                                        \
     FT_PUBLIC void name(void* self) {                                              \
         auto* call = real<Hook::k_##name>(canonical(__builtin_return_address(0))); \
-        end(self);                                                                 \
+        g_pools.end(self);                                                         \
         if (call != nullptr) {                                                     \
             call(self);                                                            \
         }                                                                          \

@@ -189,7 +189,8 @@ void record_program_block(uint32_t pool,
                           uint64_t address,
                           uint64_t requested_bytes,
                           uint64_t size_bytes,
-                          uint64_t stream) {
+                          uint64_t stream,
+                          uint8_t flags) {
     if (!recorded(pool) || address == 0) {
         return;
     }
@@ -204,6 +205,7 @@ void record_program_block(uint32_t pool,
     event.size = requested_bytes;
     event.extra = size_bytes;
     event.stream = stream;
+    event.flags = flags;
     record_with_stacks(&event);
     label_new_block(address, kDeviceUnknown, pool);
 }
@@ -216,11 +218,15 @@ void record_program_free(uint32_t pool, uint64_t address) {
     }
 }
 
-void record_program_failure(uint32_t pool, uint64_t requested_bytes, uint64_t stream) {
+void record_program_failure(uint32_t pool,
+                            uint64_t requested_bytes,
+                            uint64_t stream,
+                            uint8_t flags) {
     if (recorded(pool)) {
         EventRecord event = event_of(EventKind::kProgramRequestFailed, pool);
         event.size = requested_bytes;
         event.stream = stream;
+        event.flags = flags;
         record_with_stacks(&event);
     }
 }

@@ -23,16 +23,21 @@ void set_program_pool_limit(uint32_t pool, uint64_t limit_bytes);
 // Settings of the simulated pool of the same kind, "key:value,...": how the pool is set up.
 void set_program_pool_settings(uint32_t pool, const char* settings);
 
-// `requested_bytes` = ~0: unknown. Does nothing for a block without an address or a size.
+// `requested_bytes` = ~0: unknown. `flags`: EventFlag. Does nothing for a block without an address
+// or a size.
 void record_program_block(uint32_t pool,
                           uint64_t address,
                           uint64_t requested_bytes,
                           uint64_t size_bytes,
-                          uint64_t stream);
+                          uint64_t stream,
+                          uint8_t flags = 0);
 
 void record_program_free(uint32_t pool, uint64_t address);
 
-void record_program_failure(uint32_t pool, uint64_t requested_bytes, uint64_t stream);
+void record_program_failure(uint32_t pool,
+                            uint64_t requested_bytes,
+                            uint64_t stream,
+                            uint8_t flags = 0);
 
 // For a forked child: the thread that owned the lock does not exist there.
 void reset_program_pools_lock();

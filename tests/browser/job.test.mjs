@@ -40,6 +40,15 @@ test("the first screen has every sentence of the report, under its label", () =>
         assert.match(said, /exact: /, "with the meaning of its words");
     }));
 
+test("punctuation after a name stays on the line of the name", () =>
+    on({}, async (page) => {
+        const kept = await page.$$eval("#job .together", (all) =>
+            all.map((one) => one.textContent),
+        );
+        assert.ok(kept.includes("rank 7:"), kept.join(" "));
+        assert.ok(!kept.includes("rank 39"), kept.join(" "));
+    }));
+
 test("names from traces are text, and characters that turn the text are escapes", () =>
     on({}, async (page) => {
         assert.equal(await page.locator("#job b, #job img, #job s").count(), 0);

@@ -195,6 +195,7 @@ test("memory of all processes over time: the failed ones first, and a click open
         const panel = await text(page, "#heat-panel");
         assert.match(panel, /Memory of all processes over time/);
         assert.match(panel, /41 rows; 128 ms, the most of each part; strongest colour: 3 GiB/);
+        assert.match(panel, /grey: not running; hatched: not known; vertical line: first out-of-/);
         const reserved = await print(page, "#heat");
         assert.ok((await share(page, "#heat", [221, 225, 232])) > 0.01, "before their start");
         await page.selectOption("#heat-measure", "free on the card");
@@ -204,6 +205,9 @@ test("memory of all processes over time: the failed ones first, and a click open
         const unused = await print(page, "#heat");
         await page.selectOption("#heat-order", "rank");
         assert.notEqual(await print(page, "#heat"), unused);
+        const unknown = await page.locator("#heat").boundingBox();
+        await page.mouse.move(unknown.x + 0.98 * unknown.width, unknown.y + 14 + 5);
+        assert.match(await text(page, "#tip"), /^rank 1 · pid 4001 · GPU 1: not known at /);
         await page.selectOption("#heat-order", "differs");
         const box = await page.locator("#heat").boundingBox();
         await page.mouse.move(box.x + box.width / 2, box.y + 5);

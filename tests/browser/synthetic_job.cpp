@@ -13,6 +13,7 @@ namespace {
 constexpr int kRanks = 40;
 constexpr int kFailed = 5;  // the page has blocks on both of its devices
 constexpr int kOther = 7;
+constexpr int kKilled = 1;  // when it ended is not known
 constexpr std::size_t kColumns = 64;
 
 PageRank row_of(int rank) {
@@ -32,6 +33,11 @@ PageRank row_of(int rank) {
         const bool runs = column >= static_cast<std::size_t>(rank) / 4;
         row.reserved_heat.push_back(runs ? static_cast<std::uint8_t>(100 + column) : 0);
         row.allocated_heat.push_back(runs ? static_cast<std::uint8_t>(60 + column) : 0);
+    }
+    if (rank == kKilled) {
+        for (std::size_t column = kColumns - 8; column < kColumns; ++column) {
+            row.reserved_heat[column] = row.allocated_heat[column] = kPageHeatUnknown;
+        }
     }
     return row;
 }

@@ -10,6 +10,7 @@ NVIDIA's libraries are not needed. Those that are installed in the interpreter a
 
 import os
 import pathlib
+import re
 import sys
 
 import real_process
@@ -77,10 +78,17 @@ class TensorFlow(real_process.RealProcessTest):
         self.assertIn("tensorflow_fragmented.py", failure["lines"][0]["label"])
         self.check_fidelity(pool)
         self.assertEqual(failure["failure"], "fragmentation")
-        (remedy,) = pool["remedies"]
-        self.assertEqual(remedy["change"], "TF_GPU_ALLOCATOR=cuda_malloc_async")
-        self.assertIsNot(remedy["serves"], False)
+        other, limit = pool["remedies"]
+        self.assertEqual(other["change"], "TF_GPU_ALLOCATOR=cuda_malloc_async")
+        self.assertIsNot(other["serves"], False)
         confirmed = self.train("tensorflow_fragmented.py", TF_GPU_ALLOCATOR="cuda_malloc_async")
+        self.assertEqual(confirmed.split(), ["served"])
+        self.assertIs(limit["serves"], True)
+        change = re.fullmatch(
+            r"tf\.config\.LogicalDeviceConfiguration\(memory_limit=(\d+)\)", limit["change"]
+        )
+        self.assertIsNotNone(change, limit["change"])
+        confirmed = self.train("tensorflow_fragmented.py", change[1])
         self.assertEqual(confirmed.split(), ["served"])
 
 

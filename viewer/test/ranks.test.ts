@@ -2,9 +2,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Header, Rank } from "../src/data/header";
-import { heatBytes, heatCertainty, heatMeasures, type HeatRow, heatRows } from "../src/data/heat";
+import {
+    heatBytes,
+    heatCertainty,
+    heatMeasures,
+    type HeatRow,
+    heatRows,
+    unknownParts,
+} from "../src/data/heat";
 import {
     fillOf,
+    generationStarts,
     rankAt,
     rankLabel,
     ranksText,
@@ -99,17 +107,38 @@ test("rows over time: failures by their time, then the peaks that differ most", 
 
 test("memory over time is at most or at least the figure shown, and unknown if it is not known", () => {
     const of = {
-        ...header([row({ capacity: 300, allocated_heat: btoa("\u0000\u0065") })], 1),
-        heat: { columns: 2, column_ns: 1, full_bytes: 254 },
+        ...header([row({ capacity: 300, allocated_heat: btoa("\u0000\u0066\u0001") })], 1),
+        heat: { columns: 3, column_ns: 1, full_bytes: 253 },
     } as Header;
     const [unknown] = heatRows(of, true);
-    const known = { ...unknown, reserved: new Uint8Array([0, 201]) };
+    const known = { ...unknown, reserved: new Uint8Array([0, 202, 1]) };
     const shown = (from: HeatRow): (number | null)[] =>
         heatMeasures.map((measure) => heatBytes(of, from, measure, 1));
     assert.deepEqual(heatMeasures.map(heatCertainty), ["at most", "at most", "at least", "about"]);
     assert.deepEqual(shown(known), [200, 100, 100, 100]);
     assert.deepEqual(shown(unknown), [null, 100, null, null]);
     assert.equal(heatBytes(of, known, "reserved", 0), null);
+    assert.equal(heatBytes(of, known, "reserved", 2), null);
+});
+
+test("a line in the strip marks where another generation begins", () => {
+    const of = (...generations: (number | null)[]): number[] =>
+        generationStarts(generations.map((generation) => row({ generation })));
+    assert.deepEqual(of(0, 0, 1, 1, 2, 0), [2, 4, 5]);
+    assert.deepEqual(of(null, null), []);
+});
+
+test("the parts of a row in which nothing is known are not those in which a process did not run", () => {
+    const parts = (values: string): [number, number][] =>
+        unknownParts(
+            heatRows(header([row({ allocated_heat: btoa(values) })], 1), true)[0],
+            values.length,
+        );
+    assert.deepEqual(parts("\u0001\u0002\u0001\u0001\u0000"), [
+        [0, 1],
+        [2, 4],
+    ]);
+    assert.deepEqual(parts("\u0000\u0003"), []);
 });
 
 test("the row under a point is the one drawn there, as by brute force", () => {

@@ -39,7 +39,7 @@ void look_at(const Job& job,
              const SharedCard& card,
              CardUser* user,
              std::optional<OtherProcesses>* listed) {
-    const ProcessSummary& process = job.processes[user->process];
+    const ProcessSummary& process = job.at(user->process);
     const ProcessDevice& device = process.devices[user->device];
     if (process.path.empty() || !process.import.empty() || !process.other_files.empty() ||
         process.events > kMostEvents || card.at_unix_ns < process.start_unix_ns) {
@@ -66,7 +66,7 @@ void look_at(const Job& job,
 template <typename User>
 void drop_ended(const Job& job, const OtherProcesses& listed, std::vector<User>* users) {
     std::erase_if(*users, [&](User& user) {
-        const std::uint32_t pid = job.processes[user.process].pid;
+        const std::uint32_t pid = job.at(user.process).pid;
         const bool on_card = std::any_of(listed.each.begin(),
                                          listed.each.end(),
                                          [pid](const OtherProcess& one) { return one.pid == pid; });
@@ -83,7 +83,7 @@ bool is_whole(const CardUser& user) {
 // A process with nothing in its pool may hold other memory: its trace tells.
 void add_candidates(const Job& job, SharedCard* card) {
     for (const CardContext& context : card->only_contexts()) {
-        const ProcessSummary& process = job.processes[context.process];
+        const ProcessSummary& process = job.at(context.process);
         for (std::size_t d = 0; d < process.devices.size(); ++d) {
             if (process.devices[d].device == process.contexts[context.context].device) {
                 card->users.push_back({.process = context.process,

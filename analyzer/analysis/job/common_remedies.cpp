@@ -186,6 +186,9 @@ std::optional<NeededMemory> needed_memory(const Job& job) {
         const ProcessSummary& process = job.processes[i];
         const auto fatal = process.fatal_oom();
         for (const ProcessDevice& device : process.devices) {
+            if (!device.blocks_are_pool_blocks) {
+                continue;  // it has no pool
+            }
             take(i, device.run.peak_allocated, false);
             for (const FailureSummary& failure : device.failures) {
                 if (fatal != process.start_unix_ns + failure.time_ns) {

@@ -81,7 +81,7 @@ struct Replayed {
 // `all_compared`: every process is in one of the groups.
 Replayed replayed_of(const Job& job, const std::vector<ProcessGroup>& groups, bool all_compared);
 
-// nullopt: no process requested memory.
+// nullopt: no process requested memory of a pool.
 std::optional<NeededMemory> needed_memory(const Job& job);
 
 // nullopt: not known, or processes share a card.

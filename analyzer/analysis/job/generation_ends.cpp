@@ -91,11 +91,13 @@ struct Ends {
         const bool fatal = process.fatal_oom().has_value();
         if (process.first_oom() && !fatal) {
             ++made.got_past_oom;
-            made.got_past_before += made.first && made.first->out_of_memory &&
-                                            *process.first_oom() < made.first->at_unix_ns
-                                        ? 1
-                                        : 0;
+            made.got_past_before +=
+                made.first && *process.first_oom() < made.first->at_unix_ns ? 1 : 0;
         }
+        if (process.end.ending == Ending::kExec) {
+            return;  // its later program counts
+        }
+        ++made.processes;
         if (fatal && process.rank_ended_normally) {
             ++made.helpers_out_of_memory;
             return;
@@ -155,11 +157,14 @@ std::vector<GenerationEnd> generation_ends(const Job& job) {
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& process = job.processes[i];
         Ends& ends = generations[generation_of(process)];
-        if (process.end.ending == Ending::kExec && !process.first_oom()) {
-            continue;  // the later program counts
-        }
-        ++ends.made.processes;
-        if (!ends.made.first || ends.made.first->process != i) {
+        if (ends.made.first && ends.made.first->process == i) {
+            ++ends.made.processes;
+        } else if (ends.made.first &&
+                   same_process(process, job.processes[ends.made.first->process])) {
+            ends.made.earlier_program_got_past =
+                ends.made.earlier_program_got_past ||
+                (process.end.ending == Ending::kExec && process.first_oom());
+        } else {
             ends.add(job, i);
         }
     }

@@ -29,7 +29,9 @@ struct GenerationEnd {
     // Of those that failed otherwise or did not fail: they got past an out-of-memory.
     std::size_t got_past_oom = 0;
     std::size_t helpers_out_of_memory = 0;  // whose rank ended normally
-    std::size_t got_past_before = 0;        // before the first failure, if that is an out-of-memory
+    std::size_t got_past_before = 0;        // before the first failure
+    // An earlier program of the process that failed first got past an out-of-memory.
+    bool earlier_program_got_past = false;
     // Whether they died is not known: their traces have no end and are damaged, or of other hosts
     // or containers.
     std::vector<std::size_t> end_unknown = {};

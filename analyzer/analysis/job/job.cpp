@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <fmt/format.h>
 #include <map>
 #include <string_view>
@@ -196,10 +197,53 @@ void tell_apart(std::vector<ProcessSummary>* processes) {
     }
 }
 
+bool same_process(const ProcessSummary& a, const ProcessSummary& b) {
+    return a.pid == b.pid && a.place.host == b.place.host && a.place.process.start_ticks != 0 &&
+           a.place.process.start_ticks == b.place.process.start_ticks;
+}
+
+void find_survivors(std::vector<ProcessSummary>* processes) {
+    // An exit takes a while, and others fail when the process is gone.
+    constexpr std::uint64_t kExitNs = 500'000'000;
+    constexpr std::uint64_t kClocksDifferNs = 1'000'000'000;
+    // When the first one had failed on each host, by generation; of all processes, and of ranks.
+    std::map<std::pair<int, bool>, std::map<std::string_view, std::uint64_t>> failures;
+    for (const ProcessSummary& process : *processes) {
+        const int signal = process.end.signal.value_or(0);
+        const bool by_others = signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+        const auto by = process.ended_by();
+        if (!process.end.failed() || by_others || !by || process.start_unix_ns == 0) {
+            continue;
+        }
+        for (const bool ranks_only : {false, true}) {
+            if (!ranks_only || process.place.rank >= 0) {
+                auto& on_hosts = failures[{generation_of(process), ranks_only}];
+                const auto at = on_hosts.emplace(process.place.host, *by).first;
+                at->second = std::min(at->second, *by);
+            }
+        }
+    }
+    for (ProcessSummary& process : *processes) {
+        process.outlived_failure = false;
+        const bool ended_normally = process.end.code == 0 && process.end_ns;
+        const auto of = failures.find({generation_of(process), process.place.rank >= 0});
+        if (!process.first_oom() || !ended_normally || of == failures.end()) {
+            continue;
+        }
+        process.outlived_failure =
+            std::any_of(of->second.begin(), of->second.end(), [&process](const auto& failed) {
+                const bool one_clock = failed.first == process.place.host;
+                const std::uint64_t margin = kExitNs + (one_clock ? 0 : kClocksDifferNs);
+                return failed.second + margin < process.ended_at();
+            });
+    }
+}
+
 void arrange(Job* job) {
     join_files(&job->processes);
     find_earlier_programs(&job->processes);
     find_helpers(&job->processes);
+    find_survivors(&job->processes);
     tell_apart(&job->processes);
     std::stable_sort(job->processes.begin(),
                      job->processes.end(),

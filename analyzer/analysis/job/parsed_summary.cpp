@@ -251,6 +251,7 @@ JobPlace place_of(const Parsed& json, std::uint32_t pid) {
     place.world_size = small_or(json, "world_size", kMostRanks);
     place.generation = small_or(json, "generation", kMostRanks);
     place.host = text(json, "host");
+    place.boot_id = text(json, "boot_id");
     place.job_id = text(json, "job_id");
     place.process = {pid, count(json, "start_ticks")};
     for (const Parsed& ancestor : list(json, "ancestors", kMostSummaryAncestors)) {

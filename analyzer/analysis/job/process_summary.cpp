@@ -91,23 +91,69 @@ ProcessDevice device_of(const TraceSummary& process,
     return device;
 }
 
-// Of two summaries of a process, the one that knows more comes first. A total order: the text
-// decides between any two others.
+// The two independent parts of a summary: what the trace says, and what an analysis added.
+ProcessSummary of_trace(ProcessSummary process) {
+    process.analysed = process.replayed = false;
+    for (ProcessDevice& device : process.devices) {
+        device.failures.clear();
+        device.settings.clear();
+        device.cards.clear();
+    }
+    return process;
+}
+
+ProcessSummary of_analysis(const ProcessSummary& process) {
+    ProcessSummary part;
+    for (const ProcessDevice& device : process.devices) {
+        ProcessDevice& made = part.devices.emplace_back();
+        made.device = device.device;
+        made.failures = device.failures;
+        made.settings = device.settings;
+        made.cards = device.cards;
+    }
+    return part;
+}
+
+// Of two summaries of a process, the one whose trace says more comes first. A total order: the
+// text decides between any two others.
 bool knows_more(const ProcessSummary& a, const ProcessSummary& b) {
     const auto known = [](const ProcessSummary& process) {
-        return std::tuple(process.end.ending != Ending::kRunning && !process.end.unknown(),
-                          process.events,
+        return std::tuple(process.events,
+                          process.end.ending != Ending::kRunning && !process.end.unknown(),
                           process.analyzer_version == FRAGTRACE_VERSION,
-                          process.replayed,
-                          process.analysed,
                           process.end.failed());
     };
     if (known(a) != known(b)) {
         return known(a) > known(b);
     }
-    const std::string text_a = to_json_text(a);
-    const std::string text_b = to_json_text(b);
+    const std::string text_a = to_json_text(of_trace(a));
+    const std::string text_b = to_json_text(of_trace(b));
     return text_a != text_b ? text_a > text_b : a.path > b.path;
+}
+
+// The same for the analysis of the same events.
+bool explains_more(const ProcessSummary& a, const ProcessSummary& b) {
+    const std::tuple known_a(a.replayed, a.analysed);
+    const std::tuple known_b(b.replayed, b.analysed);
+    return known_a != known_b
+               ? known_a > known_b
+               : a.analysed && to_json_text(of_analysis(a)) > to_json_text(of_analysis(b));
+}
+
+void take_analysis(const ProcessSummary& from, ProcessSummary* to) {
+    to->analysed = from.analysed;
+    to->replayed = from.replayed;
+    for (ProcessDevice& device : to->devices) {
+        const auto same = std::find_if(
+            from.devices.begin(), from.devices.end(), [&device](const ProcessDevice& other) {
+                return other.device == device.device;
+            });
+        if (same != from.devices.end()) {
+            device.failures = same->failures;
+            device.settings = same->settings;
+            device.cards = same->cards;
+        }
+    }
 }
 
 // FNV-1a
@@ -207,8 +253,8 @@ std::optional<std::uint64_t> ProcessSummary::first_oom() const {
 }
 
 std::optional<std::uint64_t> ProcessSummary::fatal_oom() const {
-    if (end.ending == Ending::kExec) {
-        return std::nullopt;  // it went on as another program
+    if (end.ending == Ending::kExec || outlived_failure) {
+        return std::nullopt;  // it went on
     }
     const auto last = earliest(*this, &ProcessDevice::final_oom_ns);
     const bool ended_normally =
@@ -265,7 +311,7 @@ ProcessSummary summarize_process(const TraceSummary& summary, const std::string&
     process.recording_gaps = summary.recording_gaps;
     process.damaged = tables.damage.bytes_unreadable != 0 || tables.damage.chunks_unreadable != 0;
     process.last_event_ns = summary.last_event_ns;
-    process.end = process_end(tables.ending, tables.facts);
+    process.end = process_end(tables);
     process.import = summary_word(tables.fact("import"), kNameWidth);
     Symbolizer symbols(tables);
     for (const DeviceSummary& device : summary.devices) {
@@ -287,6 +333,7 @@ ProcessSummary summarize_process(const TraceSummary& summary, const std::string&
 void set_place(const JobPlace& place, ProcessSummary* process) {
     process->place = place;
     for (std::string* word : {&process->place.host,
+                              &process->place.boot_id,
                               &process->place.job_id,
                               &process->place.rank_source,
                               &process->place.copy_reason}) {
@@ -322,6 +369,15 @@ std::vector<ProcessSummary> merged(std::vector<ProcessSummary> summaries) {
                 best = at;
             }
             path = std::max(path, at->path);
+        }
+        auto explained = best;
+        for (auto at = begin; at != end; ++at) {
+            if (at->events == best->events && explains_more(*at, *explained)) {
+                explained = at;
+            }
+        }
+        if (explained != best) {
+            take_analysis(*explained, &*best);
         }
         if (best->path.empty()) {  // only another summary has its trace at hand
             best->path = path;

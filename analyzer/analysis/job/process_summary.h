@@ -148,6 +148,9 @@ struct ProcessSummary {
     std::string told_apart_by;
     // After arrange(): a helper whose rank ended normally, so its own failures did no harm.
     bool rank_ended_normally = false;
+    // After find_survivors(): it ended normally well after another process had failed, so its
+    // out-of-memory did not end it.
+    bool outlived_failure = false;
     std::uint32_t pid = 0;            // 0: a snapshot, which has no process id
     std::uint64_t start_unix_ns = 0;  // 0 = not known
     std::string job;                  // name of the run of `fragtrace run`; empty = none
@@ -180,7 +183,8 @@ struct ProcessSummary {
     // known, on that trace's own clock.
     [[nodiscard]] std::optional<std::uint64_t> first_oom() const;
     // The same for the out-of-memory that the process did not get past. If it ended normally: the
-    // one after which it was served no request. Otherwise, the one after which it was served only a
+    // one after which it was served no request, but none if it outlived the failure of another
+    // process. Otherwise, the one after which it was served only a
     // few small requests.
     [[nodiscard]] std::optional<std::uint64_t> fatal_oom() const;
     // The out-of-memory to name: the fatal one if there is one, else the first.
@@ -231,8 +235,9 @@ void set_place(const JobPlace& place, ProcessSummary* process);
 // Size and time of the file at `path`; zeros if it cannot be asked.
 TraceFile trace_file(const std::string& path);
 
-// Keeps one summary per process, of those with equal identity the one that knows most. The result
-// is sorted by rank, process and identity, and does not depend on the order of the input.
+// Keeps one summary per process, of those with equal identity the one that knows most, with the
+// analysis of another one if that has the same events and explains more. The result is sorted by
+// rank, process and identity, and does not depend on the order of the input.
 std::vector<ProcessSummary> merged(std::vector<ProcessSummary> summaries);
 
 // Sorted, each file once, without those whose file is among the processes: such a trace can be read

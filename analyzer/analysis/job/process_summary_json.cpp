@@ -187,6 +187,7 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
         {"trace_bytes", process.trace.size_bytes},
         {"trace_modified_ns", process.trace.modified_ns},
         {"host", or_null(where.host, !where.host.empty())},
+        {"boot_id", or_null(where.boot_id, !where.boot_id.empty())},
         {"process", process.pid},
         {"start_unix_ns", process.start_unix_ns},
         {"job", or_null(process.job, !process.job.empty())},

@@ -1,8 +1,11 @@
 #include "analyzer/analysis/job/several_jobs.h"
 
+#include "analyzer/analysis/job/shared_cards.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -138,6 +141,72 @@ std::vector<Run> runs_of_ranks(const Job& job, const std::vector<std::size_t>& o
     return runs;
 }
 
+// The processes that began while an earlier process of their rank ran. `by_start` is by start.
+std::vector<std::size_t> begun_while_running(const Job& job,
+                                             const std::vector<std::size_t>& by_start) {
+    std::map<Rank, std::uint64_t> ended;
+    std::vector<std::size_t> begun;
+    for (const std::size_t i : by_start) {
+        const ProcessSummary& process = job.processes[i];
+        std::uint64_t& end = ended[rank_of(process)];
+        if (process.start_unix_ns < end) {
+            begun.push_back(i);
+        }
+        end = std::max(end, process.ended_at());
+    }
+    std::sort(begun.begin(), begun.end());
+    return begun;
+}
+
+// Indices of the ranks, by their start.
+std::vector<std::size_t> ranks_by_start(const Job& job) {
+    std::vector<std::size_t> ranks;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        if (job.processes[i].place.rank >= 0) {
+            ranks.push_back(i);
+        }
+    }
+    std::stable_sort(ranks.begin(), ranks.end(), [&job](std::size_t a, std::size_t b) {
+        return job.processes[a].start_unix_ns < job.processes[b].start_unix_ns;
+    });
+    return ranks;
+}
+
+// Runs that overlap, told apart by their starts: each has all ranks of the world size once, and
+// its ranks began closer together than the runs follow each other. Empty if that is not so.
+std::vector<Run> runs_by_start(const Job& job, const std::vector<std::size_t>& by_start) {
+    std::map<int, std::size_t> begun;  // by rank: how often
+    std::vector<Run> runs;
+    std::vector<std::uint64_t> last_start;  // of each run
+    for (const std::size_t i : by_start) {
+        const ProcessSummary& process = job.processes[i];
+        const std::size_t at = begun[process.place.rank]++;
+        if (at == runs.size()) {
+            runs.push_back({.begin_unix_ns = process.start_unix_ns});
+            last_start.push_back(0);
+        }
+        runs[at].members.push_back(i);
+        runs[at].end_unix_ns = std::max(runs[at].end_unix_ns, process.ended_at());
+        last_start[at] = process.start_unix_ns;
+    }
+    const auto size =
+        static_cast<std::size_t>(std::max(job.processes[by_start.front()].place.world_size, 0));
+    for (std::size_t at = 0; at < runs.size(); ++at) {
+        if (runs[at].members.size() != size) {
+            return {};
+        }
+        const std::uint64_t spread = last_start[at] - runs[at].begin_unix_ns;
+        for (const std::size_t next : {at, at + 1}) {  // the gaps before and after it
+            if (next > 0 && next < runs.size() &&
+                (runs[next].begin_unix_ns <= last_start[next - 1] ||
+                 runs[next].begin_unix_ns - last_start[next - 1] < spread)) {
+                return {};
+            }
+        }
+    }
+    return runs;
+}
+
 // The run in which a process without a rank began. Between two runs it belongs to the second one.
 Run& run_at(std::uint64_t unix_ns, std::vector<Run>* runs) {
     const auto later = std::upper_bound(
@@ -152,18 +221,24 @@ Run& run_at(std::uint64_t unix_ns, std::vector<Run>* runs) {
 
 // Runs one after the other. One run if the start of a process is not known.
 std::vector<OneJob> by_time(const Job& job) {
-    std::vector<std::size_t> ranks;
     std::vector<std::size_t> others;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         if (job.processes[i].start_unix_ns == 0) {
             return {};
         }
-        (job.processes[i].place.rank < 0 ? others : ranks).push_back(i);
+        if (job.processes[i].place.rank < 0) {
+            others.push_back(i);
+        }
     }
-    std::stable_sort(ranks.begin(), ranks.end(), [&job](std::size_t a, std::size_t b) {
-        return job.processes[a].start_unix_ns < job.processes[b].start_unix_ns;
-    });
-    std::vector<Run> runs = runs_of_ranks(job, ranks);
+    std::vector<Run> runs;
+    for (Run& run : runs_of_ranks(job, ranks_by_start(job))) {
+        std::vector<Run> apart =
+            !has_generations(job) && !begun_while_running(job, run.members).empty()
+                ? runs_by_start(job, run.members)
+                : std::vector<Run>();
+        apart = apart.empty() ? std::vector<Run>{std::move(run)} : std::move(apart);
+        std::move(apart.begin(), apart.end(), std::back_inserter(runs));
+    }
     for (const std::size_t i : others) {
         run_at(job.processes[i].start_unix_ns, &runs).members.push_back(i);
     }
@@ -178,6 +253,36 @@ std::vector<OneJob> by_time(const Job& job) {
         }
     }
     return jobs;
+}
+
+// When the processes of a job used a card.
+struct CardTime {
+    std::uint64_t begin_unix_ns = ~std::uint64_t{0};
+    std::uint64_t end_unix_ns = 0;  // the largest number: not known
+};
+
+std::map<CardKey, CardTime> card_times(const Job& job) {
+    std::map<CardKey, CardTime> times;
+    for (const ProcessSummary& process : job.processes) {
+        for (const CardKey& card : cards_of(process)) {
+            CardTime& time = times[card];
+            time.begin_unix_ns = std::min(time.begin_unix_ns, process.start_unix_ns);
+            time.end_unix_ns =
+                std::max(time.end_unix_ns, process.ended_by().value_or(~std::uint64_t{0}));
+        }
+    }
+    return times;
+}
+
+std::string name_of(const OneJob& one) {
+    return one.is_run ? one.id : one.id.empty() ? "no job id" : "job " + one.id;
+}
+
+void prepare(std::vector<OneJob>* jobs) {
+    for (OneJob& one : *jobs) {
+        find_survivors(&one.job.processes);
+        tell_apart(&one.job.processes);
+    }
 }
 
 }  // namespace
@@ -205,10 +310,38 @@ std::vector<OneJob> jobs_in(const Job& job) {
     if (jobs.size() < 2) {
         return {};
     }
-    for (OneJob& one : jobs) {
-        tell_apart(&one.job.processes);
-    }
+    prepare(&jobs);
     return jobs;
+}
+
+std::vector<ProcessSummary> outside_of(const std::vector<OneJob>& jobs, std::size_t of) {
+    std::vector<ProcessSummary> outside;
+    const std::map<CardKey, CardTime> times = card_times(jobs[of].job);
+    for (std::size_t other = 0; other < jobs.size() && !times.empty(); ++other) {
+        if (other == of) {
+            continue;
+        }
+        for (const ProcessSummary& process : jobs[other].job.processes) {
+            const std::set<CardKey> cards = cards_of(process);
+            const bool used = std::any_of(cards.begin(), cards.end(), [&](const CardKey& card) {
+                const auto time = times.find(card);
+                return time != times.end() && process.start_unix_ns <= time->second.end_unix_ns &&
+                       process.ended_by().value_or(~std::uint64_t{0}) >= time->second.begin_unix_ns;
+            });
+            if (used) {
+                ProcessSummary& added = outside.emplace_back(process);
+                added.told_apart_by += added.told_apart_by.empty() ? "" : ", ";
+                added.told_apart_by += name_of(jobs[other]);
+            }
+        }
+    }
+    return outside;
+}
+
+std::vector<std::size_t> ranks_again(const Job& job) {
+    std::vector<std::size_t> by_start = ranks_by_start(job);
+    std::erase_if(by_start, [&job](std::size_t i) { return job.processes[i].start_unix_ns == 0; });
+    return begun_while_running(job, by_start);
 }
 
 std::vector<std::string> job_ids(const Job& job) {
@@ -220,20 +353,19 @@ std::vector<std::string> job_ids(const Job& job) {
 }
 
 bool keep_job(const std::string& id, Job* job) {
-    for (OneJob& one : jobs_in(*job)) {
-        if (one.is_run && one.id == id) {
-            job->processes = std::move(one.job.processes);
-            return true;
-        }
+    std::vector<OneJob> jobs = jobs_in(*job);
+    const auto is_wanted = [&id](const OneJob& one) { return one.id == (id == "-" ? "" : id); };
+    auto found = std::find_if(jobs.begin(), jobs.end(), is_wanted);
+    if (found == jobs.end()) {
+        jobs = by_id(*job);
+        prepare(&jobs);
+        found = std::find_if(jobs.begin(), jobs.end(), is_wanted);
     }
-    const auto other = [&id](const ProcessSummary& process) {
-        return process.place.job_id != (id == "-" ? "" : id);
-    };
-    if (std::all_of(job->processes.begin(), job->processes.end(), other)) {
+    if (found == jobs.end()) {
         return false;
     }
-    std::erase_if(job->processes, other);
-    tell_apart(&job->processes);
+    job->outside = outside_of(jobs, static_cast<std::size_t>(found - jobs.begin()));
+    job->processes = std::move(found->job.processes);
     return true;
 }
 

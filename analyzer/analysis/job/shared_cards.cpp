@@ -25,30 +25,48 @@ struct OnCard {
     }
 };
 
-// By host, UUID and set of cards: virtual cards of different sets have equal UUIDs.
-std::map<std::array<std::string, 3>, OnCard> used_cards(const Job& job) {
-    std::map<std::array<std::string, 3>, OnCard> cards;
-    for (std::size_t i = 0; i < job.processes.size(); ++i) {
-        const ProcessSummary& process = job.processes[i];
-        if (process.card_set == "-" || process.start_unix_ns == 0) {
+CardKey key_of(const ProcessSummary& process, const std::string& uuid) {
+    const JobPlace& place = process.place;
+    return {place.boot_id.empty() ? "host " + place.host : place.boot_id, uuid, process.card_set};
+}
+
+// A virtual card may have contexts without memory.
+bool takes_card(const ProcessSummary& process, const ProcessContext& context) {
+    return !context.uuid.empty() && (context.bytes != 0 || process.card_set.empty());
+}
+
+// Whether its cards and the time at which it used them are known, and others can use them.
+bool may_share(const ProcessSummary& process) {
+    return process.card_set != "-" && process.start_unix_ns != 0;
+}
+
+// The cards of the job, with their users from outside.
+std::map<CardKey, OnCard> used_cards(const Job& job) {
+    std::map<CardKey, OnCard> cards;
+    for (std::size_t i = 0; i < job.with_outside(); ++i) {
+        const ProcessSummary& process = job.at(i);
+        if (!may_share(process)) {
             continue;
         }
-        const auto card = [&](const std::string& uuid) -> OnCard& {
-            return cards[{process.place.host, uuid, process.card_set}];
-        };
         for (std::size_t d = 0; d < process.devices.size(); ++d) {
             if (!process.devices[d].uuid.empty()) {
-                card(process.devices[d].uuid).devices.emplace_back(i, d);
+                cards[key_of(process, process.devices[d].uuid)].devices.emplace_back(i, d);
             }
         }
         for (std::size_t c = 0; c < process.contexts.size(); ++c) {
-            // A virtual card may have contexts without memory.
-            const bool takes_memory = process.contexts[c].bytes != 0 || process.card_set.empty();
-            if (!process.contexts[c].uuid.empty() && takes_memory) {
-                card(process.contexts[c].uuid).contexts.emplace_back(i, c);
+            if (takes_card(process, process.contexts[c])) {
+                cards[key_of(process, process.contexts[c].uuid)].contexts.emplace_back(i, c);
             }
         }
     }
+    const auto is_outside = [&job](const auto& place) {
+        return place.first >= job.processes.size();
+    };
+    std::erase_if(cards, [&](const auto& card) {
+        const OnCard& on = card.second;
+        return std::all_of(on.devices.begin(), on.devices.end(), is_outside) &&
+               std::all_of(on.contexts.begin(), on.contexts.end(), is_outside);
+    });
     return cards;
 }
 
@@ -99,7 +117,7 @@ std::vector<CardUser> users_at(const Job& job,
                                std::size_t together) {
     std::vector<CardUser> users;
     for (const auto& [process_at, device_at] : card.devices) {
-        const ProcessSummary& process = job.processes[process_at];
+        const ProcessSummary& process = job.at(process_at);
         if (at_unix_ns < process.start_unix_ns || had_ended(process, at_unix_ns)) {
             continue;
         }
@@ -125,7 +143,7 @@ std::vector<CardContext> contexts_at(const Job& job, const OnCard& card, std::ui
         asked.insert(process_at);
     }
     for (const auto& [process_at, context_at] : card.contexts) {
-        const ProcessSummary& process = job.processes[process_at];
+        const ProcessSummary& process = job.at(process_at);
         const ProcessContext& context = process.contexts[context_at];
         const bool begun = at_unix_ns >= process.start_unix_ns &&
                            at_unix_ns - process.start_unix_ns >= context.begin_ns;
@@ -133,11 +151,11 @@ std::vector<CardContext> contexts_at(const Job& job, const OnCard& card, std::ui
             begun && ((context.end_ns && at_unix_ns - process.start_unix_ns >= *context.end_ns) ||
                       had_ended(process, at_unix_ns));
         if (begun && !over) {
-            contexts.push_back(
-                {.process = process_at,
-                 .context = context_at,
-                 .after_last_event_ns = silent_ns(process, at_unix_ns),
-                 .nothing_else = !asked.contains(process_at) && process.events_lost == 0});
+            contexts.push_back({.process = process_at,
+                                .context = context_at,
+                                .after_last_event_ns = silent_ns(process, at_unix_ns),
+                                .nothing_else = !asked.contains(process_at) &&
+                                                process.events_lost == 0 && !process.damaged});
         }
     }
     return contexts;
@@ -148,7 +166,7 @@ std::size_t bins_together(const Job& job, const OnCard& card) {
     constexpr std::size_t kMostSteps = 131072;
     std::size_t steps = 0;
     for (const auto& [process_at, device_at] : card.devices) {
-        steps += bins_of(job.processes[process_at].devices[device_at]).size();
+        steps += bins_of(job.at(process_at).devices[device_at]).size();
     }
     return steps / kMostSteps + 1;
 }
@@ -163,7 +181,7 @@ std::uint64_t time_of_most(const Job& job, const OnCard& card, std::size_t toget
 
     std::vector<Step> steps;
     for (const auto& [process_at, device_at] : card.devices) {
-        const ProcessSummary& process = job.processes[process_at];
+        const ProcessSummary& process = job.at(process_at);
         const ProcessDevice& device = process.devices[device_at];
         const std::size_t bins = device.curve.bin_ns == 0 ? 0 : bins_of(device).size();
         std::uint64_t at = process.start_unix_ns;
@@ -201,7 +219,7 @@ std::uint64_t time_of_most(const Job& job, const OnCard& card, std::size_t toget
 std::uint64_t time_of_last_context(const Job& job, const OnCard& card) {
     std::uint64_t last = 0;
     for (const auto& [process_at, context_at] : card.contexts) {
-        const ProcessSummary& process = job.processes[process_at];
+        const ProcessSummary& process = job.at(process_at);
         last = std::max(last, process.start_unix_ns + process.contexts[context_at].begin_ns);
     }
     return last;
@@ -212,6 +230,9 @@ std::uint64_t time_of_last_context(const Job& job, const OnCard& card) {
 std::optional<std::uint64_t> first_failure_on(const Job& job, const OnCard& on, SharedCard* card) {
     std::optional<std::pair<bool, std::uint64_t>> failure;  // got past it, time
     for (const auto& [process_at, device_at] : on.devices) {
+        if (process_at >= job.processes.size()) {
+            continue;
+        }
         const ProcessSummary& process = job.processes[process_at];
         const ProcessDevice& device = process.devices[device_at];
         const auto at_ns = process.fatal_oom() ? (device.final_oom_ns ? device.final_oom_ns
@@ -245,17 +266,35 @@ std::vector<CardContext> SharedCard::only_contexts() const {
     return only;
 }
 
+std::set<CardKey> cards_of(const ProcessSummary& process) {
+    std::set<CardKey> cards;
+    if (!may_share(process)) {
+        return cards;
+    }
+    for (const ProcessDevice& device : process.devices) {
+        if (!device.uuid.empty()) {
+            cards.insert(key_of(process, device.uuid));
+        }
+    }
+    for (const ProcessContext& context : process.contexts) {
+        if (takes_card(process, context)) {
+            cards.insert(key_of(process, context.uuid));
+        }
+    }
+    return cards;
+}
+
 bool has_shared_card(const Job& job) {
     const auto cards = used_cards(job);
     return std::any_of(cards.begin(), cards.end(), [&job](const auto& card) {
         std::set<std::pair<std::uint64_t, std::size_t>> begins;
         for (const auto& [process_at, device_at] : card.second.devices) {
-            begins.emplace(job.processes[process_at].start_unix_ns, process_at);
+            begins.emplace(job.at(process_at).start_unix_ns, process_at);
         }
         std::uint64_t end = 0;  // of those before
         return std::any_of(begins.begin(), begins.end(), [&](const auto& begin) {
             const bool meets = begin.first < end;
-            end = std::max(end, job.processes[begin.second].ended_at());
+            end = std::max(end, job.at(begin.second).ended_at());
             return meets;
         });
     });
@@ -268,7 +307,6 @@ std::vector<SharedCard> shared_cards(const Job& job) {
             continue;
         }
         SharedCard& card = shared.emplace_back();
-        card.host = key[0];
         card.uuid = key[1];
         card.at_most = true;
         const auto failure = first_failure_on(job, on, &card);
@@ -280,17 +318,24 @@ std::vector<SharedCard> shared_cards(const Job& job) {
         card.users = users_at(job, on, card.at_unix_ns, together);
         card.contexts = contexts_at(job, on, card.at_unix_ns);
         for (const auto& [process_at, device_at] : on.devices) {
-            const ProcessSummary& process = job.processes[process_at];
+            const ProcessSummary& process = job.at(process_at);
             card.total_bytes = std::max(card.total_bytes, process.devices[device_at].total_bytes);
-            card.at_most = card.at_most && process.events_lost == 0;
+            card.at_most = card.at_most && process.events_lost == 0 && !process.damaged;
+            card.host = card.host.empty() ? process.place.host : card.host;
         }
         for (const CardUser& user : card.users) {
             card.sum_bytes += user.bytes;
         }
         const std::size_t holders = card.users.size() + card.only_contexts().size();
+        const auto is_inside = [&job](const auto& user) {
+            return user.process < job.processes.size();
+        };
+        const bool of_others = !card.at_failure &&
+                               std::none_of(card.users.begin(), card.users.end(), is_inside) &&
+                               std::none_of(card.contexts.begin(), card.contexts.end(), is_inside);
         const bool only_the_failed =
             !card.users.empty() && card.users.front().process == card.failed.process;
-        if (holders == 0 || (holders == 1 && (!card.at_failure || only_the_failed))) {
+        if (of_others || holders == 0 || (holders == 1 && (!card.at_failure || only_the_failed))) {
             shared.pop_back();
         }
     }

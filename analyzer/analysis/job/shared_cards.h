@@ -4,9 +4,11 @@
 
 #include "analyzer/analysis/job/job.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +64,13 @@ struct SharedCard {
     // The contexts of processes that are not among the users.
     [[nodiscard]] std::vector<CardContext> only_contexts() const;
 };
+
+// One card: the machine (by its boot, or by the name of the host), the UUID, and the set of virtual
+// cards, since virtual cards of different sets have equal UUIDs.
+using CardKey = std::array<std::string, 3>;
+
+// The cards of a process: those of which it requested memory, and those on which it had a context.
+std::set<CardKey> cards_of(const ProcessSummary& process);
 
 // Whether two processes used one card at the same time.
 bool has_shared_card(const Job& job);

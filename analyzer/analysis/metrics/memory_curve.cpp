@@ -49,6 +49,17 @@ void MemoryCurveBuilder::widen() {
     curve_.bin_ns *= 2;
 }
 
+MemoryCurve MemoryCurveBuilder::finished() const {
+    MemoryCurve curve = curve_;
+    if (curve.bin_ns != 0 &&
+        (reserved_ < curve.reserved.back() || allocated_ < curve.allocated.back())) {
+        coarsen(&curve, kMostBins - 1);
+        curve.reserved.push_back(reserved_);
+        curve.allocated.push_back(allocated_);
+    }
+    return curve;
+}
+
 void coarsen(MemoryCurve* curve, std::size_t bins) {
     while (curve->reserved.size() > bins) {
         join_pairs(&curve->reserved);

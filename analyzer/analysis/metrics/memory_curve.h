@@ -25,6 +25,9 @@ class MemoryCurveBuilder {
 
     [[nodiscard]] const MemoryCurve& curve() const { return curve_; }
 
+    // The curve, with one more bin for the time after the last event if less is held then.
+    [[nodiscard]] MemoryCurve finished() const;
+
   private:
     void widen();
 

@@ -209,7 +209,7 @@ class DeviceSummarizer : public LedgerWatcher {
         summary_.metrics = measurement_.finish(state);
         summary_.final_oom_ns = failures_.final_ns();
         summary_.near_end_oom_ns = failures_.near_end_ns();
-        summary_.curve = curve_.curve();
+        summary_.curve = curve_.finished();
         summary_.holders = list_of(std::move(at_peak_), tables);
         return std::move(summary_);
     }

@@ -12,6 +12,7 @@
 #include "analyzer/support/copied_members.h"
 #include "analyzer/support/units.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,25 +32,31 @@ struct PoolBlock {
     BlockIndex previous = kNoBlock;  // neighbours in the segment
     BlockIndex next = kNoBlock;
     BlockId id = 0;          // of live blocks
-    std::uint32_t list = 0;  // the FreeBlocks list of a free block
+    std::uint32_t list = 0;  // the FreeBlocks list of a free block, or of a live one after its free
     StreamId stream = 0;     // stream of the last request
     bool free = true;
 };
 
-// Free blocks by size, the lowest address first among equal sizes. They are in independent lists,
-// and PoolBlock::list is the list of a block.
+// Free blocks by size, in independent lists. PoolBlock::list is the list of a block.
 class FreeBlocks {
   public:
     using List = FreeSets::SetIndex;
 
-    // Creates list 0.
-    FreeBlocks() { sets_.add_set(); }
+    // Which of several equally large blocks is the first. Older segments are always first.
+    enum class Ties : std::uint8_t { kLowestFirst, kHighestFirst };
 
-    List add_list() { return sets_.add_set(); }
+    // Creates list 0.
+    FreeBlocks() { add_list(); }
+
+    List add_list(Ties ties = Ties::kLowestFirst) {
+        ties_.push_back(ties);
+        return sets_.add_set();
+    }
 
     void insert(BlockIndex index, const PoolBlock& block) {
-        sets_.insert(
-            block.list, FreeKey::make(block.size_bytes, block.segment, block.offset_bytes), index);
+        sets_.insert(block.list,
+                     key(block.size_bytes, block.segment, block.offset_bytes, block.list),
+                     index);
     }
 
     void erase(BlockIndex index) { sets_.erase(index); }
@@ -65,7 +72,7 @@ class FreeBlocks {
                                 const Placement& place,
                                 List list) const {
         const BlockIndex index =
-            sets_.lower_bound(list, FreeKey::make(size_bytes, place.segment, place.offset_bytes));
+            sets_.lower_bound(list, key(size_bytes, place.segment, place.offset_bytes, list));
         return index != kNoBlock && blocks[index].segment == place.segment &&
                        blocks[index].offset_bytes == place.offset_bytes &&
                        blocks[index].size_bytes == size_bytes
@@ -86,7 +93,20 @@ class FreeBlocks {
     }
 
   private:
+    [[nodiscard]] FreeKey key(std::uint64_t size_bytes,
+                              std::uint32_t segment,
+                              std::uint64_t offset_bytes,
+                              List list) const {
+        constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << 48) - 1;
+        return FreeKey::make(size_bytes,
+                             segment,
+                             ties_[list] == Ties::kLowestFirst
+                                 ? offset_bytes
+                                 : kMostOffset - std::min(offset_bytes, kMostOffset));
+    }
+
     FreeSets sets_;
+    std::vector<Ties> ties_;
 };
 
 class SegmentPool : public Pool {

@@ -106,7 +106,7 @@ const std::vector<PoolDescription>& known_pools() {
          .make = make_rmm_arena},
         {.name = "bfc",
          .description = "the pool of JAX and TensorFlow, settings: preallocate, limit, "
-                        "garbage_collection, fragmentation_fraction",
+                        "garbage_collection, fragmentation_fraction, partitioned",
          .not_usable = "of JAX and TensorFlow only",
          .keeps = true,
          .make = make_bfc},

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/analysis/job/several_jobs.h"
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/report/text/job_names.h"
 #include "analyzer/report/text/text_source.h"
 
 #include <nlohmann/json.hpp>
@@ -217,14 +218,24 @@ Json moment_json(const std::optional<UserMoment>& moment) {
             {"complete", moment->complete}};
 }
 
+// A process of another job or run is not among the processes of the document.
+Json index_of(const Job& job, std::size_t process) {
+    return process < job.processes.size() ? Json(process) : Json();
+}
+
+Json outside_name(const Job& job, std::size_t process) {
+    return process < job.processes.size() ? Json() : Json(name_of(job.at(process)));
+}
+
 Json shared_json(const Job& job, const JobView& view) {
     Json rows = Json::array();
     for (const SharedCard& card : view.shared) {
         Json users = Json::array();
         for (const CardUser& user : card.users) {
-            const ProcessDevice& device = job.processes[user.process].devices[user.device];
+            const ProcessDevice& device = job.at(user.process).devices[user.device];
             users.push_back(
-                {{"index", user.process},
+                {{"index", index_of(job, user.process)},
+                 {"outside", outside_name(job, user.process)},
                  {"device", device.device},
                  {"bytes", user.bytes},
                  {"after_last_event_ns", user.after_last_event_ns},
@@ -233,12 +244,13 @@ Json shared_json(const Job& job, const JobView& view) {
         }
         Json contexts = Json::array();
         for (const CardContext& user : card.only_contexts()) {
-            const ProcessContext& context = job.processes[user.process].contexts[user.context];
-            contexts.push_back({{"index", user.process},
+            const ProcessContext& context = job.at(user.process).contexts[user.context];
+            contexts.push_back({{"index", index_of(job, user.process)},
+                                {"outside", outside_name(job, user.process)},
                                 {"device", context.device},
                                 {"bytes", size_or_null(context.bytes)},
                                 {"measured", text_or_null(context.measured)},
-                                {"virtual", !job.processes[user.process].card_set.empty()},
+                                {"virtual", !job.at(user.process).card_set.empty()},
                                 {"nothing_else", user.nothing_else},
                                 {"after_last_event_ns", user.after_last_event_ns}});
         }
@@ -322,6 +334,7 @@ std::string job_json(const std::string& folder, const Job& job, const JobView& v
                            {"first_failures", failures},
                            {"start_unix_ns", view.start_unix_ns},
                            {"mixed_jobs", mixed_jobs},
+                           {"ranks_again", indices(ranks_again(job))},
                            {"generations", generations_json(view)},
                            {"groups", groups_json(view)},
                            {"not_compared", indices(view.not_compared)},

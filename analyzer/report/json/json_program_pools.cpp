@@ -120,15 +120,17 @@ Json program_pools_json(const Analysis& analysis) {
         }
         Json remedies = Json::array();
         for (const ProgramPoolRemedy& remedy : pool.remedies) {
-            remedies.push_back({{"change", remedy.change},
-                                {"pool", remedy.pool},
-                                {"config", remedy.config},
-                                {"class", "estimate"},
-                                {"serves", serves_json(remedy.serves)},
-                                {"failed_requests", remedy.failed},
-                                {"peak_reserved_bytes", remedy.peak_reserved_bytes}});
+            remedies.push_back(
+                {{"change", remedy.change},
+                 {"pool", remedy.pool},
+                 {"config", remedy.config},
+                 {"limit_bytes",
+                  remedy.limit_bytes == 0 ? Json(nullptr) : Json(remedy.limit_bytes)},
+                 {"class", "estimate"},
+                 {"serves", serves_json(remedy.serves)},
+                 {"failed_requests", remedy.failed},
+                 {"peak_reserved_bytes", remedy.peak_reserved_bytes}});
         }
-        const bool limited = pool.limit_bytes != 0 && pool.limit_bytes != kUnknown64;
         const bool known = pool.memory != PoolMemory::kUnknown;
         rows.push_back(
             {{"pool", pool.number},
@@ -136,7 +138,7 @@ Json program_pools_json(const Analysis& analysis) {
              {"kind", pool.kind},
              {"memory", key_of(pool.memory)},
              {"device", pool.device == kUnknownDevice ? Json(nullptr) : Json(pool.device)},
-             {"limit_bytes", limited ? Json(pool.limit_bytes) : Json(nullptr)},
+             {"limit_bytes", pool.is_limited() ? Json(pool.limit_bytes) : Json(nullptr)},
              {"settings", pool.settings.empty() ? Json(nullptr) : Json(pool.settings)},
              {"allocations", pool.allocations},
              {"peak_allocated_bytes", pool.peak_allocated_bytes},

@@ -249,6 +249,11 @@ struct PageProcess {
 
 inline constexpr std::size_t kPageNoDevice = static_cast<std::size_t>(-1);
 
+// Values of a heat row: 0 = the process did not run then. Shares begin at kPageHeatZero.
+inline constexpr std::uint8_t kPageHeatUnknown = 1;  // whether it still ran, or held, is not known
+inline constexpr std::uint8_t kPageHeatZero = 2;
+inline constexpr std::uint8_t kPageHeatMost = 255;
+
 // One device of one process of a job, as a table row. The file may contain the device's data or
 // not.
 struct PageRank {
@@ -271,8 +276,8 @@ struct PageRank {
     std::string command;  // command that makes a page of this process alone
     // Index of the device in the file; kPageNoDevice: only this row exists.
     std::size_t device = kPageNoDevice;
-    // Memory over the whole job, PageHeat::columns values each: 0 = the process did not run, else 1
-    // + the share of PageHeat::full_bytes in 1/254, rounded up. Empty = not known.
+    // Memory over the whole job, PageHeat::columns values each: 0, kPageHeatUnknown, or
+    // kPageHeatZero + the share of PageHeat::full_bytes in 1/253, rounded up. Empty = not known.
     std::vector<std::uint8_t> reserved_heat;
     std::vector<std::uint8_t> allocated_heat;
 };

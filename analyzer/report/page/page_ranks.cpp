@@ -50,12 +50,13 @@ PageRank row_of(const ProcessSummary& process, std::uint64_t job_start_ns) {
     return row;
 }
 
-// The end of the last process on the job's clock.
+// When the last process ended, or is last known to have run, on the job's clock.
 std::uint64_t end_of(const Job& job, std::uint64_t job_start_ns) {
     std::uint64_t end_ns = 0;
     for (const ProcessSummary& process : job.processes) {
         if (process.start_unix_ns != 0) {
-            end_ns = std::max(end_ns, process.start_unix_ns - job_start_ns + process.last_event_ns);
+            end_ns =
+                std::max(end_ns, process.ended_by().value_or(process.ended_at()) - job_start_ns);
         }
     }
     return end_ns;
@@ -84,17 +85,44 @@ PageHeat heat_of(const Job& job, std::size_t rows, std::uint64_t job_start_ns) {
     return heat;
 }
 
-// The maxima of a curve in the columns of the job.
+// Fills columns of a heat row. Times are those of the job's clock; a larger value stays.
+class HeatColumns {
+  public:
+    explicit HeatColumns(const PageHeat& heat) : heat_(heat), row_(heat.columns) {}
+
+    void fill(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint8_t value) {
+        const std::uint64_t last =
+            std::min<std::uint64_t>(end_ns / heat_.column_ns, heat_.columns - 1);
+        for (std::uint64_t at = begin_ns / heat_.column_ns; at <= last; ++at) {
+            row_[at] = std::max(row_[at], value);
+        }
+    }
+
+    [[nodiscard]] std::vector<std::uint8_t> take() { return std::move(row_); }
+
+  private:
+    const PageHeat& heat_;
+    std::vector<std::uint8_t> row_;
+};
+
+// The maxima of a curve in the columns of the job. After its last event, a process holds what it
+// held then until it ends.
 std::vector<std::uint8_t> heat_row(const ProcessSummary& process,
                                    const CompactCurve& curve,
                                    const std::vector<std::uint16_t>& bins,
                                    const PageHeat& heat,
                                    std::uint64_t job_start_ns) {
-    constexpr std::uint64_t kSteps = 254;
+    constexpr std::uint64_t kSteps = kPageHeatMost - kPageHeatZero;
     if (heat.columns == 0 || bins.empty() || curve.bin_ns == 0 || process.start_unix_ns == 0) {
         return {};
     }
-    std::vector<std::uint8_t> row(heat.columns);
+    const auto value_of = [&](std::uint16_t units) {
+        const double share = static_cast<double>(units) * static_cast<double>(curve.unit_bytes) /
+                             static_cast<double>(heat.full_bytes);
+        return static_cast<std::uint8_t>(
+            kPageHeatZero + static_cast<std::uint64_t>(std::ceil(std::min(share, 1.0) * kSteps)));
+    };
+    HeatColumns columns(heat);
     const std::uint64_t start_ns = process.start_unix_ns - job_start_ns;
     for (std::size_t bin = 0; bin < bins.size(); ++bin) {
         const std::uint64_t begin_ns = bin * curve.bin_ns;
@@ -102,18 +130,21 @@ std::vector<std::uint8_t> heat_row(const ProcessSummary& process,
             break;
         }
         const std::uint64_t end_ns = std::min(begin_ns + curve.bin_ns, process.last_event_ns);
-        const double share = static_cast<double>(bins[bin]) *
-                             static_cast<double>(curve.unit_bytes) /
-                             static_cast<double>(heat.full_bytes);
-        const auto value = static_cast<std::uint8_t>(
-            1 + static_cast<std::uint64_t>(std::ceil(std::min(share, 1.0) * kSteps)));
-        const std::uint64_t last =
-            std::min<std::uint64_t>((start_ns + end_ns) / heat.column_ns, heat.columns - 1);
-        for (std::uint64_t at = (start_ns + begin_ns) / heat.column_ns; at <= last; ++at) {
-            row[at] = std::max(row[at], value);
-        }
+        columns.fill(start_ns + begin_ns, start_ns + end_ns, value_of(bins[bin]));
     }
-    return row;
+    // A damaged trace may lack the last events.
+    std::uint64_t known_ns = start_ns + process.last_event_ns;
+    if (!process.damaged) {
+        columns.fill(known_ns, process.ended_at() - job_start_ns, value_of(bins.back()));
+        known_ns = process.ended_at() - job_start_ns;
+    }
+    const auto ended_by = process.ended_by();
+    const std::uint64_t unknown_until_ns =
+        ended_by ? *ended_by - job_start_ns : heat.columns * heat.column_ns - 1;
+    if (unknown_until_ns > known_ns) {
+        columns.fill(known_ns, unknown_until_ns, kPageHeatUnknown);
+    }
+    return columns.take();
 }
 
 PageJobRowKind kind_of(JobRowKind kind) {

@@ -33,13 +33,13 @@ std::string silence_text(std::uint64_t after_last_event_ns) {
 
 // What a process held on a shared card at the moment of the view.
 std::string user_text(const Job& job, const CardUser& user) {
-    const ProcessSummary& process = job.processes[user.process];
+    const ProcessSummary& process = job.at(user.process);
     const ProcessDevice& device = process.devices[user.device];
     std::string text = called(job, process);
     text += fmt::format(" {}{}",
-                        user.moment                ? ""
-                        : process.events_lost == 0 ? "at most "
-                                                   : "about ",
+                        user.moment                                    ? ""
+                        : process.events_lost == 0 && !process.damaged ? "at most "
+                                                                       : "about ",
                         format_bytes(user.bytes));
     if (!user.moment) {
         text += device.holders.empty() ? ""
@@ -67,7 +67,7 @@ std::string user_text(const Job& job, const CardUser& user) {
 
 // A process that is known to have only its context on a shared card.
 std::string context_text(const Job& job, const CardContext& user) {
-    const ProcessSummary& process = job.processes[user.process];
+    const ProcessSummary& process = job.at(user.process);
     const ProcessContext& context = process.contexts[user.context];
     const bool is_virtual = !process.card_set.empty();
     const bool at_most = context.measured.starts_with("total less free");

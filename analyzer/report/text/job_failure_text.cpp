@@ -231,6 +231,9 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
                         generation.first ? "of the others " : "",
                         generation.got_past_before == generation.got_past_oom ? " earlier" : ""));
     }
+    if (generation.earlier_program_got_past) {
+        parts.add("the same process ran out of memory as an earlier program, and got past it");
+    }
     return others ? parts.text() + uncertain_text(job, generation) : parts.text();
 }
 

@@ -105,8 +105,8 @@ struct ProcessNames::Found {
 };
 
 ProcessNames::ProcessNames(const Job& job) : job_(job), generations_(has_generations(job)) {
-    for (std::size_t i = 0; i < job.processes.size(); ++i) {
-        const ProcessSummary& process = job.processes[i];
+    for (std::size_t i = 0; i < job.with_outside(); ++i) {
+        const ProcessSummary& process = job.at(i);
         if (process.place.rank >= 0) {
             by_rank_[process.place.rank].push_back(i);
         } else if (process.pid != 0) {
@@ -149,7 +149,8 @@ ProcessNames::Found ProcessNames::one_of(const std::vector<std::size_t>& candida
                                          int generation) const {
     Found found;
     for (const std::size_t i : candidates) {
-        const ProcessSummary& process = job_.processes[i];
+        const ProcessSummary& process = job_.at(i);
+        const bool outside = i >= job_.processes.size();  // its name is no name of the job
         std::size_t end = at;
         if (!skip(text, name_of(process), &end) || end == at ||
             (end < text.size() && continues_word(text[end]) && continues_word(text[end - 1]))) {
@@ -160,8 +161,9 @@ ProcessNames::Found ProcessNames::one_of(const std::vector<std::size_t>& candida
             continue;
         }
         if (end > found.end) {
-            found = {.end = end, .generation = named, .processes = {i}};
-        } else if (end == found.end) {
+            found = {.end = end, .generation = named};
+        }
+        if (end == found.end && !outside) {
             found.processes.push_back(i);
         }
     }
@@ -200,7 +202,7 @@ ProcessNames::Found ProcessNames::several_at(const std::string& text,
              of_rank != by_rank_.end() && of_rank->first <= last;
              ++of_rank) {
             for (const std::size_t i : of_rank->second) {
-                const ProcessSummary& process = job_.processes[i];
+                const ProcessSummary& process = job_.at(i);
                 if (process.told_apart_by.empty() && is_of(process, named)) {
                     found.processes.push_back(i);
                 }

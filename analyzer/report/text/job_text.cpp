@@ -349,8 +349,19 @@ std::string ids_text(const Job& job) {
         ids.size() > kMostIds ? ", ..." : "");
 }
 
+// Ranks that began again while their earlier process ran.
+std::string again_text(const Job& job) {
+    const std::vector<std::size_t> again = ranks_again(job);
+    return again.empty() ? ""
+                         : fmt::format(
+                               "{} began while an earlier process of the same rank ran: "
+                               "several runs may overlap here, and they are taken as one",
+                               names_of(job, again));
+}
+
 JobRows job_rows(const Job& job, const JobView& view) {
     JobRows rows = generation_rows(job, view);
+    append(view_row("runs", again_text(job)), &rows);
     append(view_row("jobs", ids_text(job)), &rows);
     append(view_row("missing", missing_text(job, view)), &rows);
     append(view_row("partial", partial_text(job)), &rows);
@@ -390,12 +401,17 @@ std::string job_heading(const OneJob& one) {
 
 std::string jobs_table(const std::vector<OneJob>& jobs, const std::string& folder) {
     constexpr std::size_t kMostJobs = 64;
+    // The first one that failed; without a failure, the first one.
+    const auto failed = std::find_if(jobs.begin(), jobs.end(), [](const OneJob& one) {
+        return first_failure(one.job).has_value();
+    });
+    const std::string& id = failed == jobs.end() ? jobs.front().id : failed->id;
     std::string text = fmt::format(
         "The traces are of {} jobs or runs, whose ranks have the same numbers. One of them:\n"
         "  fraganalyze {} --job-id {}\n",
         format_count(jobs.size()),
         folder.empty() ? "TRACES" : shell_quoted(folder),
-        jobs.front().id.empty() ? "-" : shell_quoted(jobs.front().id));
+        id.empty() ? "-" : shell_quoted(id));
     for (std::size_t i = 0; i < std::min(jobs.size(), kMostJobs); ++i) {
         const auto first = first_failure(jobs[i].job);
         text += fmt::format("  {}: {}\n",

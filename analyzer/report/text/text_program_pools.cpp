@@ -109,7 +109,12 @@ std::string outcome_of(const ProgramPoolRemedy& remedy) {
 }
 
 std::string remedy_line(const ProgramPoolRemedy& remedy) {
-    return fmt::format("               {}: {} (estimate)\n", remedy.change, outcome_of(remedy));
+    const std::string limit =
+        remedy.limit_bytes == 0
+            ? ""
+            : fmt::format(" with a limit of {}", format_bytes(remedy.limit_bytes));
+    return fmt::format(
+        "               {}: {}{} (estimate)\n", remedy.change, outcome_of(remedy), limit);
 }
 
 // With `brief` only the first remedy that serves the request.
@@ -123,11 +128,11 @@ std::string remedy_lines(const ProgramPool& pool, bool brief) {
     if (rows.empty()) {
         return "";
     }
-    const bool limited = pool.limit_bytes != 0 && pool.limit_bytes != kUnknown64;
-    return fmt::format("    remedies   replayed with {} ({}):\n{}",
-                       format_bytes(pool.remedy_bytes),
-                       limited ? "the limit of the pool" : "the most that the pool had reserved",
-                       rows);
+    return fmt::format(
+        "    remedies   replayed with {} ({}):\n{}",
+        format_bytes(pool.remedy_bytes),
+        pool.is_limited() ? "the limit of the pool" : "the most that the pool had reserved",
+        rows);
 }
 
 std::string held_by(const ProgramPoolMoment& moment, const Terminal& terminal) {

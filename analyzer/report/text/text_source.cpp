@@ -35,7 +35,7 @@ std::string ending_text(const ProcessEnd& end) {
 }
 
 std::string ending_text(const Timeline& timeline) {
-    return ending_text(process_end(timeline.ending, timeline.facts));
+    return ending_text(process_end(timeline));
 }
 
 std::vector<std::string> missing_in_import(const Timeline& timeline) {

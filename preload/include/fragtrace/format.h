@@ -42,6 +42,8 @@ enum EventFlag : uint8_t {
     kFlagPastPool = 2,       // kDeviceAlloc, kAllocRefused: a request to the framework's allocator,
                              // which passed it to the driver because its caching was disabled
     kFlagUnsettled = 2,      // kMemoryInfo: another thread was in a call that may change memory
+    kFlagUpperEnd = 2,       // kProgramBlockAlloc, kProgramRequestFailed: the pool serves requests
+                             // from both ends of its memory, this one from the upper end
     kFlagByPool = 4,         // kMemoryInfo: sampled by the recorder, not requested by the program
     kFlagOfGraph = 4,        // kBlockAlloc: its stream was being captured, so a graph uses the
                              // block

@@ -11,6 +11,8 @@ import importlib
 import importlib.util
 import sys
 
+from . import _recorder
+
 # The package, and the module of fragtrace with its adaptor. RMM is not here: its adaptor makes the program's
 # requests take the GIL, which the program has to ask for.
 _ADAPTORS = {"cupy": ".cupy"}
@@ -19,8 +21,8 @@ _ADAPTORS = {"cupy": ".cupy"}
 def _install(package):
     try:
         importlib.import_module(_ADAPTORS[package], __package__).install()
-    except Exception:  # another release of the package than the adaptor knows
-        pass
+    except Exception as error:  # another release of the package than the adaptor knows
+        _recorder.say_off(f"pools of {package}", error)
 
 
 class _Loader:

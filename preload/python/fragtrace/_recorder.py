@@ -1,6 +1,7 @@
 """The recorder's functions, looked up in the running process. None without the recorder."""
 
 import ctypes
+import sys
 
 
 def _find(library, name, result=None, arguments=()):
@@ -56,6 +57,17 @@ stop = _find(_long, "fragtrace_stop", ctypes.c_int)
 write = _find(_long, "fragtrace_write", ctypes.c_int)
 
 present = range_begin is not None
+
+
+def say_off(what, error):
+    """Says on standard error and in the trace that `what` is not recorded any more. Never raises."""
+    message = f"fragtrace: {what} are not recorded any more: {type(error).__name__}: {error}"
+    try:
+        if mark is not None:
+            mark(encoded(message))
+        print(message, file=sys.stderr, flush=True)
+    except Exception:  # standard error is closed
+        pass
 
 
 def encoded(name):

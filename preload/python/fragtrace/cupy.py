@@ -9,11 +9,12 @@ before or after `import cupy`. Each pool of a device appears under its name and 
 
 CuPy keeps hooks per thread. install() covers the calling thread and the threads that Python's threading
 module starts later. Blocks that were allocated before install() are not known. A failure in a hook switches
-the adaptor off and never reaches the program.
+the adaptor off and never reaches the program. A line on standard error and a mark in the trace say so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import gc
@@ -92,6 +93,12 @@ class _Pools:
             pool.note_limit()
             _recorder.block_failed(pool.number, requested, self._stream())
 
+    def end(self) -> None:
+        """All pools end, because their frees are not known from now on."""
+        self._blocks.clear()
+        for entry in list(self._pools.values()):
+            _recorder.pool_destroy(entry.number)
+
     def _add(self, pool: Any, device: int) -> _Pool:
         key = id(pool)
 
@@ -139,6 +146,12 @@ def _make_hook(cupy: Any) -> Any:
         name = "fragtrace"
         works = True
 
+        def switch_off(self, error: Exception) -> None:
+            Hook.works = False
+            with contextlib.suppress(Exception):
+                pools.end()
+            _recorder.say_off("CuPy's pools", error)
+
         def alloc_postprocess(self, **_: Any) -> None:
             pools.grew()
 
@@ -152,16 +165,16 @@ def _make_hook(cupy: Any) -> Any:
                     pools.block_alloc(device_id, mem_ptr, size, mem_size, pmem_id)
                 elif mem_size:
                     pools.failed(device_id, size)
-            except Exception:
-                Hook.works = False
+            except Exception as error:
+                self.switch_off(error)
 
         def free_preprocess(self, *, mem_ptr: int, **_: Any) -> None:
             if not Hook.works:
                 return
             try:
                 pools.block_free(mem_ptr)
-            except Exception:
-                Hook.works = False
+            except Exception as error:
+                self.switch_off(error)
 
     return Hook()
 
@@ -199,6 +212,9 @@ def install() -> bool:
 
             _hook = _make_hook(cupy)
             _cover_new_threads()
-        except Exception:
+        except ImportError:
+            return False
+        except Exception as error:  # another release of CuPy than the adaptor knows
+            _recorder.say_off("CuPy's pools", error)
             return _hook is not None and _enter_thread()
     return _enter_thread()

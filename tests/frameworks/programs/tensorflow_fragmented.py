@@ -1,10 +1,16 @@
-"""TensorFlow's pool has enough free memory for the last request, but no range of it is large enough."""
+"""TensorFlow's pool has enough free memory for the last request, but no range of it is large enough.
+
+The argument is the limit of the pool in MiB (256).
+"""
+
+import sys
 
 import tensorflow as tf
 
 MIB = 2**20
 gpu = tf.config.list_physical_devices("GPU")[0]
-tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=256)])
+limit = int(sys.argv[1]) if len(sys.argv) > 1 else 256
+tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=limit)])
 
 
 def block(mib):

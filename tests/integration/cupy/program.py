@@ -51,10 +51,10 @@ def keep():
     return cupy.cuda.alloc(MIB)
 
 
-def fragment(empties=False):
+def fragment(empties=False, limit=64 * MIB):
     """Small blocks split a large one, and every second one stays."""
     pool = cupy.get_default_memory_pool()
-    pool.set_limit(size=64 * MIB)
+    pool.set_limit(size=limit)
     large = cupy.cuda.alloc(64 * MIB)
     del large
     if empties:
@@ -116,9 +116,21 @@ def several():
     return result, (blocks, in_thread)
 
 
+def broken():
+    """The adaptor fails in the middle. CuPy's pool works on."""
+    import fragtrace._recorder as recorder
+
+    blocks = [cupy.cuda.alloc(8 * MIB) for _ in range(2)]
+    recorder.block_alloc = None  # a call of it raises
+    blocks += [cupy.cuda.alloc(8 * MIB) for _ in range(2)]
+    del blocks[0]
+    return counts(cupy.get_default_memory_pool()), blocks
+
+
 def main():
     scenes = {
-        "fragment": fragment,
+        "fragment": lambda: fragment(limit=int(sys.argv[2]) if len(sys.argv) > 2 else 64 * MIB),
+        "broken": broken,
         "emptied": lambda: fragment(empties=True),
         "cached": cached,
         "refused": refused,

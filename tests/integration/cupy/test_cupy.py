@@ -21,11 +21,14 @@ STAND_IN = os.environ["FRAGTRACE_RUNTIME_STAND_IN"]
 
 
 class CupyTest(real_process.RealProcessTest):
-    def run_program(self, what, *, adaptor=("-m", "fragtrace")):
+    def run_program(self, *what, adaptor=("-m", "fragtrace"), off=""):
         env = environment(
             CARD, self.folder, FRAGTRACE_RUNTIME_STAND_IN=STAND_IN, PYTHONPATH=f"{HERE}:{PACKAGE}"
         )
-        done = self.run_well([FOLDER / "bin" / "python", *adaptor, HERE / "program.py", str(what)], env=env)
+        program = [HERE / "program.py", *map(str, what)]
+        done = self.run_well([FOLDER / "bin" / "python", *adaptor, *program], env=env)
+        said = [line for line in done.stderr.splitlines() if "not recorded" in line]
+        self.assertEqual(said, [off] if off else [])
         return json.loads(done.stdout)
 
     def pools(self):
@@ -74,12 +77,16 @@ class CupyTest(real_process.RealProcessTest):
         self.assertEqual((failure["culprit"]["bytes"], failure["culprit"]["blocks"]), (32 * MIB, 32))
         self.assertEqual(failure["culprit"]["largest_free_bytes"], 64 * MIB)
         self.assertEqual(pool["remedy_bytes"], 64 * MIB)
-        by_pool = {remedy["pool"]: remedy for remedy in pool["remedies"]}
-        self.assertTrue(by_pool["cupy"]["serves"])
-        self.assertIn("free_all_blocks()", by_pool["cupy"]["change"])
-        self.assertIn("MemoryAsyncPool", by_pool["cuda-async"]["change"])
-        # The real pool, emptied as the remedy says.
+        emptied, driver, _, limit = pool["remedies"]
+        self.assertTrue(emptied["serves"])
+        self.assertIn("free_all_blocks()", emptied["change"])
+        self.assertIn("MemoryAsyncPool", driver["change"])
+        self.assertTrue(limit["serves"])
+        self.assertEqual(limit["change"], f"mempool.set_limit(size={limit['limit_bytes']})")
+        # The real pool, changed as the remedies say.
         self.assertEqual(self.run_program("emptied")["failed"], 0)
+        self.assertEqual(self.run_program("fragment", limit["limit_bytes"])["failed"], 0)
+        self.assertEqual(self.run_program("fragment", limit["limit_bytes"] - 2 * MIB)["failed"], 1)
 
     def test_a_limit_that_is_reached_by_free_segments_is_replayed_with_their_release(self):
         counted = self.run_program("cached")
@@ -96,6 +103,16 @@ class CupyTest(real_process.RealProcessTest):
         self.assertEqual(pool["failures"][0]["failure"], "too_little")
         self.assertEqual(pool["failures"][0]["allocated_bytes"], counted["used"])
         self.assertEqual(pool["failures"][0]["reserved_bytes"], counted["total"])
+
+    def test_an_adaptor_that_fails_says_so_once_and_the_program_goes_on(self):
+        counted = self.run_program(
+            "broken",
+            off="fragtrace: CuPy's pools are not recorded any more: "
+            "TypeError: 'NoneType' object is not callable",
+        )
+        self.assertEqual(counted["used"], 24 * MIB)
+        pool = self.default_pool()
+        self.assertEqual((pool["allocations"], pool["live_blocks"]), (2, 0))
 
     def test_pools_and_threads_are_kept_apart(self):
         self.run_program("several")

@@ -47,7 +47,9 @@ class RmmTest(real_process.RealProcessTest):
         self.assertEqual(pool["failures"][0]["failure"], "fragmentation")
         self.assertEqual(pool["failures"][0]["free_bytes"], 32 * MIB)
         self.assertIn("rmm_program.py", pool["failures"][0]["culprit"]["label"])
-        self.assertEqual([remedy["pool"] for remedy in pool["remedies"]], ["cuda-async", "rmm-arena"])
+        self.assertEqual(
+            [remedy["pool"] for remedy in pool["remedies"]], ["cuda-async", "rmm-arena", "rmm-pool"]
+        )
 
     def test_without_the_recorder_the_pool_itself_is_returned(self):
         self.assertTrue(self.run_program("whole", "fragment", recorded=False)["same"])

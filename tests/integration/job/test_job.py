@@ -144,7 +144,7 @@ class JobTest(real_process.RealProcessTest):
         self.assertEqual(
             text,
             "The traces are of 4 jobs or runs, whose ranks have the same numbers. One of them:\n"
-            f"  fraganalyze {self.folder} --job-id 11\n"
+            f"  fraganalyze {self.folder} --job-id 13\n"
             "  job 11 (1 trace): no known failure\n"
             "  job 12 (1 trace): no known failure\n"
             "  job 13 (1 trace): rank 0 of 1 ran out of memory first\n"

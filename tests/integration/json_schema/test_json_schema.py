@@ -44,6 +44,7 @@ MAY_BE_ABSENT = {
     "process_summaries#/properties/process_summaries/items": {
         "alive_ns",
         "analyzer_version",
+        "boot_id",
         "contexts",
         "end_ns",
         "signal_seen_ns",
@@ -130,6 +131,7 @@ class Documents(real_process.RealProcessTest):
         row = {"ooms": 0, "retries": 0, "peak_reserved_bytes": 8 << 20, "usable": True, "recorded": False}
         row |= {"gets_past": False, "rest_fits": None, "class": "exact"}
         device |= {
+            "pool_blocks": True,
             "settings": [
                 row | {"name": "recorded", "recorded": True, "ooms": 1, "total_bytes": None},
                 row | {"name": "helps", "total_bytes": None},

@@ -31,8 +31,10 @@ class PoolTrace {
     void alloc(std::uint64_t address,
                std::uint64_t requested,
                std::uint64_t size,
-               std::uint32_t pool = kFrames) {
+               std::uint32_t pool = kFrames,
+               std::uint8_t flags = 0) {
         EventRecord event = of(EventKind::kProgramBlockAlloc, pool);
+        event.flags = flags;
         event.address = address;
         event.size = requested;
         event.extra = size;
@@ -47,10 +49,20 @@ class PoolTrace {
         trace.event(event);
     }
 
-    void fails(std::uint64_t requested, std::uint32_t pool = kFrames) {
+    void fails(std::uint64_t requested, std::uint32_t pool = kFrames, std::uint8_t flags = 0) {
         EventRecord event = of(EventKind::kProgramRequestFailed, pool);
+        event.flags = flags;
         event.size = requested;
         event.stream = 0;
+        trace.event(event);
+    }
+
+    // The driver's report about device 0.
+    void card(std::uint64_t free_bytes, std::uint64_t total_bytes) {
+        EventRecord event = of(EventKind::kMemoryInfo, 0);
+        event.device = 0;
+        event.size = free_bytes;
+        event.extra = total_bytes;
         trace.event(event);
     }
 

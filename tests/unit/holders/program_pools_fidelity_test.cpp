@@ -122,3 +122,73 @@ TEST_CASE("a fragmented pool gets the remedies of the framework that was recorde
         CHECK(pool.remedies[0].serves != ProgramPoolRemedy::Serves::kNo);
     }
 }
+
+TEST_CASE("a pool that serves requests from both ends is replayed as partitioned") {
+    BfcTrace pools(64 * kMiB, "");
+    pools.trace.fact("jax.pool", "recorded");
+    pools.trace.device_alloc(kSegment, 64 * kMiB, false);
+    const std::uint64_t end = kSegment + 64 * kMiB;
+    pools.alloc(end - 16 * kMiB, 16 * kMiB, 16 * kMiB, kBfc, kFlagUpperEnd);
+    pools.alloc(kSegment, 16 * kMiB, 16 * kMiB, kBfc);
+    pools.alloc(end - 24 * kMiB, 8 * kMiB, 8 * kMiB, kBfc, kFlagUpperEnd);
+    pools.free(end - 16 * kMiB, kBfc);
+    pools.alloc(kSegment + 16 * kMiB, 16 * kMiB, 16 * kMiB, kBfc);  // not into the hole above
+    pools.fails(12 * kMiB, kBfc);                                   // 8 MiB are left between them
+    const ProgramPool pool = bfc_of(*pools.analyze());
+    CHECK(pool.settings == "preallocate:1,partitioned:True");
+    REQUIRE(pool.fidelity);
+    CHECK(pool.fidelity->exact());
+    CHECK(pool.fidelity->placements == 4);
+    REQUIRE_FALSE(pool.remedies.empty());
+    CHECK(pool.remedies[0].change ==
+          "XLA_FLAGS=--xla_gpu_enable_allocator_spatial_partitioning=false");
+    CHECK(pool.remedies[0].serves == ProgramPoolRemedy::Serves::kYes);
+}
+
+namespace {
+
+// A pool with half of a card fails at 48 MiB of it; `free_bytes` of the card are free.
+struct SmallPool : BfcTrace {
+    explicit SmallPool(std::uint64_t free_bytes, const char* framework = "jax.pool")
+        : BfcTrace(64 * kMiB, "preallocate:1") {
+        trace.fact(framework, "recorded");
+        card(free_bytes + 64 * kMiB, 128 * kMiB);
+        trace.device_alloc(kSegment, 64 * kMiB, false);
+        alloc(kSegment, 40 * kMiB, 40 * kMiB, kBfc);
+        fails(48 * kMiB, kBfc);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("the least larger limit that serves the failed request is a remedy") {
+    SmallPool pools(40 * kMiB);
+    const auto analysis = pools.analyze();
+    const ProgramPool& pool = bfc_of(*analysis);
+    CHECK(pool.failures[0].failure == PoolFailure::kTooLittle);
+    REQUIRE(pool.remedies.size() == 1);
+    const ProgramPoolRemedy& remedy = pool.remedies[0];
+    // 88 MiB are needed, 68.75 % of the card. The search ends within 2 MiB of it.
+    CHECK((remedy.change == "XLA_PYTHON_CLIENT_MEM_FRACTION=0.69" ||
+           remedy.change == "XLA_PYTHON_CLIENT_MEM_FRACTION=0.70"));
+    CHECK(remedy.serves == ProgramPoolRemedy::Serves::kYes);
+    CHECK(remedy.limit_bytes >= 88 * kMiB);
+    CHECK(remedy.limit_bytes <= 90 * kMiB);
+    CHECK(report_text(*analysis, Terminal(1, ColorChoice::kNever), true)
+              .find("the request succeeds with a limit of 8") != std::string::npos);
+    keep_report("program_pools_limit", report_json(*analysis));
+}
+
+TEST_CASE("a larger limit that the card cannot give is no remedy") {
+    SmallPool pools(16 * kMiB);  // 80 MiB in all
+    CHECK(bfc_of(*pools.analyze()).remedies.empty());
+}
+
+TEST_CASE("a limit is given in the terms of the framework") {
+    SmallPool pools(40 * kMiB, "tensorflow.pool");
+    const ProgramPool pool = bfc_of(*pools.analyze());
+    REQUIRE(pool.remedies.size() == 1);
+    CHECK(pool.remedies[0].change.rfind("tf.config.LogicalDeviceConfiguration(memory_limit=", 0) ==
+          0);
+    CHECK(pool.remedies[0].limit_bytes % kMiB == 0);
+}

@@ -1,6 +1,7 @@
 // The first failure of a job: which one it is, when it happened, and what a later one means.
 #include "analyzer/analysis/job/first_failure.h"
 
+#include "analyzer/analysis/job/generation_ends.h"
 #include "analyzer/analysis/job/job_view.h"
 #include "analyzer/report/json/job_json.h"
 #include "tests/unit/job/job_lines.h"
@@ -191,8 +192,8 @@ TEST_CASE("an out-of-memory that a program got past is no first failure") {
           "rank 1 of 3 failed first: SIGSEGV, 8.9 s to 9 s after the "
           "job began");
     CHECK(lines_of(job_of(made))[1] ==
-          "  others     2 without a known failure; 1 of the others ran out of memory and got past "
-          "it");
+          "  others     2 without a known failure; 1 of the others ran out of memory earlier and "
+          "got past it");
     made[0].end.code = 1;  // later, for another reason
     made[0].last_event_ns = 9'500'000'000;
     made[0].end_ns = 9'500'000'000;
@@ -221,6 +222,83 @@ TEST_CASE("a helper's out-of-memory is no first failure if its rank ended normal
     // An exec ends nothing.
     made[2].end = {.ending = Ending::kExec};
     CHECK_FALSE(made[2].fatal_oom());
+}
+
+TEST_CASE(
+    "an out-of-memory is no first failure if its rank outlived another failure and ended well") {
+    std::vector<ProcessSummary> made = ranks(3);
+    fail(&made[0], 1'000'000'000, 0);
+    made[0].devices[0].final_oom_ns = made[0].devices[0].first_oom_ns;
+    made[1].end.code = 3;
+    made[1].end_ns = made[1].last_event_ns = 4'000'000'000;
+    made[0].end_ns = 4'600'000'000;
+    CHECK(lines_of(job_of(made))[0] ==
+          "rank 1 of 3 failed first: exit code 3, 4 s after the job began");
+    CHECK(
+        line_with(job_of(made), "others") ==
+        "  others     2 without a known failure; 1 of the others ran out of memory earlier and got "
+        "past it");
+    // The other one may have failed because this one was about to end.
+    made[0].end_ns = 4'300'000'000;
+    CHECK(lines_of(job_of(made))[0].starts_with("rank 0 of 3 ran out of memory first"));
+    made[0].end_ns = 3'000'000'000;
+    CHECK(lines_of(job_of(made))[0].starts_with("rank 0 of 3 ran out of memory first"));
+    // Clocks of hosts differ.
+    made[0].end_ns = 5'400'000'000;
+    made[0].place.host = "node2";
+    CHECK(first_failure(job_of(made))->process == 0);
+    made[0].end_ns = 5'600'000'000;
+    CHECK(first_failure(job_of(made))->process == 1);
+    // An end at an unknown time, by SIGTERM, or of a process that is no rank decides nothing.
+    made[0].place.host = "node1";
+    made[1].end_ns = std::nullopt;
+    CHECK(first_failure(job_of(made))->process == 0);
+    made[1].end_ns = 4'000'000'000;
+    made[1].place.rank = -1;
+    CHECK(first_failure(job_of(made))->process == 0);
+    made[1].place.rank = 1;
+    kill(&made[1], SIGTERM);
+    CHECK(first_failure(job_of(made))->process == 0);
+    // If another out-of-memory ended its rank, that one is the first failure.
+    fail(&made[1], 4'000'000'000);
+    made[1].end_ns = 4'100'000'000;
+    CHECK(lines_of(job_of(made))[0] ==
+          "rank 1 of 3 failed first: out of memory, 4 s after the job began");
+}
+
+TEST_CASE("a process that became another program by exec counts once") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[2].place.rank = 0;
+    made[2].pid = made[0].pid;
+    made[0].place.process = made[2].place.process = {.pid = made[0].pid, .start_ticks = 5};
+    made[2].start_unix_ns = 500'000'000;
+    made[2].end = {.ending = Ending::kExec};
+    for (ProcessSummary& process : made) {
+        process.place.world_size = 2;
+    }
+    made[2].devices[0].first_oom_ns = made[2].devices[0].final_oom_ns = 100;
+    made[2].devices[0].run.ooms = 1;
+    // Its earlier program is the first failure.
+    CHECK(
+        lines_of(job_of(made))[0].starts_with("pid 100 (before it became rank 0) of 2 processes"));
+    CHECK(line_with(job_of(made), "others") == "  others     1 without a known failure");
+    // Its later program is.
+    made[0].end.code = 6;
+    made[0].end_ns = made[0].last_event_ns;
+    CHECK(lines_of(job_of(made))[0].starts_with("rank 0 of 2 failed first: exit code 6"));
+    CHECK(
+        line_with(job_of(made), "others") ==
+        "  others     1 without a known failure; the same process ran out of memory as an earlier "
+        "program, and got past it");
+    // Another rank is.
+    std::swap(made[0].end, made[1].end);
+    made[1].end_ns = made[1].last_event_ns;
+    CHECK(lines_of(job_of(made))[0].starts_with("rank 1 of 2 failed first: exit code 6"));
+    CHECK(
+        line_with(job_of(made), "others") ==
+        "  others     1 without a known failure; 1 of the others ran out of memory earlier and got "
+        "past it");
+    CHECK(generation_ends(job_of(made))[0].processes == 2);
 }
 
 TEST_CASE("a termination before the out-of-memory is not called its consequence") {
@@ -286,8 +364,8 @@ TEST_CASE("an out-of-memory that a process survived is not blamed for the failur
     kill(&made[1], SIGABRT);
     CHECK(contains(lines_of(job_of(made))[0], "rank 1 of 2 failed first: SIGABRT"));
     CHECK(lines_of(job_of(made))[1] ==
-          "  others     1 without a known failure; 1 of the others ran out of memory and got past "
-          "it");
+          "  others     1 without a known failure; 1 of the others ran out of memory earlier and "
+          "got past it");
     made[0].devices[0].final_oom_ns = made[0].devices[0].first_oom_ns;
     CHECK(contains(lines_of(job_of(made))[1], ", most likely because of it: 1 SIGABRT"));
     made[0].devices[0].final_oom_ns = std::nullopt;

@@ -42,6 +42,21 @@ TEST_CASE("bins get wider as the run goes on, and no maximum is lost") {
     CHECK(curve.reserved == expected);
 }
 
+TEST_CASE("a finished curve says what is held after the last event, if that is less") {
+    MemoryCurveBuilder builder;
+    builder.add(0, 100, 50);
+    CHECK(builder.finished().reserved == builder.curve().reserved);
+    builder.add(10, 30, 20);
+    CHECK(builder.finished().reserved == std::vector<std::uint64_t>{100, 30});
+    CHECK(builder.finished().allocated == std::vector<std::uint64_t>{50, 20});
+    builder.add(1024 * (MemoryCurveBuilder::kMostBins - 1), 90, 50);
+    builder.add(1024 * (MemoryCurveBuilder::kMostBins - 1), 1, 1);
+    CHECK(builder.curve().reserved.size() == MemoryCurveBuilder::kMostBins);
+    CHECK(builder.finished().reserved.size() == MemoryCurveBuilder::kMostBins / 2 + 1);
+    CHECK(builder.finished().reserved.back() == 1);
+    CHECK(MemoryCurveBuilder().finished().bin_ns == 0);
+}
+
 TEST_CASE("a curve survives times that go back and the largest times") {
     MemoryCurveBuilder builder;
     builder.add(5'000, 1, 1);

@@ -124,6 +124,28 @@ TEST_CASE("a trace and its summary count once, and the trace stays at hand") {
     CHECK(merged({trace, elsewhere}).size() == 2);
 }
 
+TEST_CASE("an explained failure is not lost when another summary knows how the process ended") {
+    ProcessSummary explained = rank_of(1);
+    fail(&explained, 5, 1);
+    ProcessSummary ended = explained;
+    explained.end = {.ending = Ending::kNotRecorded};
+    explained.analysed = explained.replayed = true;
+    explained.devices[0].failures = {{.time_ns = 5, .why = "not enough memory"}};
+    explained.devices[0].settings = {replay("expandable_segments:True", 0, kGiB)};
+    for (const auto& made : {merged({explained, ended}), merged({ended, explained})}) {
+        REQUIRE(made.size() == 1);
+        CHECK(made[0].end.code == 1);
+        CHECK(made[0].analysed);
+        CHECK(made[0].replayed);
+        REQUIRE(made[0].named_failure() != nullptr);
+        CHECK(made[0].named_failure()->why == "not enough memory");
+        CHECK(made[0].devices[0].settings.size() == 1);
+    }
+    // An analysis of fewer events says nothing about the later ones.
+    ended.events += 1;
+    CHECK_FALSE(merged({explained, ended})[0].analysed);
+}
+
 TEST_CASE("thousands of summaries of one process are merged quickly, with the best one's figures") {
     std::vector<ProcessSummary> made;
     for (std::uint64_t i = 0; i < 2'000; ++i) {

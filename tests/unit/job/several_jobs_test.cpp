@@ -93,6 +93,85 @@ TEST_CASE("runs that overlap in time are kept apart if all ranks begin again") {
     CHECK(runs_of(together).empty());
 }
 
+TEST_CASE("runs that overlap are told apart by their starts if each has all ranks") {
+    const auto of_two = [](std::vector<ProcessSummary> made) {
+        for (ProcessSummary& process : made) {
+            process.place.world_size = 2;
+        }
+        return made;
+    };
+    const std::vector<ProcessSummary> made = of_two({between(0, 10, 100, 400),
+                                                     between(1, 11, 101, 420),
+                                                     between(1, 21, 110, 430),
+                                                     between(0, 20, 112, 500)});
+    CHECK(runs_of(made) == Runs{{10, 11}, {20, 21}});
+    CHECK(line_with(job_of(made), "  runs ").starts_with("  runs       ranks 0 (pid 20)") == false);
+    // One rank began again later than the other: another run, or a restart.
+    std::vector<ProcessSummary> apart = made;
+    apart[3].start_unix_ns += 60 * kSecondNs;
+    CHECK(runs_of(apart).empty());
+    CHECK(contains(line_with(job_of(apart), "  runs "),
+                   "rank 0 (pid 20), rank 1 (pid 21) began while an earlier process of the same "
+                   "rank ran: several runs may overlap here, and they are taken as one"));
+    const Job job = job_of(apart);
+    CHECK(nlohmann::json::parse(job_json("", job, view_of(job)))["ranks_again"].size() == 2);
+    // A rank has no process in the second run.
+    CHECK(runs_of({made[0], made[1], made[2]}).empty());
+    // A rank that ended before it began again.
+    CHECK(
+        ranks_again(job_of(of_two({between(0, 10, 100, 200), between(0, 20, 200, 300)}))).empty());
+    // Runs that follow each other, two of which overlap.
+    std::vector<ProcessSummary> three = made;
+    for (ProcessSummary process :
+         of_two({between(0, 30, 1000, 1100), between(1, 31, 1000, 1100)})) {
+        three.push_back(process);
+    }
+    CHECK(runs_of(three) == Runs{{10, 11}, {20, 21}, {30, 31}});
+}
+
+TEST_CASE("processes of another run on the same card are named with their run") {
+    std::vector<ProcessSummary> made = {
+        between(0, 10, 100, 400), between(0, 20, 110, 500), between(0, 30, 600, 700)};
+    for (ProcessSummary& process : made) {
+        process.place.world_size = 1;
+        process.devices[0].uuid = "GPU-1";
+        process.devices[0].curve.bin_ns = 0;
+    }
+    fail(&made[1], 50 * kSecondNs);
+    made[1].end_ns = 51 * kSecondNs;
+    made[1].devices[0].failures = {{.time_ns = 50 * kSecondNs,
+                                    .verdict = "outside_pool",
+                                    .why = "others hold it",
+                                    .culprit = "other processes"}};
+    Job job = job_of(made);
+    REQUIRE(jobs_in(job).size() == 3);
+    CHECK(outside_of(jobs_in(job), 2).empty());
+    REQUIRE(keep_job("run-2", &job));
+    REQUIRE(job.processes.size() == 1);
+    REQUIRE(job.outside.size() == 1);
+    CHECK(contains(line_with(job, "holders"), "rank 0 (run-1) at most 2 GiB"));
+    CHECK(contains(line_with(job, "same card"), "rank 0 (run-1) at most 2 GiB"));
+    const auto shared = nlohmann::json::parse(job_json("", job, view_of(job)))["shared_cards"];
+    REQUIRE(shared[0]["users"].size() == 2);
+    for (const auto& user : shared[0]["users"]) {
+        CHECK(user["index"].is_null() != user["outside"].is_null());
+        CHECK((user["outside"].is_null() || user["outside"] == "rank 0 (run-1)"));
+    }
+    // The name of a process of another run is no name of this one.
+    for (const JobRow& row : job_rows(job, view_of(job))) {
+        for (const NamedPart& part : ProcessNames(job).parts_of(row)) {
+            CHECK((part.processes.empty() || !contains(part.text, "run-1")));
+        }
+    }
+    // Of another job.
+    for (ProcessSummary& process : made) {
+        process.place.job_id = std::to_string(process.pid);
+    }
+    job = job_of(made);
+    REQUIRE(keep_job("20", &job));
+    CHECK(contains(line_with(job, "holders"), "rank 0 (job 10) at most 2 GiB"));
+}
+
 TEST_CASE("a rank that is restarted alone belongs to the run of the others") {
     CHECK(runs_of({between(0, 10, 100, 200),
                    between(1, 11, 100, 900),

@@ -37,6 +37,13 @@ TEST_CASE("processes of one card are added up on one clock, at the first out-of-
     // The same card of another host is another card.
     made[2].place.host = "node2";
     CHECK(view_of(job_of(made)).shared.empty());
+    // Unless both are containers of one machine.
+    made[1].place.boot_id = made[2].place.boot_id = "5f1c";
+    CHECK(view_of(job_of(made)).shared.size() == 1);
+    made[2].place.host = "node1";
+    made[2].place.boot_id = "77aa";
+    CHECK(view_of(job_of(made)).shared.empty());
+    made[1].place.boot_id = made[2].place.boot_id = "";
     // So are virtual cards of another set, and those that are not shared.
     made[2].place.host = "node1";
     made[1].card_set = made[2].card_set = "lab";
@@ -45,6 +52,17 @@ TEST_CASE("processes of one card are added up on one clock, at the first out-of-
     CHECK(view_of(job_of(made)).shared.empty());
     made[1].card_set = made[2].card_set = "-";
     CHECK(view_of(job_of(made)).shared.empty());
+}
+
+TEST_CASE("a damaged trace on a shared card makes no upper bound") {
+    std::vector<ProcessSummary> made = ranks(2);
+    made[0].devices[0].uuid = made[1].devices[0].uuid = "GPU-shared";
+    CHECK(view_of(job_of(made)).shared.at(0).at_most);
+    made[1].damaged = true;
+    CHECK_FALSE(view_of(job_of(made)).shared.at(0).at_most);
+    const std::string line = line_with(job_of(made), "same card");
+    CHECK(contains(line, "rank 1 about "));
+    CHECK(contains(line, "(estimate: events of some traces are missing)"));
 }
 
 TEST_CASE("a failure because of another process names that process, its line and its phase") {

@@ -9,6 +9,7 @@ namespace {
 
 const std::string kWhole = "preallocate:1";
 const std::string kGrowing = "preallocate:0,limit:1";
+const std::string k_partitioned = "preallocate:1,partitioned:True";
 
 TEST_CASE("bfc: a chunk is split if it is twice the request or wastes 128 MiB") {
     // One region that is full, except for a hole of a known size.
@@ -95,7 +96,59 @@ TEST_CASE("bfc: neighbours merge at once, the best fit with the lowest address i
           "g 0+3145728, h 0+0");
 }
 
+TEST_CASE("bfc: a partitioned pool serves requests from both ends") {
+    WorkedExample pool("bfc", k_partitioned, 16 * kMiB);
+    pool.calls("a=1MiB x^=1MiB b=2MiB y^=2MiB");
+    CHECK(pool.layout() == "[a 1048576][b 2097152][- 10485760][y 2097152][x 1048576]");
+}
+
+TEST_CASE("bfc: an end of a partitioned pool does not use the holes of the other end") {
+    WorkedExample pool("bfc", k_partitioned, 16 * kMiB);
+    // The hole of x is at the upper end, and the gap has 10 MiB.
+    CHECK(pool.calls("x^=4MiB y^=1MiB a=1MiB -x b=4MiB c=7MiB") ==
+          "x 0+12582912 grow, y 0+11534336, a 0+0, b 0+1048576, c oom");
+    CHECK(pool.pool->largest_free_bytes({.requested_bytes = 1}) == 6 * kMiB);
+    CHECK(pool.pool->largest_free_bytes({.requested_bytes = 1, .upper_end = true}) == 6 * kMiB);
+    CHECK(pool.calls("z^=4MiB") == "z 0+12582912");
+}
+
+TEST_CASE("bfc: what is freed beside the gap of a partitioned pool becomes a part of it") {
+    WorkedExample pool("bfc", k_partitioned, 16 * kMiB);
+    pool.calls("a=2MiB b=2MiB x^=2MiB y^=2MiB");
+    pool.calls("-a");  // not beside the gap
+    CHECK(pool.calls("z^=9MiB") == "z oom");
+    pool.calls("-b");  // a and b are part of the gap now
+    CHECK(pool.calls("z^=12MiB") == "z 0+0");
+}
+
+TEST_CASE("bfc: if the gap is used up, free blocks of both ends form a new one") {
+    WorkedExample pool("bfc", k_partitioned, 16 * kMiB);
+    pool.calls("a=8MiB x^=8MiB -a -x");
+    CHECK(pool.layout() == "[- 16777216]");
+    CHECK(pool.calls("b=16MiB") == "b 0+0");
+}
+
+TEST_CASE("bfc: the lower end splits exactly, the upper end only if enough is left") {
+    WorkedExample lower("bfc", k_partitioned, 16 * kMiB);
+    lower.calls("a=2MiB b=1MiB -a c=1536KiB");
+    CHECK(lower.layout() == "[c 1572864][- 524288][b 1048576][- 13631488]");
+    WorkedExample upper("bfc", k_partitioned, 16 * kMiB);
+    upper.calls("x^=2MiB y^=1MiB -x z^=1536KiB");
+    CHECK(upper.layout() == "[- 13631488][y 1048576][z 2097152]");
+    // The same rule holds for the gap: less than twice the request is not split.
+    upper.calls("w^=8MiB");
+    CHECK(upper.layout() == "[w 13631488][y 1048576][z 2097152]");
+}
+
+TEST_CASE("bfc: of equal holes the lower end takes the lowest, the upper end the highest") {
+    WorkedExample lower("bfc", k_partitioned, 16 * kMiB);
+    CHECK(lower.calls("a=1MiB b=1MiB c=1MiB d=1MiB -a -c e=1MiB").ends_with("e 0+0"));
+    WorkedExample upper("bfc", k_partitioned, 16 * kMiB);
+    CHECK(upper.calls("a^=1MiB b^=1MiB c^=1MiB d^=1MiB -a -c e^=1MiB").ends_with("e 0+15728640"));
+}
+
 TEST_CASE("bfc keeps the rules of all pools under its settings") {
+    check_conformance("bfc", k_partitioned);
     check_conformance("bfc", kGrowing);
     check_conformance("bfc", kGrowing + ",garbage_collection:True");
     check_conformance("bfc", "preallocate:0.9,fragmentation_fraction:0.05");
@@ -105,6 +158,7 @@ TEST_CASE("bfc: contradictory settings are refused") {
     for (const char* config : {"preallocate:0.5,limit:0.75",
                                "preallocate:1.5",
                                "limit:x",
+                               "preallocate:0,partitioned:True",
                                "garbage_collection:1",
                                "limit",
                                "growth:True"}) {

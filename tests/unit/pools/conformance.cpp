@@ -42,7 +42,8 @@ struct Script {
     Request random_request() {
         return {.block = next_block++,
                 .requested_bytes = random_bytes(&random, card_bytes / 3),
-                .stream = static_cast<StreamId>(random() % kStreams.size())};
+                .stream = static_cast<StreamId>(random() % kStreams.size()),
+                .upper_end = random() % 2 == 0};
     }
 
     void call() {
@@ -217,10 +218,11 @@ void check_free_blocks_serve(Script* script) {
         if (largest == nullptr) {
             break;
         }
-        const Request request = {
-            .block = script->next_block++,
-            .requested_bytes = largest->size_bytes,
-            .stream = largest->stream == kNoStream ? StreamId{0} : largest->stream};
+        Request request = {.block = script->next_block++,
+                           .requested_bytes = largest->size_bytes,
+                           .stream = largest->stream == kNoStream ? StreamId{0} : largest->stream};
+        // A pool with two ends may keep the block for one of them.
+        request.upper_end = script->pool->largest_free_bytes(request) < largest->size_bytes;
         REQUIRE(script->pool->largest_free_bytes(request) >= largest->size_bytes);
         const AllocateResult result = script->pool->allocate(request);
         REQUIRE(result.outcome == Outcome::kHit);

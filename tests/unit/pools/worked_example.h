@@ -1,5 +1,5 @@
 // Drives any pool by short scripts: "a=1MiB b@2=512 -a" allocates a (on stream 0) and b (on stream
-// 2), then releases a.
+// 2), then releases a. "a^=1MiB" requests it from the upper end of the pool's memory.
 #pragma once
 
 #include "analyzer/pools/registry/pool_registry.h"
@@ -35,13 +35,17 @@ class WorkedExample {
             }
             const std::string asked = word.substr(word.find('=') + 1);
             word.resize(word.find('='));
+            const bool upper = word.back() == '^';
+            word.resize(word.size() - (upper ? 1 : 0));
             const std::string name = word.substr(0, word.find('@'));
             const int stream = name == word ? 0 : std::stoi(word.substr(name.size() + 1));
             const auto bytes = parse_bytes(asked);
             REQUIRE(bytes.ok());
             names_[name] = next_;
-            const AllocateResult result =
-                pool->allocate({next_++, *bytes, static_cast<StreamId>(stream), 0});
+            const AllocateResult result = pool->allocate({.block = next_++,
+                                                          .requested_bytes = *bytes,
+                                                          .stream = static_cast<StreamId>(stream),
+                                                          .upper_end = upper});
             answers += fmt::format("{}{} ", answers.empty() ? "" : ", ", name);
             if (result.outcome == Outcome::kOutOfMemory) {
                 answers += "oom";

@@ -392,6 +392,24 @@ TEST_CASE("a range whose number is used again before its end lasts to the trace'
     CHECK(timeline.phases[1].end == 2);
 }
 
+TEST_CASE("how a process ended is not known if its trace was cut off before its end") {
+    Timeline trace;
+    trace.ending = Ending::kKilled;
+    CHECK(process_end(trace).failed());
+    trace.damage.bytes_unreadable = 5;
+    CHECK(process_end(trace).unknown());
+    trace.damage = {};
+    trace.damage.chunks_unreadable = 1;
+    CHECK(process_end(trace).unknown());
+    trace.facts = {{kSignalFact, "9"}};  // its parent saw it
+    CHECK(process_end(trace).signal == 9);
+    trace.facts = {{kAliveFact, "100"}};  // its ring is at hand
+    CHECK(process_end(trace).failed());
+    trace.facts.clear();
+    trace.ending = Ending::kNormal;
+    CHECK_FALSE(process_end(trace).unknown());
+}
+
 TEST_CASE("a pause may begin with the process or last until its end", "[ends]") {
     const TemporaryFolder folder;
     TraceWriter trace;

@@ -12,12 +12,14 @@ export type HeatMeasure = (typeof heatMeasures)[number];
 
 export interface HeatRow {
     rank: Rank;
-    // 0 = the process did not run, else 1 + its share in 1/254, rounded up
+    // 0 = the process did not run, 1 = not known, else 2 + its share in 1/253, rounded up
     allocated: Uint8Array;
     reserved: Uint8Array | null; // null = unknown
 }
 
-const steps = 254;
+const unknown = 1;
+const zero = 2;
+const steps = 255 - zero;
 
 export function decodeBytes(text: string): Uint8Array {
     return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -56,8 +58,9 @@ export function heatBytes(
     measure: HeatMeasure,
     column: number,
 ): number | null {
-    const bytes = (values: Uint8Array): number => ((values[column] - 1) / steps) * heat.full_bytes;
-    if (!row.allocated[column]) return null;
+    const bytes = (values: Uint8Array): number =>
+        ((values[column] - zero) / steps) * heat.full_bytes;
+    if (row.allocated[column] < zero) return null;
     if (measure === "allocated") return bytes(row.allocated);
     if (row.reserved === null) return null;
     if (measure === "reserved") return bytes(row.reserved);
@@ -65,6 +68,23 @@ export function heatBytes(
         return Math.max(0, bytes(row.reserved) - bytes(row.allocated));
     }
     return row.rank.capacity === null ? null : Math.max(0, row.rank.capacity - bytes(row.reserved));
+}
+
+/** Whether it is unknown if the process of a row still ran, or what it held, in a column. */
+export function heatUnknown({ allocated }: HeatRow, column: number): boolean {
+    return allocated[column] === unknown;
+}
+
+/** The parts of a row in which that is unknown: first column, and the one after the last. */
+export function unknownParts(row: HeatRow, columns: number): [number, number][] {
+    const parts: [number, number][] = [];
+    for (let column = 0; column < columns; ++column) {
+        if (!heatUnknown(row, column)) continue;
+        const last = parts.at(-1);
+        if (last?.[1] === column) ++last[1];
+        else parts.push([column, column + 1]);
+    }
+    return parts;
 }
 
 /** How exact the bytes of a column are: reserved and allocated memory are rounded up. */

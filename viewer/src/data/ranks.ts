@@ -95,6 +95,13 @@ export function rankAt(ranks: Rank[], width: number, x: number): number {
     );
 }
 
+/** The rows at which another generation begins, without the first one. */
+export function generationStarts(ranks: Rank[]): number[] {
+    return ranks.flatMap(({ generation }, at) =>
+        at > 0 && generation !== ranks[at - 1].generation ? [at] : [],
+    );
+}
+
 /**
  * How full the row's device was at its peak, 0 to 1. Without a known capacity, relative to `most`,
  * the highest peak of all rows.

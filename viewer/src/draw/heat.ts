@@ -1,6 +1,6 @@
 // Draws memory of all processes over time: a row each, in a stronger colour where more is in use.
 // The first rows are tall enough for their names.
-import { heatBytes, type HeatMeasure, type HeatRow, heatShare } from "../data/heat";
+import { heatBytes, type HeatMeasure, type HeatRow, heatShare, unknownParts } from "../data/heat";
 import type { Header } from "../data/header";
 import { rankState } from "../data/ranks";
 import type { Colours } from "./colours";
@@ -73,6 +73,24 @@ function cells(
     return canvas;
 }
 
+// Thin slanted lines: not known.
+function hatch(context: CanvasRenderingContext2D, colours: Colours): CanvasPattern {
+    const size = 6;
+    const tile = document.createElement("canvas");
+    tile.width = size;
+    tile.height = size;
+    const drawn = tile.getContext("2d")!;
+    drawn.fillStyle = colours.paper;
+    drawn.fillRect(0, 0, size, size);
+    drawn.strokeStyle = colours.faint;
+    for (const shift of [-size, 0, size]) {
+        drawn.moveTo(shift, size);
+        drawn.lineTo(shift + size, 0);
+    }
+    drawn.stroke();
+    return context.createPattern(tile, "repeat")!;
+}
+
 export interface HeatMarks {
     shown: number; // rows with an outline; -1 = none
     focused: number;
@@ -105,10 +123,17 @@ export function drawHeat(
         const high = heatTop(layout, to) - top;
         context.drawImage(values, 0, from, values.width, to - from, namesWidth, top, across, high);
     }
+    const hatched = hatch(context, colours);
+    const columnWidth = across / header.heat.columns;
     rows.forEach((row, i) => {
         const top = heatTop(layout, i);
         const high = heatTop(layout, i + 1) - top;
         const gap = high >= 6 ? 1 : 0;
+        context.fillStyle = hatched;
+        for (const [from, to] of unknownParts(row, header.heat.columns)) {
+            const left = namesWidth + from * columnWidth;
+            context.fillRect(left, top, (to - from) * columnWidth, high);
+        }
         context.fillStyle = colours.paper;
         if (gap > 0) context.fillRect(namesWidth, top + high - gap, across, gap);
         if (row.rank.first_oom_ns !== null && row.rank.start_after_ns !== null) {

@@ -2,7 +2,7 @@
 // that a process that differs is visible at once. Failed processes have a mark as well as a colour.
 import { formatBytes } from "../data/format";
 import type { Rank } from "../data/header";
-import { fillOf, rankState, shownPeak, slotsOf, worstOf } from "../data/ranks";
+import { fillOf, generationStarts, rankState, shownPeak, slotsOf, worstOf } from "../data/ranks";
 import type { Colours } from "./colours";
 import { fitText, font, type Layer } from "./surface";
 
@@ -61,6 +61,10 @@ export function drawRanks(
         }
         if (named) drawName(context, row, left, wide, height - 2, colours);
     }
+    for (const at of generationStarts(ranks)) {
+        context.fillStyle = colours.ink;
+        context.fillRect(Math.floor(slots.first + at * slots.width) - 1, 0, 1, height);
+    }
     for (const [row, colour] of [
         [focused, colours.mark],
         [shown, colours.ink],
@@ -113,7 +117,8 @@ function drawName(
     context.font = font(10.5);
     context.textAlign = "left";
     context.fillStyle = colours.faint;
-    const name = row.rank === null ? `pid ${row.pid}` : `rank ${row.rank}`;
+    const generation = row.generation === null ? "" : `gen. ${row.generation} · `;
+    const name = generation + (row.rank === null ? `pid ${row.pid}` : `rank ${row.rank}`);
     context.fillText(
         fitText(context, `${name} · ${formatBytes(shownPeak(row))}`, wide - 8),
         left + 4,

@@ -7,6 +7,8 @@ import {
     heatMeasures,
     type HeatRow,
     heatRows,
+    heatUnknown,
+    unknownParts,
 } from "../data/heat";
 import { rankLabel } from "../data/ranks";
 import { drawHeat, heatLayout, heatRowAt, heatTop, namesWidth } from "../draw/heat";
@@ -77,7 +79,13 @@ export class HeatPanel {
             `${rows.length} rows; ${formatTime(header.heat.columns * header.heat.column_ns)}, the ` +
             "most of each part; strongest colour: " +
             (this.chosen === "free on the card" ? "nothing free" : full) +
-            "; vertical line: first out-of-memory";
+            "; grey: not running" +
+            (rows.some((row) => unknownParts(row, header.heat.columns).length > 0)
+                ? "; hatched: not known"
+                : "") +
+            (rows.some(({ rank }) => rank.first_oom_ns !== null && rank.start_after_ns !== null)
+                ? "; vertical line: first out-of-memory"
+                : "");
     }
 
     private at(event: MouseEvent): number {
@@ -93,15 +101,18 @@ export class HeatPanel {
         const column = Math.floor(
             ((event.clientX - area.left - namesWidth) / (area.width - namesWidth)) * columns,
         );
-        const bytes =
-            row && column >= 0 && column < columns
-                ? heatBytes(header, row, this.chosen, column)
-                : null;
-        const value =
-            bytes === null
-                ? ""
-                : `: ${heatCertainty(this.chosen)} ${formatBytes(Math.round(bytes))} ${this.chosen} at ${formatTime(column * column_ns)}`;
-        showTip(row ? rankLabel(row.rank) + value : "", event.clientX, event.clientY);
+        const inside = row && column >= 0 && column < columns;
+        const value = inside ? this.valueText(row, column) : "";
+        const time = value ? ` at ${formatTime(column * column_ns)}` : "";
+        showTip(row ? rankLabel(row.rank) + value + time : "", event.clientX, event.clientY);
+    }
+
+    private valueText(row: HeatRow, column: number): string {
+        if (heatUnknown(row, column)) return ": not known";
+        if (!row.allocated[column]) return ": not running";
+        const bytes = heatBytes(this.page.header, row, this.chosen, column);
+        if (bytes === null) return `: ${this.chosen}: not known`;
+        return `: ${heatCertainty(this.chosen)} ${formatBytes(Math.round(bytes))} ${this.chosen}`;
     }
 
     private open(row: number): void {

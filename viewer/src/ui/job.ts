@@ -18,14 +18,14 @@ export function showJob(page: PageView): void {
     panel.hidden = header.job.length === 0;
     byId("main").classList.toggle("of-job", header.job.length > 0);
     if (header.job.length === 0) return;
-    const shown = (part: NamedPart): Node | string => named(page, part);
+    const shown = (parts: NamedPart[]): (Node | string)[] => sentence(page, parts);
     jobBlocks(header).forEach(({ heading, rows }, at) => {
         if (heading) {
             panel.append(
                 el(
                     "h2",
                     { ...(at === 0 ? { id: "job-title" } : {}), "data-kind": heading.kind },
-                    ...heading.parts.map(shown),
+                    ...shown(heading.parts),
                 ),
             );
         }
@@ -36,13 +36,32 @@ export function showJob(page: PageView): void {
                 { class: "answers" },
                 ...rows.flatMap(({ label, kind, lines }) => [
                     el("dt", {}, label),
-                    ...lines.map((parts) => el("dd", { "data-kind": kind }, ...parts.map(shown))),
+                    ...lines.map((parts) => el("dd", { "data-kind": kind }, ...shown(parts))),
                 ]),
             ),
         );
     });
     const words = saidWords(header.class_words, jobText(header));
     if (words) panel.append(el("p", { class: "faint explain" }, words));
+}
+
+// The parts of a sentence. Punctuation after a name stays on the line of the name.
+function sentence(page: PageView, parts: NamedPart[]): (Node | string)[] {
+    const nodes: (Node | string)[] = [];
+    parts.forEach((part, at) => {
+        const before = parts[at - 1]?.ranks.length > 0 ? punctuation(part) : "";
+        const rest = { ...part, text: part.text.slice(before.length) };
+        if (rest.text === "") return;
+        const node = named(page, rest);
+        const next = parts[at + 1];
+        const after = part.ranks.length > 0 && next ? punctuation(next) : "";
+        nodes.push(after ? el("span", { class: "together" }, node, after) : node);
+    });
+    return nodes;
+}
+
+function punctuation({ text, ranks }: NamedPart): string {
+    return ranks.length > 0 ? "" : (/^[,;:.)]+/.exec(text)?.[0] ?? "");
 }
 
 // A part that names processes is a button.

@@ -22,7 +22,9 @@ export function statusText(page: PageView): string {
         (segmentsKnown(model.head)
             ? `${formatBytes(heap.reserved)} reserved; ${formatBytes(heap.held)} in holes, ${formatBytes(heap.releasable)} releasable; `
             : "reserved unknown; ") +
-        (others > 0 ? `${formatBytes(others)} of other holders; ` : "") +
+        (others > 0
+            ? `${formatBytes(others)} of the card outside the pool (contexts, libraries, other processes); `
+            : "") +
         `${formatCount(heap.live.length)} blocks` +
         (segmentsKnown(model.head) ? ` in ${formatCount(heap.units.length)} segments` : "");
     if (!found) return text;
