@@ -1,5 +1,5 @@
-// The first screen follows the verdict: each situation has its question, its order of sections and no
-// empty panel.
+// The first screen follows the verdict: each situation has its question, its order of sections and
+// no empty panel.
 //
 // FRAGTRACE_PAGES holds a page with one device for each screen.
 import assert from "node:assert/strict";
@@ -115,11 +115,7 @@ test("without an answer, the verdict has the whole width", () =>
     }));
 
 test("axe finds nothing, and nothing is wider than the window, on any screen", async () => {
-    for (const options of [
-        { scheme: "light" },
-        { scheme: "dark" },
-        { width: 390, height: 844 },
-    ]) {
+    for (const options of [{ scheme: "light" }, { scheme: "dark" }, { width: 390, height: 844 }]) {
         await visit(browser, screens, options, async (page) => {
             await page.evaluate(axe);
             for (let device = 0; device <= 8; ++device) {

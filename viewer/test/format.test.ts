@@ -27,8 +27,9 @@ test("sizes, times and counts are written exactly as in the report", () => {
 });
 
 test("a difference of sizes has its sign", () => {
-    assert.deepEqual(
-        [0, 20 * 2 ** 20, -3 * 2 ** 10].map(formatChange),
-        ["0 B", "+20 MiB", "-3 KiB"],
-    );
+    assert.deepEqual([0, 20 * 2 ** 20, -3 * 2 ** 10].map(formatChange), [
+        "0 B",
+        "+20 MiB",
+        "-3 KiB",
+    ]);
 });

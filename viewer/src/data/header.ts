@@ -54,14 +54,7 @@ export interface Part {
 
 /** The question that the first screen answers. The analysis chooses it by the verdict. */
 export type Screen =
-    | "blocked"
-    | "shortage"
-    | "growth"
-    | "others"
-    | "retry"
-    | "near_miss"
-    | "peak"
-    | "state";
+    "blocked" | "shortage" | "growth" | "others" | "retry" | "near_miss" | "peak" | "state";
 
 /**
  * One bar of a card. All bars share one scale. A part of a whole starts where the part before it

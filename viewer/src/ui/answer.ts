@@ -1,5 +1,5 @@
-// The panel beside the verdict. It answers the question of the first screen, with the most important
-// section first. The analysis chooses the screen; this table orders the sections.
+// The panel beside the verdict. It answers the question of the first screen, with the most
+// important section first. The analysis chooses the screen; this table orders the sections.
 import type { Card, Screen } from "../data/header";
 import {
     blockedSection,

@@ -49,10 +49,10 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
             ["allocated at", "the line that allocated them"],
             ...(ages
                 ? [
-                      [
-                          "age of oldest",
-                          "the age of the oldest of these blocks at this moment",
-                      ] as [string, string],
+                      ["age of oldest", "the age of the oldest of these blocks at this moment"] as [
+                          string,
+                          string,
+                      ],
                   ]
                 : []),
         ]),
@@ -64,9 +64,8 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
 function lineRow(page: PageView, node: number, ...cells: (HTMLElement | false)[]): HTMLElement {
     const stack = page.shownStacks.node(node, page.view.fold);
     const chosen = (): boolean => page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
-    return choosable(
-        el("tr", { tabindex: "0", "aria-selected": String(chosen()) }, ...cells),
-        () => page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }),
+    return choosable(el("tr", { tabindex: "0", "aria-selected": String(chosen()) }, ...cells), () =>
+        page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }),
     );
 }
 
@@ -177,10 +176,7 @@ function lineList(lines: ReportLine[]): HTMLElement[] {
               el(
                   "dl",
                   { class: "lines" },
-                  ...lines.flatMap(({ label, text }) => [
-                      el("dt", {}, label),
-                      el("dd", {}, text),
-                  ]),
+                  ...lines.flatMap(({ label, text }) => [el("dt", {}, label), el("dd", {}, text)]),
               ),
           ];
 }
@@ -224,10 +220,7 @@ export function growthSection(page: PageView): Section | null {
     if (rows.length + lines.length === 0) return null;
     return {
         heading: "Growth",
-        content: [
-            ...(rows.length > 0 ? [growingTable(page)] : []),
-            ...lineList(lines),
-        ],
+        content: [...(rows.length > 0 ? [growingTable(page)] : []), ...lineList(lines)],
     };
 }
 
@@ -240,7 +233,12 @@ export function savingSection(page: PageView): Section | null {
 /** Memory of the card outside the pool, beside the memory in use in the pool. */
 export function outsideSection(_: PageView, { outside, in_use }: Card): Section | null {
     if (outside.length === 0) return null;
-    const bars = outside.map(({ name, bytes }) => ({ label: name, kind: "device", bytes, from: 0 }));
+    const bars = outside.map(({ name, bytes }) => ({
+        label: name,
+        kind: "device",
+        bytes,
+        from: 0,
+    }));
     const own = { label: "in use in the pool", kind: "used", bytes: in_use ?? 0, from: 0 };
     return {
         heading: "Outside the pool",
@@ -251,9 +249,7 @@ export function outsideSection(_: PageView, { outside, in_use }: Card): Section 
 /** How close the run came to running out of memory. */
 export function nearMissSection(page: PageView): Section | null {
     const { near_miss } = page.model.head;
-    return near_miss.length === 0
-        ? null
-        : { heading: "Near misses", content: lineList(near_miss) };
+    return near_miss.length === 0 ? null : { heading: "Near misses", content: lineList(near_miss) };
 }
 
 /** Free blocks of a snapshot, and the requests that they serve. */

@@ -77,7 +77,8 @@ export function showCard(
             el("span", { class: "kind" }, badge(card)),
             el("h2", {}, card.heading),
             el("span", { class: "grow" }),
-            card.kind !== "state" && el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`),
+            card.kind !== "state" &&
+                el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`),
             stepping,
         ),
         el(

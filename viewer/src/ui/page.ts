@@ -115,7 +115,10 @@ export class Page implements PageView {
             draw: () => fillLegends(this),
         },
         { on: ["device", "whatif"], draw: () => showWhatIf(this) },
-        { on: ["device", "card", "culprit", "stack", "fold", "theme"], draw: () => this.showCards() },
+        {
+            on: ["device", "card", "culprit", "stack", "fold", "theme"],
+            draw: () => this.showCards(),
+        },
         {
             on: ["device", "blocks", "size", "theme", "t0", "t1", "sweep", "whatif"],
             draw: () => this.chart.draw(),

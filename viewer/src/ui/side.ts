@@ -174,10 +174,7 @@ export function showRun(page: PageView): void {
                 el(
                     "dl",
                     { class: "lines" },
-                    ...all.flatMap(({ label, text }) => [
-                        el("dt", {}, label),
-                        el("dd", {}, text),
-                    ]),
+                    ...all.flatMap(({ label, text }) => [el("dt", {}, label), el("dd", {}, text)]),
                 ),
         ),
         ...folded(
