@@ -11,8 +11,9 @@ json known_json(std::uint64_t value) {
 
 json lines_json(const std::vector<ReportLine>& lines) {
     json rows = json::array();
-    for (const ReportLine& line : lines)
+    for (const ReportLine& line : lines) {
         rows.push_back({{"label", line.label}, {"text", line.text}});
+    }
     return rows;
 }
 
@@ -58,8 +59,9 @@ const char* screen_name(PageScreen screen) {
 
 json parts_json(const std::vector<PagePart>& parts) {
     json rows = json::array();
-    for (const PagePart& part : parts)
+    for (const PagePart& part : parts) {
         rows.push_back({{"name", part.name}, {"bytes", part.bytes}, {"note", part.note}});
+    }
     return rows;
 }
 
@@ -78,22 +80,25 @@ json culprit_json(const PageCulprit& culprit) {
 
 json card_json(const PageCard& card) {
     json culprits = json::array();
-    for (const PageCulprit& culprit : card.culprits)
+    for (const PageCulprit& culprit : card.culprits) {
         culprits.push_back(culprit_json(culprit));
+    }
     json holders = json::array();
-    for (const PageHolder& holder : card.holders)
+    for (const PageHolder& holder : card.holders) {
         holders.push_back({{"stack", holder.stack},
                            {"label", holder.held.label},
                            {"category", holder.category},
                            {"live", holder.held.bytes},
                            {"count", holder.held.blocks},
                            {"change", holder.change ? json(*holder.change) : json(nullptr)}});
+    }
     json bars = json::array();
-    for (const PageBar& bar : card.bars)
+    for (const PageBar& bar : card.bars) {
         bars.push_back({{"label", bar.label},
                         {"kind", bar.kind},
                         {"bytes", bar.bytes},
                         {"from", bar.from_bytes}});
+    }
     return {{"kind", card_name(card.kind)},
             {"screen", screen_name(card.screen)},
             {"question", card.question},
@@ -123,34 +128,37 @@ json card_json(const PageCard& card) {
 
 json growth_json(const PageDevice& device) {
     json rows = json::array();
-    for (const PageGrowingLine& line : device.growing)
+    for (const PageGrowingLine& line : device.growing) {
         rows.push_back({{"stack", line.stack},
                         {"label", line.held.label},
                         {"category", line.category},
                         {"per_step", line.bytes_per_step},
                         {"grown", line.held.bytes},
                         {"live", line.live_bytes}});
+    }
     return {{"when", device.growing_when}, {"rows", rows}, {"lines", lines_json(device.growth)}};
 }
 
 json advice_json(const PageDevice& device) {
     json rows = json::array();
-    for (const PageAdvice& advice : device.advice)
+    for (const PageAdvice& advice : device.advice) {
         rows.push_back(
             {{"name", advice.name}, {"effect", advice.effect}, {"settings", advice.settings}});
+    }
     return rows;
 }
 
 json holes_json(const PageDevice& device) {
     json rows = json::array();
-    for (const PageHoles& holes : device.holes)
+    for (const PageHoles& holes : device.holes) {
         rows.push_back({{"bytes", holes.bytes}, {"count", holes.count}, {"serves", holes.serves}});
+    }
     return {{"heading", device.holes_heading}, {"rows", rows}, {"more", device.holes_more}};
 }
 
 json phase_totals_json(const PageProcess& process) {
     json rows = json::array();
-    for (const PagePhaseTotals& phase : process.phases)
+    for (const PagePhaseTotals& phase : process.phases) {
         rows.push_back({{"name", phase.name},
                         {"count", phase.count},
                         {"time_ns", phase.time_ns},
@@ -159,6 +167,7 @@ json phase_totals_json(const PageProcess& process) {
                         {"change", phase.change_bytes},
                         {"mallocs", known_json(phase.driver_allocs)},
                         {"retries", known_json(phase.retries)}});
+    }
     return {{"rows", rows}, {"more", process.phases_more}};
 }
 

@@ -1,6 +1,6 @@
 // The panel beside the verdict. It answers the question of the first screen, with the most
 // important section first. The analysis chooses the screen; this table orders the sections.
-import type { Card, Screen } from "../data/header";
+import { asksForBlockers, type Card, type Screen } from "../data/header";
 import {
     blockedSection,
     growthSection,
@@ -53,6 +53,9 @@ export function showAnswer(page: PageView, card: Card | undefined): void {
     );
     byId("culprits").hidden = sections.every((section) => section === null);
     byId("culprits-title").textContent = card?.question ?? "";
+    byId("culprits-hint").textContent = asksForBlockers(card)
+        ? "click a row to mark its blocks"
+        : "";
     byId("culprits-table").hidden = !card || card.culprits.length + card.holders.length === 0;
     panel.replaceChildren(
         ...sections.flatMap((section, at) =>
