@@ -1,13 +1,14 @@
 // make_page KIND OUTPUT: writes a page of made-up data.
 //
 // KIND is "checkerboard", "two" (devices), "job" (of 40 processes), "crowd" (of live blocks),
-// "shares" (of holes) or a number of blocks. "private-pools" and "expandable" are pages of a trace.
-// For them OUTPUT.moments.json has the recorded states.
+// "shares" (of holes), "screens" (first screens) or a number of blocks. "private-pools" and
+// "expandable" are pages of a trace. For them OUTPUT.moments.json has the recorded states.
 #include "analyzer/report/page/page.h"
 #include "analyzer/support/output_file.h"
 #include "recorded.h"
 #include "synthetic.h"
 #include "synthetic_held.h"
+#include "synthetic_screens.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,18 +23,19 @@ int main(int argc, char** argv) {
     const std::string kind = argc < 3 ? "" : argv[1];
     const std::uint64_t blocks = std::strtoull(kind.c_str(), nullptr, 10);
     const std::vector<std::string> kinds = {
-        "checkerboard", "two", "job", "crowd", "shares", "private-pools", "expandable"};
+        "checkerboard", "two", "job", "crowd", "shares", "screens", "private-pools", "expandable"};
     if (blocks == 0 && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-        std::fprintf(
-            stderr,
-            "usage: make_page checkerboard|two|job|crowd|shares|private-pools|expandable|BLOCKS "
-            "OUTPUT [BUDGET]\n");
+        std::fprintf(stderr,
+                     "usage: make_page "
+                     "checkerboard|two|job|crowd|shares|screens|private-pools|expandable|BLOCKS "
+                     "OUTPUT [BUDGET]\n");
         return 2;
     }
     analyzer::PageData data =
         kind == "checkerboard" ? page_test::checkerboard_page()
         : kind == "two"        ? page_test::two_device_page()
         : kind == "shares"     ? page_test::shares_page()
+        : kind == "screens"    ? page_test::screens_page()
         : kind == "job"        ? page_test::job_page()
         : kind == "private-pools" || kind == "expandable"
             ? page_test::recorded_page(kind == "expandable", std::string(argv[2]) + ".moments.json")

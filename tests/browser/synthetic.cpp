@@ -61,6 +61,7 @@ void add_verdict(PageDevice& device,
     card.kind = PageCardKind::kOom;
     card.time_ns = pool.now_ns;
     card.heading = "Out of memory despite free memory";
+    card.question = "Which allocations block free memory?";
     card.requested_bytes = requested_bytes;
     card.bars = {{"requested", "asked", requested_bytes},
                  {"free, in holes", "free", pool.free_bytes()},
@@ -318,6 +319,8 @@ PageData two_device_page() {
     add(1'000'000'000, 2'000'000'000, 6'000'000'000, 45 * kMiB, 5 * kMiB, 1);  // page 2, pending
     PageCard card;
     card.kind = PageCardKind::kRetry;
+    card.screen = PageScreen::kRetry;
+    card.question = "Why did the pool have to release its cache?";
     card.time_ns = 7'000'000'000;
     card.heading = "Retry";
     const HeldBy held{.label = "holder <i>one</i>", .bytes = 30 * kMiB, .blocks = 1};
@@ -325,12 +328,38 @@ PageData two_device_page() {
     card.holders_more = "and 3 more lines: 7 MiB";
     PageCard peak = card;
     peak.kind = PageCardKind::kNearMiss;
+    peak.screen = PageScreen::kPeak;
+    peak.question = "Which lines hold <b>the memory</b> at the peak?";
+    peak.holders_when = "at the peak of allocated memory, 8 s";
+    peak.since = "step 4";
+    peak.holders.front().change = 10 * kMiB;
+    peak.in_use_bytes = 37 * kMiB;
+    peak.categories = {{"parameters", 30 * kMiB}, {"other <i>kind</i>", 7 * kMiB, "1 MiB older"}};
+    peak.categories_basis = "estimate: made up";
+    peak.outside = {{"context", 256 * kMiB}};
+    peak.lines = {{"before", "at the same point of step 4: 10 MiB less"}};
     peak.time_ns = 8'000'000'000;
     peak.heading = "No out-of-memory, but a Retry";
     peak.bars = {{"in use then", "used", 2 * kGiB},
                  {"cached", "cached", 0, 2 * kGiB},
                  {"left on the device", "device", 6 * kGiB, 2 * kGiB}};
     device.cards = {std::move(card), std::move(peak)};
+    device.advice = {{"expandable_segments <i>", "did nothing"},
+                     {"activation checkpointing", "not replayed: at most the 12 MiB", false}};
+    device.growing = {{2, held, "parameters", kMiB, 30 * kMiB}};
+    device.growing_when = "from step 3 to step 9";
+    device.growth = {{"grows", "by 1 MiB per step"}, {"", "<i>later</i>"}};
+    device.near_miss = {{"headroom", "6 GiB at peak reserved"}};
+    device.lines = {{"device 1", "second, settings: <b>default</b>"}};
+    data.processes.front().lines = {{"pinned", "at most 64 MiB in 1 allocation"}};
+    data.processes.front().phases = {{"train <b>",
+                                      3,
+                                      2'000'000'000,
+                                      30 * kMiB,
+                                      80 * kMiB,
+                                      -2 * static_cast<int64_t>(kMiB),
+                                      4,
+                                      1}};
     data.devices.push_back(std::move(device));
     return data;
 }

@@ -193,6 +193,7 @@ PageData shares_page() {
         }
         PageCard card;
         card.kind = moment % 2 == 0 ? PageCardKind::kOom : PageCardKind::kRetry;
+        card.question = "Which allocations block free memory?";
         card.time_ns = card_ns;
         card.heading = fmt::format("moment {}", moment);
         add_culprits(device, card_ns, names, &card);

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/page/page_content.h"
+#include "analyzer/report/page/page_screen.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
@@ -37,6 +38,7 @@ struct Rung {
     const char* name;
     std::string verdict;  // as the report says it
     std::function<SimulatedProgram()> run;
+    PageScreen screen = PageScreen::kBlocked;  // with which the page opens
 };
 
 // 94 segments of 20 MiB, each half used.
@@ -329,6 +331,34 @@ struct Told {
     }
 };
 
+// The page opens with the screen, and what it says besides the verdict is in the report's words.
+void check_page(const PageData& page, PageScreen screen, const std::string& text) {
+    const PageDevice& device = page.devices.front();
+    const auto opened =
+        std::find_if(device.cards.begin(), device.cards.end(), [](const auto& card) {
+            return card.kind != PageCardKind::kRetry;
+        });
+    REQUIRE(opened != device.cards.end());
+    CHECK(opened->screen == screen);
+    CHECK(opened->question == question_of(screen));
+    for (const std::vector<ReportLine>& lines :
+         {opened->lines, device.growth, device.lines, page.processes.front().lines}) {
+        for (const ReportLine& line : lines) {
+            INFO(line.label << ": " << line.text);
+            CHECK(text.find(line.text + "\n") != std::string::npos);
+        }
+    }
+    for (const PageAdvice& advice : device.advice) {
+        CHECK(text.find(" " + advice.effect + "\n") != std::string::npos);
+    }
+    for (const PagePart& part : opened->categories) {
+        CHECK(text.find(part.name + " " + format_bytes(part.bytes)) != std::string::npos);
+    }
+    for (const PagePart& part : opened->outside) {
+        CHECK(text.find(part.name + " " + format_bytes(part.bytes)) != std::string::npos);
+    }
+}
+
 }  // namespace
 
 TEST_CASE("for a stream-bound request the page's bars equal the JSON's free places") {
@@ -371,27 +401,34 @@ TEST_CASE("a run with a retry opens as a near miss with the released bytes") {
 
 TEST_CASE("the report of each verdict equals the approved text") {
     const Rung rungs[] = {
-        {"stitchable", "verdict    stitchable", stitchable},
-        {"granularity", "verdict    granularity", granularity},
-        {"limit", "verdict    limit", limit},
-        {"stream_bound", "verdict    stream_bound", stream_bound},
-        {"pending", "verdict    pending", pending},
-        {"releasable", "verdict    releasable", releasable},
-        {"other_pool", "verdict    other_pool", other_pool},
-        {"compaction_only", "verdict    compaction_only", compaction_only},
-        {"rounding", "verdict    rounding", rounding},
-        {"outside_pool", "verdict    outside_pool", outside_pool},
-        {"context_alone", "verdict    genuine", context_alone},
-        {"unexplained", "verdict    unexplained", unexplained},
-        {"library", "An allocation outside the pool failed", library},
-        {"genuine", "verdict    genuine", genuine},
-        {"retry", "retry      releasable", retry},
+        {"stitchable", "verdict    stitchable", stitchable, PageScreen::kBlocked},
+        {"granularity", "verdict    granularity", granularity, PageScreen::kBlocked},
+        {"limit", "verdict    limit", limit, PageScreen::kShortage},
+        {"stream_bound", "verdict    stream_bound", stream_bound, PageScreen::kBlocked},
+        {"pending", "verdict    pending", pending, PageScreen::kBlocked},
+        {"releasable", "verdict    releasable", releasable, PageScreen::kBlocked},
+        {"other_pool", "verdict    other_pool", other_pool, PageScreen::kBlocked},
+        {"compaction_only", "verdict    compaction_only", compaction_only, PageScreen::kBlocked},
+        {"rounding", "verdict    rounding", rounding, PageScreen::kBlocked},
+        {"outside_pool", "verdict    outside_pool", outside_pool, PageScreen::kOthers},
+        {"context_alone", "verdict    genuine", context_alone, PageScreen::kShortage},
+        {"unexplained", "verdict    unexplained", unexplained, PageScreen::kShortage},
+        {"library", "An allocation outside the pool failed", library, PageScreen::kBlocked},
+        {"genuine", "verdict    genuine", genuine, PageScreen::kShortage},
+        {"retry", "retry      releasable", retry, PageScreen::kNearMiss},
         {"retry_of_cache",
          "culprit    train.py:38 prompt caused 106 MiB of the 108 MiB",
-         retry_of_cache},
-        {"leak", "culprit    train.py:33 loss: grows by 14 MiB per step", leak},
-        {"leak_ahead", "No out-of-memory yet: out of memory at about step ", leak_ahead},
-        {"kept_losses", "culprit    train.py:5 build", kept_losses},
+         retry_of_cache,
+         PageScreen::kNearMiss},
+        {"leak",
+         "culprit    train.py:33 loss: grows by 14 MiB per step",
+         leak,
+         PageScreen::kGrowth},
+        {"leak_ahead",
+         "No out-of-memory yet: out of memory at about step ",
+         leak_ahead,
+         PageScreen::kGrowth},
+        {"kept_losses", "culprit    train.py:5 build", kept_losses, PageScreen::kPeak},
     };
     for (const Rung& rung : rungs) {
         TemporaryFolder folder;
@@ -418,5 +455,6 @@ TEST_CASE("the report of each verdict equals the approved text") {
         CHECK_FALSE(moves_another((*analysis)->devices.front(), **analysis));
         CHECK(text == read_file(path));
         keep_report(rung.name, **analysis, text);
+        check_page(page_content(**analysis), rung.screen, text);
     }
 }

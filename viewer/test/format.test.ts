@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { formatBytes, formatCount, formatTime } from "../src/data/format";
+import { formatBytes, formatChange, formatCount, formatTime } from "../src/data/format";
 
 test("sizes, times and counts are written exactly as in the report", () => {
     const path = process.env.FRAGTRACE_FORMATS;
@@ -24,4 +24,12 @@ test("sizes, times and counts are written exactly as in the report", () => {
         ),
         [],
     );
+});
+
+test("a difference of sizes has its sign", () => {
+    assert.deepEqual([0, 20 * 2 ** 20, -3 * 2 ** 10].map(formatChange), [
+        "0 B",
+        "+20 MiB",
+        "-3 KiB",
+    ]);
 });

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -133,17 +134,34 @@ bool is_near_miss(const DeviceAnalysis& device) {
            (device.capacity_known && left_bytes(device) < device.capacity_bytes / kLittlePart);
 }
 
+std::string growth_heading(const Culprit& culprit, const DeviceAnalysis& device) {
+    const auto* grows = std::get_if<GrowsEachIteration>(&culprit);
+    if (grows == nullptr) {
+        return "";
+    }
+    const std::string rate =
+        fmt::format("by {} per step",
+                    format_bytes(static_cast<std::uint64_t>(grows->place.held.bytes) /
+                                 std::max<std::size_t>(grows->last - grows->first, 1)));
+    if (first_oom(device) != nullptr) {
+        return fmt::format("{} grew {} until memory ran out", grows->place.held.label, rate);
+    }
+    const auto& forecast = device.growth_forecast;
+    return fmt::format("{} grows {}{}",
+                       grows->place.held.label,
+                       rate,
+                       forecast && forecast->at_iteration != 0
+                           ? fmt::format(": out of memory at about step {} (estimate)",
+                                         format_count(forecast->at_iteration))
+                           : "");
+}
+
 std::string peak_heading(const Analysis& analysis, const DeviceAnalysis& device) {
     if (device.state_only) {
         return "State at one moment: whether a request failed is unknown";
     }
     if (device.recorded.ooms != 0 || !pool_failure(analysis, device).empty()) {
         return without_diagnosis(analysis, device);
-    }
-    if (device.growth_forecast && device.growth_forecast->matters &&
-        device.growth_forecast->at_iteration != 0) {
-        return fmt::format("No out-of-memory yet: at about step {} at this rate",
-                           format_count(device.growth_forecast->at_iteration));
     }
     const std::uint64_t retries = device.recorded.retries;
     if (retries != 0) {
@@ -201,14 +219,21 @@ std::string peak_sentence(const DeviceAnalysis& device) {
 std::vector<PageBar> peak_bars(const DeviceAnalysis& device) {
     const RunFigures& run = device.recorded;
     const WasteSplit& waste = run.waste_at_peak;
-    std::vector<PageBar> bars = {{"most in use at once", "used", run.peak_allocated},
-                                 {"reserved at the peak", "reserved", run.peak_reserved}};
+    std::vector<PageBar> bars;
+    if (device.state_only) {
+        bars = {{"reserved", "reserved", run.peak_reserved}};
+    } else {
+        bars = {{"most in use at once", "used", run.peak_allocated},
+                {"reserved at the peak", "reserved", run.peak_reserved}};
+    }
     std::uint64_t end = 0;
     const auto follow = [&](const char* label, const char* kind, std::uint64_t bytes) {
         bars.push_back({label, kind, bytes, end});
         end += bytes;
     };
-    follow("in use then", "used", waste.requested + waste.rounding + waste.slack);
+    follow(device.state_only ? "in use" : "in use then",
+           "used",
+           waste.requested + waste.rounding + waste.slack);
     if (waste.pending != 0) {
         follow("waiting for streams", "pending", waste.pending);
     }

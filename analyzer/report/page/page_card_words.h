@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
+#include "analyzer/analysis/culprit.h"
 #include "analyzer/report/page/page_data.h"
 
 #include <string>
@@ -20,6 +21,9 @@ std::vector<PageBar> retry_bars(const Diagnosis& retry);
 // For runs without an out-of-memory. A run is a near miss if it needed a retry, or if less than 10
 // % of the pool's capacity was left at peak reserved memory.
 bool is_near_miss(const DeviceAnalysis& device);
+// The headline of a run that grows: the line, its growth per step, and when memory runs out. Empty:
+// the culprit is not growth.
+std::string growth_heading(const Culprit& culprit, const DeviceAnalysis& device);
 std::string peak_heading(const Analysis& analysis, const DeviceAnalysis& device);
 std::string peak_sentence(const DeviceAnalysis& device);
 // Bars for used, unusable free, cached and unreserved memory. Together they are the capacity.

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/culprit.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/page/page_card_words.h"
+#include "analyzer/report/page/page_screen.h"
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
@@ -58,7 +59,9 @@ class CardBuilder {
         PageCulprit row{.stack = stacks_->node_of(group.held.origin),
                         .held = group.held,
                         .held_open_bytes = group.held_open_bytes,
-                        .age = "oldest " + format_duration(now_ns - group.oldest_ns),
+                        .age = device_.state_only
+                                   ? std::string()  // its time is not known
+                                   : "oldest " + format_duration(now_ns - group.oldest_ns),
                         .phase = analysis_.phases && group.oldest != kNoEvent
                                      ? analysis_.phases->name_of(group.oldest)
                                      : std::string(),
@@ -76,23 +79,62 @@ class CardBuilder {
         if (at == nullptr) {
             return;
         }
+        const IterationDifference* since = difference_at(device_.held, event);
+        card->since = since == nullptr ? "" : fmt::format("step {}", since->against);
         std::uint64_t named_bytes = 0;
         for (const HoldingLine& place : at->places) {
             if (place.held.bytes > 0) {
                 named_bytes += static_cast<std::uint64_t>(place.held.bytes);
-                card->holders.push_back({.stack = stacks_->node_of(place.held.origin),
-                                         .held = place.held,
-                                         .category = category_known(place)
-                                                         ? std::string(shown_category(place))
-                                                         : std::string()});
+                card->holders.push_back(
+                    {.stack = stacks_->node_of(place.held.origin),
+                     .held = place.held,
+                     .category = category_text(place),
+                     .change = since == nullptr ? std::nullopt : change_of(place, *since)});
             }
         }
+        if (any_category_known(*at)) {
+            for (const ShownCategory& category : shown_categories(*at)) {
+                card->categories.push_back(
+                    {.name = std::string(category.name),
+                     .bytes = category.bytes,
+                     .note = category.says_old()
+                                 ? format_bytes(category.should_be_gone) + " older than one step"
+                                 : ""});
+            }
+            card->categories_basis = category_basis(analysis_);
+        }
+        for (auto& [name, bytes] : outside_parts(at->outside)) {
+            card->outside.push_back({.name = std::move(name), .bytes = bytes});
+        }
+        card->in_use_bytes = at->allocated_bytes;
+        // The second line is in the table of holders.
+        card->lines = change_lines(device_.held, *at, Terminal(-1, ColorChoice::kNever));
+        card->lines.resize(std::min<std::size_t>(card->lines.size(), 1));
         if (at->places_left_out != 0) {
             card->holders_more = fmt::format(
                 "and {}: {}",
                 format_counted(at->places_left_out, "more line", "more lines"),
                 format_bytes(at->allocated_bytes - std::min(at->allocated_bytes, named_bytes)));
         }
+    }
+
+    template <typename Row>
+    static std::string category_text(const Row& row) {
+        return category_known(row) ? std::string(shown_category(row)) : std::string();
+    }
+
+    // nullopt: the difference lists only some lines, and not this one.
+    static std::optional<std::int64_t> change_of(const HoldingLine& place,
+                                                 const IterationDifference& since) {
+        const auto found = std::find_if(
+            since.places.begin(), since.places.end(), [&place](const HoldingLine& other) {
+                return other.held.label == place.held.label &&
+                       shown_category(other) == shown_category(place);
+            });
+        if (found != since.places.end()) {
+            return found->held.bytes;
+        }
+        return since.places.size() < kMostPlaces ? std::optional<std::int64_t>(0) : std::nullopt;
     }
 
     void add_trouble(const Diagnosis& diagnosis) {
@@ -109,6 +151,11 @@ class CardBuilder {
         const Conclusion conclusion = conclusion_at(analysis_, device_, diagnosis);
         card.who = culprit_text(conclusion.culprit);
         card.change = remedy_text(device_, conclusion.remedy);
+        card.screen = screen_of(card.kind, &verdict, conclusion.culprit);
+        card.question = question_of(card.screen);
+        if (const std::string grows = growth_heading(conclusion.culprit, device_); !grows.empty()) {
+            card.heading = grows;
+        }
         card.verdict = verdict.id;
         card.requested_bytes = verdict.requested_bytes;
         card.bars = retry ? retry_bars(diagnosis) : failure_bars(verdict);
@@ -142,23 +189,22 @@ class CardBuilder {
                     : failed || pool_failed ? PageCardKind::kOom
                     : is_near_miss(device_) ? PageCardKind::kNearMiss
                                             : PageCardKind::kNoOom;
-        card.heading = peak_heading(analysis_, device_);
         card.sentence = peak_sentence(device_);
         card.bars = peak_bars(device_);
         card.verdict = device_.state_only ? "state" : failed ? "not_judged" : "no_oom";
         const Conclusion conclusion = conclusion_of(analysis_, device_);
         card.who = culprit_text(conclusion.culprit);
-        // If the culprit is about the cache, the table on this card is still about free memory in
-        // holes.
-        if (const std::string pins = culprit_text(culprit_of_retry(analysis_, device_, peak));
-            !pins.empty() && card.who.find(pins) == std::string::npos) {
-            card.who += (card.who.empty() ? "holes: " : "; holes: ") + pins;
-        }
         card.change = remedy_text(device_, conclusion.remedy);
+        card.screen = screen_of(card.kind, nullptr, conclusion.culprit);
+        card.question = question_of(card.screen);
+        const std::string grows = growth_heading(conclusion.culprit, device_);
+        card.heading = grows.empty() ? peak_heading(analysis_, device_) : grows;
         const EventIndex most = device_.at_peak_allocated.event;
         if (most != kNoEvent) {
             card.holders.clear();
             card.holders_more.clear();
+            card.categories.clear();
+            card.outside.clear();
             add_holders(most, &card);
             if (most != peak.trouble.event) {
                 card.holders_when =

@@ -8,6 +8,7 @@
 #include "analyzer/model/unknown_segments.h"
 #include "analyzer/report/page/page_cards.h"
 #include "analyzer/report/page/page_phases.h"
+#include "analyzer/report/page/page_report.h"
 #include "analyzer/report/page/page_stacks.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/report/text/text_parts.h"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -56,6 +58,7 @@ class DevicePage {
             [](const PageMarker& a, const PageMarker& b) { return a.time_ns < b.time_ns; });
         add_whatif();
         add_totals();
+        add_report(analysis_, device_, stacks_, &page_);
         return std::move(page_);
     }
 
@@ -191,6 +194,7 @@ class DevicePage {
                              .note = whatif_note(row),
                              .as_run = row.is_recorded,
                              .gets_past = row.gets_past(),
+                             .cost = row.is_recorded ? std::string() : cost_text(row),
                              .reserved_curve = row.reserved_curve};
             const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
             page_.whatif.insert(place, std::move(shown));
@@ -278,17 +282,9 @@ void PageContent::add(const Analysis& analysis) {
     const std::string pools =
         program_pool_lines(analysis, false, Terminal(-1, ColorChoice::kNever));
     process.program_pools = pools.substr(std::min(pools.size(), pools.find('\n') + 1));
+    add_process_report(analysis, &process);
     for (const DeviceAnalysis& device : analysis.devices) {
         add_device_notes(device, &process.notes);
-        if (const auto& fidelity = device.fidelity) {
-            process.notes.push_back(
-                fmt::format("replay fidelity: {} of {} placements, {} of {} "
-                            "cudaMallocs equal",
-                            fidelity->placements_equal,
-                            fidelity->placements,
-                            fidelity->segments_equal,
-                            fidelity->segments));
-        }
     }
     stacks_.begin_process(analysis.symbols.get());
     // Failed devices first: the page opens with the first device.

@@ -7,9 +7,11 @@
 #include "analyzer/analysis/memory_lives.h"
 #include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/model/held_by.h"
+#include "analyzer/report/text/report_line.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,21 +62,51 @@ struct PageCulprit {
     std::uint32_t stack = 0;
     HeldBy held;
     std::uint64_t held_open_bytes = 0;
-    std::string age;                    // "since 12 s, 40 steps"
+    std::string age;                    // "oldest 12 s"; empty = unknown
     std::string phase = {};             // phase in which the oldest was allocated; empty = none
     std::vector<std::uint32_t> blocks;  // indices into PageDevice::blocks
 };
 
-// One row of "who holds the memory", for a card that is not about holes.
+// One row of "live memory by line".
 struct PageHolder {
     std::uint32_t stack = 0;
     HeldBy held;
     std::string category;  // "activations": an estimate; empty: unknown
+    // Change of its bytes since PageCard::since; nullopt = unknown, or nothing to compare with.
+    std::optional<std::int64_t> change = std::nullopt;
+};
+
+// A part of the memory in use, or of the memory outside the pool.
+struct PagePart {
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::string note = {};  // "20 MiB older than one step"
+};
+
+// A line whose live memory grows from step to step.
+struct PageGrowingLine {
+    std::uint32_t stack = 0;
+    HeldBy held;           // bytes: growth over the compared steps
+    std::string category;  // empty: unknown
+    std::uint64_t bytes_per_step = 0;
+    std::uint64_t live_bytes = 0;  // at the last compared step
 };
 
 // A run without an out-of-memory has one card of the last three kinds. kNearMiss: a retry was
 // needed or little memory was left. kState: a snapshot without history. Otherwise kNoOom.
 enum class PageCardKind : std::uint8_t { kOom, kRetry, kNearMiss, kNoOom, kState };
+
+// The question that the first screen answers. page_screen.h chooses it by the verdict.
+enum class PageScreen : std::uint8_t {
+    kBlocked,   // which allocations block free memory?
+    kShortage,  // which lines hold the memory when it runs out?
+    kGrowth,    // which line grows?
+    kOthers,    // who else holds memory of this card?
+    kRetry,     // why was a retry needed?
+    kNearMiss,  // how close was it?
+    kPeak,      // which lines hold the memory at the peak?
+    kState,     // which lines hold the memory at this moment?
+};
 
 // One of a card's sizes, drawn as a bar. All bars of a card have the same scale.
 struct PageBar {
@@ -87,6 +119,8 @@ struct PageBar {
 // A verdict on one moment.
 struct PageCard {
     PageCardKind kind = PageCardKind::kOom;
+    PageScreen screen = PageScreen::kBlocked;
+    std::string question = {};  // of the screen, in words
     std::uint64_t time_ns = 0;  // of the state shown; of a retry, after its releases
     std::string heading;        // "Fragmentation: the memory was there, but in pieces"
     std::string sentence;
@@ -104,6 +138,13 @@ struct PageCard {
     std::vector<PageHolder> holders = {};  // most bytes first
     std::string holders_when = {};         // the time of `holders` if it is not the card's time
     std::string holders_more = {};         // number of lines not listed, and their bytes
+    std::string since = {};                // "step 4", with which `holders` are compared
+    std::uint64_t in_use_bytes = kPageUnknown;  // sum of all lines, the ones not listed included
+    // The memory of `holders` by category, and how sure the categories are. Empty: unknown.
+    std::vector<PagePart> categories = {};
+    std::string categories_basis = {};
+    std::vector<PagePart> outside = {};  // memory of the card outside the pool at the same moment
+    std::vector<ReportLine> lines = {};  // what else the report says about this moment
 };
 
 struct PageWhatIf {
@@ -114,6 +155,7 @@ struct PageWhatIf {
     std::string note;
     bool as_run = false;     // the recorded run itself, shown first and separately
     bool gets_past = false;  // avoids an out-of-memory of the recorded run
+    std::string cost = {};   // as the report says it; empty = unknown
     // Reserved bytes at PageDevice::curve_times_ns. Each value is valid until the next. Empty =
     // unknown.
     std::vector<std::uint64_t> reserved_curve = {};
@@ -124,6 +166,32 @@ struct PageTotal {
     std::string label;
     std::uint64_t value = 0;
     bool bytes = true;  // false: a count
+};
+
+// Popular advice, and what it would have done.
+struct PageAdvice {
+    std::string name;
+    std::string effect;
+    bool settings = true;  // false: it reduces the program's own memory, so no replay shows it
+};
+
+// Free blocks of a snapshot that serve the same requests.
+struct PageHoles {
+    std::uint64_t bytes = 0;
+    std::uint64_t count = 0;
+    std::string serves;
+};
+
+// The phases of one name, summed up.
+struct PagePhaseTotals {
+    std::string name;
+    std::uint64_t count = 0;
+    std::uint64_t time_ns = 0;
+    std::uint64_t peak_allocated = 0;
+    std::uint64_t peak_reserved = kPageUnknown;
+    std::int64_t change_bytes = 0;
+    std::uint64_t driver_allocs = kPageUnknown;
+    std::uint64_t retries = kPageUnknown;
 };
 
 // The category of the blocks of a stack.
@@ -156,6 +224,15 @@ struct PageDevice {
     std::vector<PageCard> cards;                // ascending time
     std::vector<PageWhatIf> whatif;
     std::vector<PageTotal> totals;
+    std::vector<PageAdvice> advice;
+    std::vector<PageGrowingLine> growing;  // most growth first
+    std::string growing_when;              // "from step 3 to step 12"
+    std::vector<ReportLine> growth;        // what the report says about growth and survivors
+    std::vector<ReportLine> near_miss;
+    std::string holes_heading;  // of a snapshot without history; empty = no `holes`
+    std::vector<PageHoles> holes;
+    std::string holes_more;         // "and 3 more sizes ...": sizes without a row
+    std::vector<ReportLine> lines;  // what the report says about the device and the whole run
 };
 
 // A traced process. Each has its own clock, which starts with its trace.
@@ -165,6 +242,9 @@ struct PageProcess {
     std::string command;             // command line; shown as text
     std::vector<std::string> notes;  // damage, loss, assumptions: printed on the page
     std::string program_pools = {};  // the report's lines about pools of the program; empty = none
+    std::vector<ReportLine> lines = {};  // what the report says about the process
+    std::vector<PagePhaseTotals> phases = {};
+    std::string phases_more = {};  // "and 3 more ...": phases without a row
 };
 
 inline constexpr std::size_t kPageNoDevice = static_cast<std::size_t>(-1);

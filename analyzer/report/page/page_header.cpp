@@ -1,6 +1,7 @@
 #include "analyzer/report/page/page_header.h"
 
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/report/page/page_report_json.h"
 #include "analyzer/support/terminal.h"
 
 #include <fmt/format.h>
@@ -10,11 +11,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 using nlohmann::json;
-
-// JavaScript numbers are exact up to 2^53. No size or time here is larger.
-json known(std::uint64_t value) {
-    return value == kPageUnknown ? json(nullptr) : json(value);
-}
 
 const char* marker_name(PageMarkerKind kind) {
     switch (kind) {
@@ -32,33 +28,6 @@ const char* marker_name(PageMarkerKind kind) {
     return "other";
 }
 
-const char* card_name(PageCardKind kind) {
-    switch (kind) {
-        case PageCardKind::kOom:
-            return "oom";
-        case PageCardKind::kRetry:
-            return "retry";
-        case PageCardKind::kNearMiss:
-            return "near_miss";
-        case PageCardKind::kState:
-            return "state";
-        case PageCardKind::kNoOom:
-            break;
-    }
-    return "no_oom";
-}
-
-json culprit_json(const PageCulprit& culprit) {
-    return {{"stack", culprit.stack},
-            {"label", culprit.held.label},
-            {"held_open", culprit.held_open_bytes},
-            {"live", culprit.held.bytes},
-            {"count", culprit.held.blocks},
-            {"age", culprit.age},
-            {"phase", culprit.phase},
-            {"blocks", culprit.blocks}};
-}
-
 // Two columns, because there can be many thousand stacks.
 json stack_categories_json(const PageDevice& device) {
     json stacks = json::array();
@@ -68,42 +37,6 @@ json stack_categories_json(const PageDevice& device) {
         categories.push_back(of.category);
     }
     return {{"stack", stacks}, {"category", categories}};
-}
-
-json card_json(const PageCard& card) {
-    json culprits = json::array();
-    for (const PageCulprit& culprit : card.culprits)
-        culprits.push_back(culprit_json(culprit));
-    json holders = json::array();
-    for (const PageHolder& holder : card.holders)
-        holders.push_back({{"stack", holder.stack},
-                           {"label", holder.held.label},
-                           {"category", holder.category},
-                           {"live", holder.held.bytes},
-                           {"count", holder.held.blocks}});
-    json bars = json::array();
-    for (const PageBar& bar : card.bars)
-        bars.push_back({{"label", bar.label},
-                        {"kind", bar.kind},
-                        {"bytes", bar.bytes},
-                        {"from", bar.from_bytes}});
-    return {{"kind", card_name(card.kind)},
-            {"time_ns", card.time_ns},
-            {"heading", card.heading},
-            {"sentence", card.sentence},
-            {"who", card.who},
-            {"change", card.change},
-            {"verdict", card.verdict},
-            {"requested", known(card.requested_bytes)},
-            {"bars", std::move(bars)},
-            {"details", card.details},
-            {"assumptions", card.assumptions},
-            {"stack", card.stack},
-            {"asked_by", card.asked_by},
-            {"holders_when", card.holders_when},
-            {"holders_more", card.holders_more},
-            {"culprits", std::move(culprits)},
-            {"holders", std::move(holders)}};
 }
 
 json whatif_json(const PageWhatIf& row) {
@@ -119,6 +52,7 @@ json whatif_json(const PageWhatIf& row) {
             {"note", row.note},
             {"as_run", row.as_run},
             {"gets_past", row.gets_past},
+            {"cost", row.cost},
             {"curve", !row.reserved_curve.empty()}};
 }
 
@@ -150,13 +84,13 @@ json rank_json(const PageRank& row) {
             {"generation", row.generation < 0 ? json(nullptr) : json(row.generation)},
             {"helper", row.helper},
             {"trace", row.trace},
-            {"capacity", known(row.capacity_bytes)},
+            {"capacity", known_json(row.capacity_bytes)},
             {"peak_allocated", row.run.peak_allocated},
-            {"peak_reserved", known(row.run.peak_reserved)},
+            {"peak_reserved", known_json(row.run.peak_reserved)},
             {"retries", segments_known(row.run) ? json(row.run.retries) : json(nullptr)},
-            {"ooms", known(row.run.ooms)},
-            {"first_oom_ns", known(row.first_oom_ns)},
-            {"start_after_ns", known(row.start_after_ns)},
+            {"ooms", known_json(row.run.ooms)},
+            {"first_oom_ns", known_json(row.first_oom_ns)},
+            {"start_after_ns", known_json(row.start_after_ns)},
             {"ended", row.ended},
             {"program", row.program},
             {"file", row.file},
@@ -250,7 +184,9 @@ json page_header(const PageData& data) {
                              {"process", process.process},
                              {"command", process.command},
                              {"notes", process.notes},
-                             {"program_pools", process.program_pools}});
+                             {"program_pools", process.program_pools},
+                             {"lines", lines_json(process.lines)},
+                             {"phases", phase_totals_json(process)}});
     }
     json ranks = json::array();
     for (const PageRank& row : data.ranks)
@@ -310,15 +246,15 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
     json totals = json::array();
     for (const PageTotal& total : device.totals) {
         totals.push_back(
-            {{"label", total.label}, {"value", known(total.value)}, {"bytes", total.bytes}});
+            {{"label", total.label}, {"value", known_json(total.value)}, {"bytes", total.bytes}});
     }
     return {{"process", device.process},
             {"name", device.name},
             {"index", device.index},
             {"virtual", device.virtual_gpu},
-            {"capacity", known(device.capacity_bytes)},
-            {"total", known(device.total_bytes)},
-            {"limit", known(device.limit_bytes)},
+            {"capacity", known_json(device.capacity_bytes)},
+            {"total", known_json(device.total_bytes)},
+            {"limit", known_json(device.limit_bytes)},
             {"streams", device.streams},
             {"categories", device.categories},
             {"stack_categories", stack_categories_json(device)},
@@ -329,7 +265,12 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
             {"phases_left_out", device.phases_left_out},
             {"cards", cards},
             {"whatif", whatif},
-            {"totals", totals}};
+            {"totals", totals},
+            {"advice", advice_json(device)},
+            {"growth", growth_json(device)},
+            {"near_miss", lines_json(device.near_miss)},
+            {"holes", holes_json(device)},
+            {"lines", lines_json(device.lines)}};
 }
 
 std::string script_safe(json value) {

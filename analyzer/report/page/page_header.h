@@ -12,7 +12,7 @@
 
 namespace fragtrace::analyzer {
 
-inline constexpr int kPageFormatVersion = 10;
+inline constexpr int kPageFormatVersion = 11;
 
 // Title, processes, strings, frames and stacks. The caller appends the devices.
 nlohmann::json page_header(const PageData& data);

@@ -8,7 +8,6 @@
 #include "analyzer/support/units.h"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
@@ -26,31 +25,6 @@ struct Limits {
     std::size_t assumptions = 4;
     bool run = true;
 };
-
-std::string waste_bar(const WasteSplit& waste, const Terminal& terminal) {
-    if (!terminal.colors() || waste.reserved == 0) {
-        return "";
-    }
-    constexpr std::size_t kWidth = 60;
-    const std::array<std::pair<std::uint64_t, Style>, 4> parts = {{
-        {waste.requested, Style::kGreen},
-        {waste.rounding + waste.slack + waste.pending, Style::kYellow},
-        {waste.inactive_split, Style::kOrange},
-        {waste.releasable, Style::kDim},
-    }};
-    std::string bar = "             ";
-    std::uint64_t before = 0;
-    for (const auto& [bytes, style] : parts) {
-        const std::size_t from = before * kWidth / waste.reserved;
-        before += bytes;
-        std::string cells;
-        for (std::size_t i = from; i < before * kWidth / waste.reserved; ++i) {
-            cells += "█";
-        }
-        bar += terminal.styled(style, cells);
-    }
-    return bar + "\n";
-}
 
 std::string sets_text(double sets) {
     if (sets < 1e6) {
@@ -205,18 +179,6 @@ std::string list_lines(const std::string& title,
     return text;
 }
 
-// The allocator of the program's tensors if it was not PyTorch's own pool, otherwise that pool's
-// settings.
-std::string settings_in_force(const Timeline& timeline, const DeviceAnalysis& device) {
-    if (!segments_known(device.recorded)) return "unknown";
-    const std::string backend = timeline.fact("allocator_backend", "native");
-    if (backend != "native") return "allocator " + printable(backend);
-    const std::string caching = timeline.fact("torch.caching");
-    if (caching == "off") return "caching off";
-    return (device.config.empty() ? "default" : printable(device.config)) +
-           (caching.empty() ? "" : ", caching off for a time");
-}
-
 std::string device_text(const Analysis& analysis,
                         const DeviceAnalysis& device,
                         const Limits& limits,
@@ -225,16 +187,12 @@ std::string device_text(const Analysis& analysis,
     text += verdict_line(device, terminal);
     text += conclusion_lines(analysis, device, terminal);
     text += state_lines(analysis, device);
-    text += limits.run ? forecast_line(device) : "";
+    text += limits.run ? printed(forecast_lines(device)) : "";
     text += holder_lines(analysis, device, !limits.run, terminal);
-    text += growth_lines(device, terminal);
-    text += fidelity_line(device);
-    text += fmt::format("  device {}   {}{}, settings: {}\n",
-                        device.device,
-                        printable(device.name),
-                        device.virtual_gpu ? " (virtual: kernels computed nothing)" : "",
-                        settings_in_force(analysis.timeline, device));
-    text += limits.run ? card_lines(device) : "";
+    text += printed(growth_lines(device, terminal));
+    text += printed(fidelity_lines(device));
+    text += printed(device_lines(analysis, device));
+    text += limits.run ? printed(card_lines(device)) : "";
     text += memory_lines(device, terminal);
     text += hole_lines(analysis, device, limits.culprits, terminal);
     text += culprit_lines(analysis, device, limits, terminal);
@@ -294,7 +252,7 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
     }
     text += program_pool_lines(analysis, !limits.run, terminal);
     if (limits.run) {
-        const std::string lines = call_lines(analysis) + side_lines(analysis);
+        const std::string lines = printed(call_lines(analysis)) + printed(side_lines(analysis));
         text += lines.empty() ? "" : terminal.styled(Style::kBold, "Process") + "\n" + lines;
         text += phase_lines(analysis, terminal);
     }
@@ -308,60 +266,6 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
 }
 
 }  // namespace
-
-std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal) {
-    const RunFigures& run = device.recorded;
-    const WasteSplit& waste = run.waste_at_peak;
-    if (!segments_known(run)) {
-        return fmt::format(
-            "  peaks      requested {}, allocated {}, active unknown, reserved {}\n"
-            "  waste      unknown\n"
-            "  driver     calls and retries unknown\n",
-            requested_known(run) ? format_bytes(run.peak_requested) : "unknown",
-            format_bytes(run.peak_allocated),
-            reserved_known(run) ? format_bytes(run.peak_reserved) : "unknown");
-    }
-    std::string text = fmt::format(
-        "  {}      requested {}, allocated {}, active {}, reserved {} of {}\n",
-        device.state_only ? "holds" : "peaks",
-        format_bytes(run.peak_requested),
-        format_bytes(run.peak_allocated),
-        format_bytes(run.peak_active),
-        format_bytes(run.peak_reserved),
-        device.capacity_known ? format_bytes(device.capacity_bytes) : "an unknown capacity");
-    if (run.peak_past_pool != 0) {
-        text += fmt::format(
-            "  past pool  at most {} while caching was off, not in these peaks; at most {} "
-            "together "
-            "with reserved\n",
-            format_bytes(run.peak_past_pool),
-            format_bytes(run.peak_with_past_pool));
-    }
-    text += fmt::format(
-        "  waste      {}rounding {}, slack {}, pending {}, releasable {}, "
-        "inactive split {}\n",
-        device.state_only ? "" : "at peak reserved: ",
-        format_bytes(waste.rounding),
-        format_bytes(waste.slack),
-        format_bytes(waste.pending),
-        format_bytes(waste.releasable),
-        format_bytes(waste.inactive_split));
-    text += waste_bar(waste, terminal);
-    if (device.state_only) {
-        return text;
-    }
-    text += fmt::format("  driver     {}, {}, {}",
-                        driver_calls(run.segments_allocated, "cudaMalloc", "map"),
-                        driver_calls(run.segments_freed, "cudaFree", "unmap"),
-                        format_counted(run.retries, "retry", "retries"));
-    // At its own limit a process fails without asking the driver, so nothing is recorded.
-    text += device.limit_bytes == 0 ? ""
-                                    : " (those at the process's own memory limit are not recorded)";
-    if (run.driver_time_ns != 0) {
-        text += fmt::format(", {} in driver calls", format_duration(run.driver_time_ns));
-    }
-    return text + "\n";
-}
 
 std::string report_text(const Analysis& analysis, const Terminal& terminal, bool has_page) {
     return assemble(analysis, Limits{}, terminal) +

@@ -119,12 +119,17 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
                                       ? ", the last one an out-of-memory"
                                       : "");
     }
-    text += fmt::format("  pid {}, {}{}, {} events, {}",
-                        timeline.pid,
-                        timeline.rank < 0 ? "" : fmt::format("rank {}, ", timeline.rank),
-                        format_duration(end_ns),
-                        format_count(timeline.events.size()),
-                        ending_text(timeline));
+    return text + "  " + process_text(timeline) + "\n";
+}
+
+std::string process_text(const Timeline& timeline) {
+    const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
+    std::string text = fmt::format("pid {}, {}{}, {} events, {}",
+                                   timeline.pid,
+                                   timeline.rank < 0 ? "" : fmt::format("rank {}, ", timeline.rank),
+                                   format_duration(end_ns),
+                                   format_count(timeline.events.size()),
+                                   ending_text(timeline));
     const TraceDamage& damage = timeline.damage;
     if (damage.events_lost != 0) {
         text += fmt::format("; {} events LOST", format_count(damage.events_lost));
@@ -132,33 +137,34 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
     if (damage.bytes_unreadable != 0) {
         text += fmt::format("; DAMAGED: {} unreadable", format_bytes(damage.bytes_unreadable));
     }
-    return text + "\n";
+    return text;
 }
 
-std::string fidelity_line(const DeviceAnalysis& device) {
+std::vector<ReportLine> fidelity_lines(const DeviceAnalysis& device) {
     if (!segments_known(device.recorded)) {
-        return "  fidelity   not checked: the input shows no placements\n";
+        return {{"fidelity", "not checked: the input shows no placements"}};
     }
     if (!device.fidelity) {
-        return "  fidelity   not measured: no caching pool was recorded\n";
+        return {{"fidelity", "not measured: no caching pool was recorded"}};
     }
     const Fidelity& fidelity = *device.fidelity;
     if (!fidelity.not_judged.empty()) {
-        return fmt::format("  fidelity   not judged: {}\n", fidelity.not_judged);
+        return {{"fidelity", fmt::format("not judged: {}", fidelity.not_judged)}};
     }
-    std::string text = fmt::format(
-        "  fidelity   {}: the replay reproduces {} of {} placements and {} of {} cudaMallocs or "
-        "maps\n",
-        fidelity_percent(fidelity.placements_equal + fidelity.segments_equal,
-                         fidelity.placements + fidelity.segments),
-        format_count(fidelity.placements_equal),
-        format_count(fidelity.placements),
-        format_count(fidelity.segments_equal),
-        format_count(fidelity.segments));
+    std::vector<ReportLine> lines = {
+        {"fidelity",
+         fmt::format(
+             "{}: the replay reproduces {} of {} placements and {} of {} cudaMallocs or maps",
+             fidelity_percent(fidelity.placements_equal + fidelity.segments_equal,
+                              fidelity.placements + fidelity.segments),
+             format_count(fidelity.placements_equal),
+             format_count(fidelity.placements),
+             format_count(fidelity.segments_equal),
+             format_count(fidelity.segments))}};
     if (!fidelity.reason.empty()) {
-        text += fmt::format("             first difference: {}\n", printable(fidelity.reason));
+        add_line(&lines, "", "first difference: " + printable(fidelity.reason));
     }
-    return text;
+    return lines;
 }
 
 std::string without_diagnosis(const Analysis& analysis, const DeviceAnalysis& device) {
@@ -291,15 +297,14 @@ std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal)
                                         verdict_explanation(oom->verdict));
 }
 
-std::string forecast_line(const DeviceAnalysis& device) {
+std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device) {
     if (!device.forecast) {
-        return "";
+        return {};
     }
     const Forecast& forecast = *device.forecast;
-    if (!forecast.known()) {
-        return fmt::format("  forecast   none for the rest of this step: {}\n", forecast.why_not);
-    }
-    return fmt::format("  forecast   {}: {}\n", forecast_needs(device), forecast.reason);
+    return {{"forecast",
+             forecast.known() ? forecast_needs(device) + ": " + forecast.reason
+                              : "none for the rest of this step: " + forecast.why_not}};
 }
 
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {

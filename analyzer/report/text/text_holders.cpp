@@ -17,13 +17,7 @@ namespace {
 constexpr std::size_t kPlacesInLine = 3;
 constexpr std::size_t kLeastLabel = 40;  // enough for a notebook's file, line and function
 // Differences to the last good iteration below 1/100 of allocated memory are ignored.
-constexpr std::int64_t kSmallPart = 100;
-
-bool anything_known(const Holders& holders) {
-    return std::any_of(holders.categories.begin(),
-                       holders.categories.end(),
-                       [](const Holding& holding) { return category_known(holding); });
-}
+constexpr std::int64_t kSmallChange = 100;
 
 std::string place_list(const std::vector<HoldingLine>& places,
                        bool differences,
@@ -84,65 +78,30 @@ bool of_a_step(const Holding& holding) {
            holding.category == Category::kGradients || holding.category == Category::kTemporaries;
 }
 
-// The kinds of one category of the user are one part of the line.
-struct ShownCategory {
-    std::string_view name;
-    std::uint64_t bytes = 0;
-    std::uint64_t should_be_gone = 0;  // of kinds of a step, but older than that
-};
-
-std::vector<ShownCategory> shown_categories(const Holders& holders) {
-    std::vector<ShownCategory> shown;
-    for (const Holding& holding : holders.categories) {
-        const std::string_view name = shown_category(holding);
-        auto found = std::find_if(shown.begin(), shown.end(), [name](const ShownCategory& one) {
-            return one.name == name;
-        });
-        if (found == shown.end()) {
-            found = shown.insert(shown.end(), {.name = name});
-        }
-        found->bytes += holding.bytes;
-        found->should_be_gone += of_a_step(holding) ? holding.old_bytes : 0;
-    }
-    std::stable_sort(
-        shown.begin(), shown.end(), [](const ShownCategory& a, const ShownCategory& b) {
-            return a.bytes > b.bytes;
-        });
-    return shown;
-}
-
-std::string category_line(const Holders& holders, bool at_peak, const std::string& basis) {
+std::string category_text(const Holders& holders, bool at_peak, const std::string& basis) {
     std::string text;
     for (const ShownCategory& category : shown_categories(holders)) {
         text += fmt::format("{}{} {}",
                             text.empty() ? "" : ", ",
                             printable(category.name),
                             format_bytes(category.bytes));
-        if (category.should_be_gone != 0 && category.should_be_gone * 10 >= category.bytes) {
+        if (category.says_old()) {
             text += fmt::format(" ({} older than one step)", format_bytes(category.should_be_gone));
         }
     }
-    return fmt::format("  holders    {}; {} in total{} ({})\n",
+    return fmt::format("{}; {} in total{} ({})",
                        text,
                        format_bytes(holders.allocated_bytes),
                        at_peak ? " at the peak of allocated memory" : "",
                        basis);
 }
 
-std::string outside_line(const OutsideMemory& outside) {
+std::string outside_text(const OutsideMemory& outside) {
     std::string text;
-    const auto add = [&text](const char* what, std::uint64_t bytes) {
-        if (bytes != 0) {
-            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, format_bytes(bytes));
-        }
-    };
-    add("context", outside.context);
-    add("libraries", outside.libraries);
-    add("allocations made while caching was off", outside.past_pool);
-    add("other allocations", outside.other);
-    add("other processes", outside.processes);
-    add("unknown owner", outside.not_known);
-    return text.empty() ? "" : "  outside    the pool: " + text + "\n";
+    for (const auto& [what, bytes] : outside_parts(outside)) {
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, format_bytes(bytes));
+    }
+    return text.empty() ? "" : "the pool: " + text;
 }
 
 std::string how_found(const Iterations& iterations) {
@@ -151,59 +110,23 @@ std::string how_found(const Iterations& iterations) {
                : std::string("estimate: recurring stacks");
 }
 
-std::string difference_line(const IterationDifference& difference,
-                            std::uint64_t allocated_bytes,
-                            const Terminal& terminal) {
-    if (difference.iteration == 0) {
-        return "";
-    }
-    const std::uint64_t now = difference.asked_bytes;
-    const std::uint64_t then = difference.asked_bytes_then;
-    std::string text = fmt::format(
-        "  before     at the same point of step {}: {} {} allocated; the step had requested {} "
-        "(now {}",
-        difference.against,
-        format_bytes(static_cast<std::uint64_t>(std::abs(difference.bytes))),
-        difference.bytes < 0 ? "more" : "less",
-        format_bytes(then),
-        format_bytes(now));
-    text += then == 0 ? ")"
-                      : fmt::format(", {:.2f} times as much)",
-                                    static_cast<double>(now) / static_cast<double>(then));
-    const std::int64_t small = static_cast<std::int64_t>(allocated_bytes) / kSmallPart;
-    if (difference.bytes <= small) {
-        return text + "\n";
-    }
-    return text + "\n  increase   since then: " + place_list(difference.places, true, terminal) +
-           "\n";
-}
-
-const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event) {
-    for (const IterationDifference& difference : held.differences) {
-        if (difference.iteration != 0 && difference.event == event) {
-            return &difference;
-        }
-    }
-    return nullptr;
-}
-
 // A run whose segments are unknown has no reserved memory to show.
-std::string peak_line(const DeviceHolders& held, bool reserved_known) {
+std::string steps_text(const DeviceHolders& held, bool reserved_known) {
     if (!held.peaks.known) {
         return "";
     }
-    const std::string steps = fmt::format("  steps      {} ({}, {:.0f} % alike)",
+    const std::string steps = fmt::format("{} ({}, {:.0f} % alike)",
                                           format_count(held.iterations.begins.size()),
                                           how_found(held.iterations),
                                           100 * held.iterations.match_rate);
     if (!reserved_known) {
-        return fmt::format("{}; peak allocated until the end of the first: {}; later: {}\n",
+        return fmt::format("{}; peak allocated until the end of the first: {}; later: {}",
                            steps,
                            format_bytes(held.peaks.warmup_allocated),
                            format_bytes(held.peaks.steady_allocated));
     }
     return fmt::format(
-        "{}; peak until the end of the first: {} allocated, {} reserved; later: {} and {}\n",
+        "{}; peak until the end of the first: {} allocated, {} reserved; later: {} and {}",
         steps,
         format_bytes(held.peaks.warmup_allocated),
         format_bytes(held.peaks.warmup_reserved),
@@ -213,7 +136,7 @@ std::string peak_line(const DeviceHolders& held, bool reserved_known) {
 
 // The part of a step that grows most. Empty if it does not grow faster than the memory that stays
 // from step to step.
-std::string part_lines(const DeviceHolders& held) {
+std::string part_text(const DeviceHolders& held) {
     const PartGrowth* most = nullptr;
     const auto more = [](const PartGrowth& part) {
         return static_cast<std::int64_t>(part.bytes_at_last) -
@@ -225,12 +148,12 @@ std::string part_lines(const DeviceHolders& held) {
         }
     }
     if (most == nullptr || more(*most) - held.growth.bytes <=
-                               static_cast<std::int64_t>(most->bytes_at_first) / kSmallPart) {
+                               static_cast<std::int64_t>(most->bytes_at_first) / kSmallChange) {
         return "";
     }
     return fmt::format(
-        "  grows      within the steps: at the end of {} {} live in step {}, {} in step {}, never "
-        "less than before\n",
+        "within the steps: at the end of {} {} live in step {}, {} in step {}, never less than "
+        "before",
         printable(shorten(most->part, 40)),
         format_bytes(most->bytes_at_first),
         most->first,
@@ -239,11 +162,11 @@ std::string part_lines(const DeviceHolders& held) {
 }
 
 // Empty if the headline already contains the forecast.
-std::string growth_forecast_line(const std::optional<GrowthForecast>& forecast) {
+std::string later_forecast(const std::optional<GrowthForecast>& forecast) {
     if (!forecast || forecast->matters || forecast->at_iteration == 0) {
         return "";
     }
-    return fmt::format("             {}: {} times as many steps as recorded\n",
+    return fmt::format("{}: {} times as many steps as recorded",
                        growth_forecast_text(*forecast),
                        format_count(forecast->at_iteration / forecast->recorded_iterations));
 }
@@ -267,6 +190,110 @@ std::string survived_what(const Survivors& survivors) {
 
 }  // namespace
 
+bool ShownCategory::says_old() const {
+    return should_be_gone != 0 && should_be_gone * 10 >= bytes;
+}
+
+std::vector<ShownCategory> shown_categories(const Holders& holders) {
+    std::vector<ShownCategory> shown;
+    for (const Holding& holding : holders.categories) {
+        const std::string_view name = shown_category(holding);
+        auto found = std::find_if(shown.begin(), shown.end(), [name](const ShownCategory& one) {
+            return one.name == name;
+        });
+        if (found == shown.end()) {
+            found = shown.insert(shown.end(), {.name = name});
+        }
+        found->bytes += holding.bytes;
+        found->should_be_gone += of_a_step(holding) ? holding.old_bytes : 0;
+    }
+    std::stable_sort(
+        shown.begin(), shown.end(), [](const ShownCategory& a, const ShownCategory& b) {
+            return a.bytes > b.bytes;
+        });
+    return shown;
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> outside_parts(const OutsideMemory& outside) {
+    std::vector<std::pair<std::string, std::uint64_t>> parts = {
+        {"context", outside.context},
+        {"libraries", outside.libraries},
+        {"allocations made while caching was off", outside.past_pool},
+        {"other allocations", outside.other},
+        {"other processes", outside.processes},
+        {"unknown owner", outside.not_known}};
+    std::erase_if(parts, [](const auto& part) { return part.second == 0; });
+    return parts;
+}
+
+bool any_category_known(const Holders& holders) {
+    return std::any_of(holders.categories.begin(),
+                       holders.categories.end(),
+                       [](const Holding& holding) { return category_known(holding); });
+}
+
+std::string category_basis(const Analysis& analysis) {
+    return analysis.categories ? fmt::format(
+                                     "by the rules of {}; the rest is an estimate by stack "
+                                     "and lifetime",
+                                     printable(analysis.categories->file))
+                               : "estimate: by stack and lifetime";
+}
+
+const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event) {
+    for (const IterationDifference& difference : held.differences) {
+        if (difference.iteration != 0 && difference.event == event) {
+            return &difference;
+        }
+    }
+    return nullptr;
+}
+
+std::vector<ReportLine> change_lines(const DeviceHolders& held,
+                                     const Holders& holders,
+                                     const Terminal& terminal) {
+    const IterationDifference* difference = difference_at(held, holders.event);
+    if (difference == nullptr) {
+        return {};
+    }
+    const std::uint64_t now = difference->asked_bytes;
+    const std::uint64_t then = difference->asked_bytes_then;
+    std::string text = fmt::format(
+        "at the same point of step {}: {} {} allocated; the step had requested {} (now {}",
+        difference->against,
+        format_bytes(static_cast<std::uint64_t>(std::abs(difference->bytes))),
+        difference->bytes < 0 ? "more" : "less",
+        format_bytes(then),
+        format_bytes(now));
+    text += then == 0 ? ")"
+                      : fmt::format(", {:.2f} times as much)",
+                                    static_cast<double>(now) / static_cast<double>(then));
+    std::vector<ReportLine> lines = {{"before", text}};
+    const std::int64_t small = static_cast<std::int64_t>(holders.allocated_bytes) / kSmallChange;
+    if (difference->bytes > small) {
+        add_line(
+            &lines, "increase", "since then: " + place_list(difference->places, true, terminal));
+    }
+    return lines;
+}
+
+std::vector<ReportLine> private_pool_lines(const DeviceAnalysis& device,
+                                           const Terminal& terminal) {
+    std::vector<ReportLine> lines;
+    if (!device.held.holders.empty()) {
+        const Holders& holders = device.held.holders.front();
+        add_line(&lines, "graphs", private_pool_text(holders, true, terminal));
+        add_line(&lines, "mempools", private_pool_text(holders, false, terminal));
+    }
+    return lines;
+}
+
+std::vector<ReportLine> step_lines(const DeviceAnalysis& device) {
+    std::vector<ReportLine> lines;
+    add_line(&lines, "steps", steps_text(device.held, segments_known(device.recorded)));
+    return lines;
+}
+
 std::string holder_lines(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          bool brief,
@@ -277,38 +304,29 @@ std::string holder_lines(const Analysis& analysis,
         return "";
     }
     const Holders& holders = held.holders.front();
+    std::vector<ReportLine> lines;
     // Even if no stack reveals a category, it still reveals the code line that holds most.
-    std::string text =
-        anything_known(holders)
-            ? category_line(holders,
-                            !failed && !device.state_only,
-                            analysis.categories ? fmt::format("by the rules of {}; the rest is an "
-                                                              "estimate by stack and lifetime",
-                                                              printable(analysis.categories->file))
-                                                : "estimate: by stack and lifetime")
-            : "";
+    if (any_category_known(holders)) {
+        add_line(&lines,
+                 "holders",
+                 category_text(holders, !failed && !device.state_only, category_basis(analysis)));
+    }
     if (brief) {
-        return text;
+        return printed(lines);
     }
     if (!holders.places.empty()) {
-        text += "  most       " + place_list(holders.places, false, terminal) + "\n";
+        add_line(&lines, "most", place_list(holders.places, false, terminal));
     }
-    if (const std::string pools = private_pool_text(holders, true, terminal); !pools.empty()) {
-        text += "  graphs     " + pools + "\n";
-    }
-    if (const std::string pools = private_pool_text(holders, false, terminal); !pools.empty()) {
-        text += "  mempools   " + pools + "\n";
-    }
-    text += outside_line(holders.outside);
-    if (const IterationDifference* difference = difference_at(held, holders.event)) {
-        text += difference_line(*difference, holders.allocated_bytes, terminal);
-    }
-    return text + peak_line(held, segments_known(device.recorded));
+    const std::vector<ReportLine> pools = private_pool_lines(device, terminal);
+    lines.insert(lines.end(), pools.begin(), pools.end());
+    add_line(&lines, "outside", outside_text(holders.outside));
+    return printed(lines) + printed(change_lines(held, holders, terminal)) +
+           printed(step_lines(device));
 }
 
-std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+std::vector<ReportLine> growth_lines(const DeviceAnalysis& device, const Terminal& terminal) {
     const Growth& growth = device.held.growth;
-    std::string text;
+    std::vector<ReportLine> lines;
     if (!growth.places.empty()) {
         std::int64_t bytes = 0;
         bool slows = true;
@@ -318,27 +336,31 @@ std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal)
             slows = slows && place.slows;
             places.push_back(place.place);
         }
-        text += fmt::format(
-            "  grows      by {} per step from step {} to step {}, never shrinks{}: {}\n",
-            format_bytes(static_cast<std::uint64_t>(bytes) / (growth.last - growth.first)),
-            growth.first,
-            growth.last,
-            slows ? ", but more and more slowly" : "",
-            place_list(places, true, terminal));
-        text += growth_forecast_line(device.growth_forecast);
+        add_line(&lines,
+                 "grows",
+                 fmt::format(
+                     "by {} per step from step {} to step {}, never shrinks{}: {}",
+                     format_bytes(static_cast<std::uint64_t>(bytes) / (growth.last - growth.first)),
+                     growth.first,
+                     growth.last,
+                     slows ? ", but more and more slowly" : "",
+                     place_list(places, true, terminal)));
+        add_line(&lines, "", later_forecast(device.growth_forecast));
     }
-    text += part_lines(device.held);
+    add_line(&lines, "grows", part_text(device.held));
     const Survivors* shown = nullptr;
     for (const Survivors& survivors : device.held.survivors) {
         if (shown == nullptr || shown->of != survivors.of) {  // one of each kind; --json has all
-            text += fmt::format("  survived   {}: {}, {}\n",
-                                survived_what(survivors),
-                                format_bytes(survivors.bytes),
-                                place_list(survivors.places, false, terminal));
+            add_line(&lines,
+                     "survived",
+                     fmt::format("{}: {}, {}",
+                                 survived_what(survivors),
+                                 format_bytes(survivors.bytes),
+                                 place_list(survivors.places, false, terminal)));
             shown = &survivors;
         }
     }
-    return text;
+    return lines;
 }
 
 }  // namespace fragtrace::analyzer

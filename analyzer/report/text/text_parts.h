@@ -2,12 +2,15 @@
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
+#include "analyzer/report/text/report_line.h"
 #include "analyzer/support/terminal.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -26,6 +29,8 @@ std::string shorten(std::string_view text, std::size_t width);
 
 // The recorded program, how it ended, and the lost events.
 std::string first_line(const Analysis& analysis, const Terminal& terminal);
+// "pid 4711, 3.81 s, 3,475 events, exit code 1": the second half of first_line() of a trace.
+std::string process_text(const Timeline& timeline);
 
 // The main sentence of the report.
 std::string headline(const Analysis& analysis,
@@ -38,10 +43,10 @@ std::string without_diagnosis(const Analysis& analysis, const DeviceAnalysis& de
 
 // The verdict of the first out-of-memory, otherwise of the first retry. Empty if there is neither.
 std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal);
-// forecast_line(): memory that the rest of the failed step is forecast to need. state_lines():
+// forecast_lines(): memory that the rest of the failed step is forecast to need. state_lines():
 // memory at the first out-of-memory and the code line of the request. Both are empty without an
 // out-of-memory.
-std::string forecast_line(const DeviceAnalysis& device);
+std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device);
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device);
 
 // Which code line is responsible and what to change, one line each. Empty if neither is known.
@@ -55,17 +60,60 @@ std::string holder_lines(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          bool brief,
                          const Terminal& terminal);
-// The memory that grows with every step. Empty if nothing grows.
-std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal);
+// The part of holder_lines() that compares a moment with the same place of the last good step:
+// the first line has the sums, the second the lines of the program. Empty without such a step.
+std::vector<ReportLine> change_lines(const DeviceHolders& held,
+                                     const Holders& holders,
+                                     const Terminal& terminal);
+// The steps of the run, and the peaks of the first and of the later ones. Empty without steps.
+std::vector<ReportLine> step_lines(const DeviceAnalysis& device);
+// The part of holder_lines() about private pools of PyTorch.
+std::vector<ReportLine> private_pool_lines(const DeviceAnalysis& device, const Terminal& terminal);
+
+// The categories as reports show them: the kinds of one category of the user are one entry. Most
+// bytes first.
+struct ShownCategory {
+    std::string_view name;  // points into the Holders
+    std::uint64_t bytes = 0;
+    std::uint64_t should_be_gone = 0;  // of kinds of a step, but older than that
+
+    [[nodiscard]] bool says_old() const;  // whether `should_be_gone` is worth a word
+};
+
+std::vector<ShownCategory> shown_categories(const Holders& holders);
+bool any_category_known(const Holders& holders);
+// How sure the categories are: "estimate: by stack and lifetime".
+std::string category_basis(const Analysis& analysis);
+// Memory of the card outside the pool, by owner. Parts of 0 bytes are left out.
+std::vector<std::pair<std::string, std::uint64_t>> outside_parts(const OutsideMemory& outside);
+// The comparison with the last good step; nullptr: there is none.
+const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event);
+
+// The memory that grows with every step, and what survived its purpose. Empty if there is none.
+std::vector<ReportLine> growth_lines(const DeviceAnalysis& device, const Terminal& terminal);
 
 // Lines about the run as a whole. Each is empty if there is nothing to report.
 std::string phase_lines(const Analysis& analysis, const Terminal& terminal);
-std::string call_lines(const Analysis& analysis);
-std::string side_lines(const Analysis& analysis);
+std::vector<ReportLine> call_lines(const Analysis& analysis);
+std::vector<ReportLine> side_lines(const Analysis& analysis);
 std::string failed_call_lines(const Analysis& analysis, const Terminal& terminal);
+
+// A call, not an allocation, that failed because memory ran out.
+struct FailedCall {
+    std::string sentence;
+    std::vector<ReportLine> lines;  // the memory at that moment, and the code line of the call
+};
+
+struct FailedCalls {
+    std::vector<FailedCall> shown;
+    std::string more;  // "and 2 more calls ..."; empty: all are shown
+};
+
+FailedCalls failed_calls(const Analysis& analysis);
+
 // Pools of the program's own. With `brief` only those for which memory ran out.
 std::string program_pool_lines(const Analysis& analysis, bool brief, const Terminal& terminal);
-std::string card_lines(const DeviceAnalysis& device);
+std::vector<ReportLine> card_lines(const DeviceAnalysis& device);
 // " in phase NAME", or nothing.
 std::string phase_suffix(const Analysis& analysis, EventIndex event);
 
@@ -75,9 +123,9 @@ std::string remedies_table(const DeviceAnalysis& device,
                            const Terminal& terminal);
 std::string advice_lines(const DeviceAnalysis& device, const Terminal& terminal);
 std::string scan_lines(const DeviceAnalysis& device, const Terminal& terminal);
-std::string near_miss_lines(const Analysis& analysis,
-                            const DeviceAnalysis& device,
-                            const Terminal& terminal);
+std::vector<ReportLine> near_miss_lines(const Analysis& analysis, const DeviceAnalysis& device);
+// The effect of one piece of advice, without its name.
+std::string advice_text(const Advice& advice);
 
 // The cost of a row compared with the recorded run: driver calls, synchronisations, retries, their
 // time by recorded averages, and necessary changes of the program. Empty: unknown.
@@ -89,7 +137,22 @@ std::string outcome_text(const WhatIfRow& row);
 
 // The recorded run's peaks, waste at peak reserved memory, and driver calls.
 std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal);
+// Parts of it. past_pool_lines(): memory allocated while caching was off; empty without such
+// memory.
+std::vector<ReportLine> past_pool_lines(const RunFigures& run);
+std::vector<ReportLine> driver_lines(const DeviceAnalysis& device);
+// The device's name and the settings in force.
+std::vector<ReportLine> device_lines(const Analysis& analysis, const DeviceAnalysis& device);
 
+// Free blocks of a snapshot without history that serve the same requests.
+struct HoleRow {
+    std::uint64_t bytes = 0;
+    std::uint64_t count = 0;
+    std::string serves;  // "each serves one request of up to 2 MiB in the pool of ..."
+};
+
+std::string holes_heading(const DeviceAnalysis& device);  // empty = no holes are known
+std::vector<HoleRow> hole_rows(const Analysis& analysis, const DeviceAnalysis& device);
 // For a snapshot without history: its free blocks and the requests each could serve; at most
 // `limit` rows.
 std::string hole_lines(const Analysis& analysis,
@@ -98,7 +161,7 @@ std::string hole_lines(const Analysis& analysis,
                        const Terminal& terminal);
 
 // How well the replay matches the recording.
-std::string fidelity_line(const DeviceAnalysis& device);
+std::vector<ReportLine> fidelity_lines(const DeviceAnalysis& device);
 
 // Text like "176 cudaMallocs or maps": how often the driver allocated or released memory, with the
 // words for the two ways.

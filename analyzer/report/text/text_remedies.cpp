@@ -23,8 +23,10 @@ std::string more_or_fewer(std::int64_t difference, std::string_view one, std::st
                        count == 1 ? one : many);
 }
 
+}  // namespace
+
 std::string advice_text(const Advice& advice) {
-    std::string text = fmt::format("  {:<34} {}", advice.name, effect_name(advice.effect));
+    std::string text(effect_name(advice.effect));
     if (advice.row.empty()) {
         return text + (advice.reason.empty() ? "" : ": " + printable(advice.reason));
     }
@@ -56,6 +58,8 @@ std::string advice_text(const Advice& advice) {
     }
     return text;
 }
+
+namespace {
 
 // The code that the user has to change. Settings need no change of the program.
 std::string_view code_of(Remedy remedy) {
@@ -158,7 +162,7 @@ std::string advice_lines(const DeviceAnalysis& device, const Terminal& terminal)
     }
     std::string text = terminal.styled(Style::kBold, "Popular advice, on this trace") + "\n";
     for (const Advice& advice : device.advice) {
-        text += advice_text(advice) + "\n";
+        text += fmt::format("  {:<34} {}\n", advice.name, advice_text(advice));
     }
     return text;
 }
@@ -205,32 +209,31 @@ std::string scan_lines(const DeviceAnalysis& device, const Terminal& terminal) {
     return text;
 }
 
-std::string near_miss_lines(const Analysis& analysis,
-                            const DeviceAnalysis& device,
-                            const Terminal& terminal) {
+std::vector<ReportLine> near_miss_lines(const Analysis& analysis, const DeviceAnalysis& device) {
     if (!device.near_miss) {
-        return "";
+        return {};
     }
     const NearMiss& near = *device.near_miss;
-    std::string text = terminal.styled(Style::kBold, "Near misses") + "\n";
+    std::vector<ReportLine> lines;
     const auto headroom = [&](std::uint64_t needed) {
         return format_bytes(device.capacity_bytes > needed ? device.capacity_bytes - needed : 0);
     };
-    text +=
-        fmt::format("  headroom   {} at peak reserved", headroom(device.recorded.peak_reserved));
+    std::string room = headroom(device.recorded.peak_reserved) + " at peak reserved";
     for (const WhatIfRow& row : device.bounds) {
         if (row.candidate.name == "offline" && row.ooms() == 0) {
-            text += fmt::format("; {} with the offline plan",
+            room += fmt::format("; {} with the offline plan",
                                 headroom(row.result.statistics.reserved.peak));
         }
     }
-    text += "\n";
+    add_line(&lines, "headroom", room);
     if (near.least.event != kNoEvent) {
-        text += fmt::format("  tightest   a request of {}{} still fits after event {} at {}\n",
-                            near.looked_at == near.requests ? "" : "at most ",
-                            format_bytes(near.least.bytes),
-                            near.least.event,
-                            format_duration(analysis.timeline.events[near.least.event].time_ns));
+        add_line(&lines,
+                 "tightest",
+                 fmt::format("a request of {}{} still fits after event {} at {}",
+                             near.looked_at == near.requests ? "" : "at most ",
+                             format_bytes(near.least.bytes),
+                             near.least.event,
+                             format_duration(analysis.timeline.events[near.least.event].time_ns)));
         std::vector<std::string> curve;
         const std::size_t stretch = std::max<std::size_t>(1, near.over_time.size() / kCurveShown);
         for (std::size_t i = 0; i < near.over_time.size(); i += stretch) {
@@ -240,27 +243,28 @@ std::string near_miss_lines(const Analysis& analysis,
             }
             curve.push_back(format_bytes(least));
         }
-        text += fmt::format("  over time  {}\n", fmt::join(curve, ", "));
+        add_line(&lines, "over time", fmt::format("{}", fmt::join(curve, ", ")));
     }
     const std::size_t steps = device.iteration_ends.ends.size();
     if (steps != 0) {
         const auto per_step = [steps](std::uint64_t count) {
             return static_cast<double>(count) / static_cast<double>(steps);
         };
-        text += fmt::format(
-            "  per step   {:.2f} cudaMallocs or maps, {:.2f} retries, {} in the driver ({} steps, "
-            "{})\n",
-            per_step(device.recorded.segments_allocated),
-            per_step(device.recorded.retries),
-            device.recorded.driver_time_ns == 0
-                ? "time not measured"
-                : format_duration(device.recorded.driver_time_ns / steps),
-            format_count(steps),
-            device.iteration_ends.phase.empty()
-                ? "found by recurring requests"
-                : "phase " + printable(device.iteration_ends.phase));
+        add_line(&lines,
+                 "per step",
+                 fmt::format("{:.2f} cudaMallocs or maps, {:.2f} retries, {} in the driver ({} "
+                             "steps, {})",
+                             per_step(device.recorded.segments_allocated),
+                             per_step(device.recorded.retries),
+                             device.recorded.driver_time_ns == 0
+                                 ? "time not measured"
+                                 : format_duration(device.recorded.driver_time_ns / steps),
+                             format_count(steps),
+                             device.iteration_ends.phase.empty()
+                                 ? "found by recurring requests"
+                                 : "phase " + printable(device.iteration_ends.phase)));
     }
-    return text;
+    return lines;
 }
 
 }  // namespace fragtrace::analyzer

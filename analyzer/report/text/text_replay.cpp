@@ -130,7 +130,10 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
         text += remedies_table(device, device.remedies.size(), terminal);
         text += advice_lines(device, terminal);
         text += scan_lines(device, terminal);
-        text += near_miss_lines(analysis, device, terminal);
+        if (device.near_miss) {
+            text += terminal.styled(Style::kBold, "Near misses") + "\n" +
+                    printed(near_miss_lines(analysis, device));
+        }
         text += pools_table(device, terminal);
         text += bounds_table(device, terminal);
         text += class_lines(device, terminal);

@@ -21,12 +21,11 @@ std::string signed_bytes(std::int64_t bytes) {
                      : "+" + format_bytes(static_cast<std::uint64_t>(bytes));
 }
 
-std::string side_line(const Analysis& analysis, const char* what, const SideMemory& memory) {
+std::string side_text(const Analysis& analysis, const SideMemory& memory) {
     if (memory.allocations == 0) {
         return "";
     }
-    std::string text = fmt::format("  {:<10} at most {} in {}",
-                                   what,
+    std::string text = fmt::format("at most {} in {}",
                                    format_bytes(memory.peak_bytes),
                                    format_counted(memory.allocations, "allocation", "allocations"));
     if (const auto holders = side_holders(analysis, memory); !holders.empty()) {
@@ -34,7 +33,7 @@ std::string side_line(const Analysis& analysis, const char* what, const SideMemo
                             printable(holders.front().first),
                             format_bytes(holders.front().second));
     }
-    return text + "\n";
+    return text;
 }
 
 // Ranges that libraries marked, summed up over all names. They get one line and no rows among the
@@ -106,7 +105,7 @@ std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
     return text + marked.line();
 }
 
-std::string call_lines(const Analysis& analysis) {
+std::vector<ReportLine> call_lines(const Analysis& analysis) {
     std::string kinds;
     std::size_t shown = 0;
     for (const CallCosts& call : analysis.run.calls) {
@@ -120,23 +119,25 @@ std::string call_lines(const Analysis& analysis) {
                              format_count(call.count),
                              format_duration(call.max_ns));
     }
-    std::string text = kinds.empty() ? "" : "  calls      " + kinds + "\n";
+    std::vector<ReportLine> lines;
+    add_line(&lines, "calls", kinds);
     std::uint64_t retry_ns = 0;
     for (const RetryCost& retry : analysis.run.retries) {
         retry_ns += retry.driver_ns;
     }
     if (retry_ns != 0) {
-        text += fmt::format(
-            "  refusals   cost {} in driver calls, with the releases and the second attempts\n",
-            format_duration(retry_ns));
+        add_line(&lines,
+                 "refusals",
+                 fmt::format("cost {} in driver calls, with the releases and the second attempts",
+                             format_duration(retry_ns)));
     }
-    return text;
+    return lines;
 }
 
 namespace {
 
 // The software that the process ran on, as far as it is known.
-std::string software_line(const Timeline& timeline) {
+std::string software_text(const Timeline& timeline) {
     std::string text;
     const auto add = [&](const char* what, const std::string& value) {
         if (!value.empty()) {
@@ -156,59 +157,75 @@ std::string software_line(const Timeline& timeline) {
     add("driver for CUDA", version(timeline.fact("cuda_driver_version")));
     add("Python", timeline.fact("python.version"));
     add("on host", timeline.fact("host"));
-    return text.empty() ? text : fmt::format("  ran on     {}\n", text);
+    return text;
 }
 
 }  // namespace
 
-std::string side_lines(const Analysis& analysis) {
+std::vector<ReportLine> side_lines(const Analysis& analysis) {
     const RunMetrics& run = analysis.run;
-    std::string text = software_line(analysis.timeline);
-    text += side_line(analysis, "pinned", run.pinned);
-    text += side_line(analysis, "managed", run.managed);
+    std::vector<ReportLine> lines;
+    add_line(&lines, "ran on", software_text(analysis.timeline));
+    add_line(&lines, "pinned", side_text(analysis, run.pinned));
+    add_line(&lines, "managed", side_text(analysis, run.managed));
     if (run.arrays != 0) {
-        text += fmt::format("  arrays     {}; the size of {} is unknown\n",
-                            format_count(run.arrays),
-                            format_count(run.arrays_unknown));
+        add_line(&lines,
+                 "arrays",
+                 fmt::format("{}; the size of {} is unknown",
+                             format_count(run.arrays),
+                             format_count(run.arrays_unknown)));
     }
     if (run.graph_peak_bytes != 0) {
-        text += fmt::format("  graphs     at most {} of device memory held by launched graphs\n",
-                            format_bytes(run.graph_peak_bytes));
+        add_line(&lines,
+                 "graphs",
+                 fmt::format("at most {} of device memory held by launched graphs",
+                             format_bytes(run.graph_peak_bytes)));
     }
-    return text;
+    return lines;
 }
 
-std::string failed_call_lines(const Analysis& analysis, const Terminal& terminal) {
-    std::string text;
-    std::size_t shown = 0;
+FailedCalls failed_calls(const Analysis& analysis) {
+    FailedCalls calls;
     for (const CallOutOfMemory& call : analysis.run.call_ooms) {
-        if (++shown > kFailedCalls) {
-            return text + fmt::format("  and {} more calls that failed because memory ran out\n",
-                                      analysis.run.call_ooms.size() - kFailedCalls);
+        if (calls.shown.size() == kFailedCalls) {
+            calls.more = fmt::format("and {} more calls that failed because memory ran out",
+                                     analysis.run.call_ooms.size() - kFailedCalls);
+            break;
         }
         const Event& event = analysis.timeline.events[call.event];
         // An import may show that an allocating call failed, but not the size of the request.
         const bool import = analysis.timeline.facts.contains("import");
-        text += terminal.styled(Style::kRed,
-                                fmt::format("{} failed because memory ran out. {}",
-                                            printable(call.function),
-                                            import ? "The size of the request is unknown."
-                                                   : "It is not an allocation.")) +
-                "\n";
-        text += import ? fmt::format("  state      {} allocated; free memory unknown\n",
-                                     format_bytes(call.allocated_bytes))
-                       : fmt::format(
-                             "  state      {} allocated, {} reserved; free: {} in the "
-                             "pool, {} on the device\n",
-                             format_bytes(call.allocated_bytes),
-                             format_bytes(call.reserved_bytes),
-                             format_bytes(call.free_bytes),
-                             format_bytes(call.device_free_bytes));
-        text += fmt::format("  call       {} at {}\n",
-                            printable(analysis.symbols->describe(event.origin)),
-                            format_duration(event.time_ns));
+        FailedCall& failed = calls.shown.emplace_back();
+        failed.sentence = fmt::format(
+            "{} failed because memory ran out. {}",
+            printable(call.function),
+            import ? "The size of the request is unknown." : "It is not an allocation.");
+        add_line(&failed.lines,
+                 "state",
+                 import ? fmt::format("{} allocated; free memory unknown",
+                                      format_bytes(call.allocated_bytes))
+                        : fmt::format("{} allocated, {} reserved; free: {} in the pool, {} on the "
+                                      "device",
+                                      format_bytes(call.allocated_bytes),
+                                      format_bytes(call.reserved_bytes),
+                                      format_bytes(call.free_bytes),
+                                      format_bytes(call.device_free_bytes)));
+        add_line(&failed.lines,
+                 "call",
+                 fmt::format("{} at {}",
+                             printable(analysis.symbols->describe(event.origin)),
+                             format_duration(event.time_ns)));
     }
-    return text;
+    return calls;
+}
+
+std::string failed_call_lines(const Analysis& analysis, const Terminal& terminal) {
+    const FailedCalls calls = failed_calls(analysis);
+    std::string text;
+    for (const FailedCall& call : calls.shown) {
+        text += terminal.styled(Style::kRed, call.sentence) + "\n" + printed(call.lines);
+    }
+    return calls.more.empty() ? text : text + "  " + calls.more + "\n";
 }
 
 std::string phase_suffix(const Analysis& analysis, EventIndex event) {
@@ -217,26 +234,30 @@ std::string phase_suffix(const Analysis& analysis, EventIndex event) {
     return name.empty() ? "" : fmt::format(" in phase {}", name);
 }
 
-std::string card_lines(const DeviceAnalysis& device) {
-    std::string text;
+std::vector<ReportLine> card_lines(const DeviceAnalysis& device) {
+    std::vector<ReportLine> lines;
     if (device.context.bytes != 0) {
-        text += fmt::format("  context    {}{}\n",
-                            format_bytes(device.context.bytes),
-                            device.context.measured.empty()
-                                ? std::string()
-                                : ": " + printable(device.context.measured));
+        add_line(&lines,
+                 "context",
+                 fmt::format("{}{}",
+                             format_bytes(device.context.bytes),
+                             device.context.measured.empty()
+                                 ? std::string()
+                                 : ": " + printable(device.context.measured)));
     }
     for (const OtherProcesses& others : device.other_processes) {
         if (others.processes != 0) {
-            text += fmt::format(
-                "  others     {} held {} of the card when memory ran out, mostly {} ({})\n",
-                format_counted(others.processes, "other process", "other processes"),
-                format_bytes(others.other_bytes),
-                largest_process(others.largest_pid, others.largest_program),
-                format_bytes(others.largest_bytes));
+            add_line(
+                &lines,
+                "others",
+                fmt::format("{} held {} of the card when memory ran out, mostly {} ({})",
+                            format_counted(others.processes, "other process", "other processes"),
+                            format_bytes(others.other_bytes),
+                            largest_process(others.largest_pid, others.largest_program),
+                            format_bytes(others.largest_bytes)));
         }
     }
-    return text;
+    return lines;
 }
 
 }  // namespace fragtrace::analyzer

@@ -26,6 +26,12 @@ export function formatBytes(bytes: number): string {
     return `${trimmed(bytes)} ${units[unit]}`;
 }
 
+/** A difference of sizes: "+20 MiB", "-3 KiB", "0 B". */
+export function formatChange(bytes: number): string {
+    if (bytes === 0) return "0 B";
+    return (bytes < 0 ? "-" : "+") + formatBytes(Math.abs(bytes));
+}
+
 export function formatCount(count: number): string {
     // toLocaleString() is not used: it loads the browser's language tables, which takes longer than
     // a frame.

@@ -36,7 +36,25 @@ export interface Holder {
     category: string;
     live: number;
     count: number;
+    change: number | null; // bytes since Card.since; null = unknown
 }
+
+/** A line of the report with its label. Without a label, the line above goes on. */
+export interface ReportLine {
+    label: string;
+    text: string;
+}
+
+/** A part of the memory in use, or of the memory outside the pool. */
+export interface Part {
+    name: string;
+    bytes: number;
+    note: string;
+}
+
+/** The question that the first screen answers. The analysis chooses it by the verdict. */
+export type Screen =
+    "blocked" | "shortage" | "growth" | "others" | "retry" | "near_miss" | "peak" | "state";
 
 /**
  * One bar of a card. All bars share one scale. A part of a whole starts where the part before it
@@ -51,6 +69,8 @@ export interface Bar {
 
 export interface Card {
     kind: "oom" | "retry" | "near_miss" | "no_oom" | "state";
+    screen: Screen;
+    question: string;
     time_ns: number;
     heading: string;
     sentence: string;
@@ -65,6 +85,12 @@ export interface Card {
     asked_by: string;
     holders_when: string;
     holders_more: string;
+    since: string; // "step 4", with which `holders` are compared; "" = nothing to compare with
+    in_use: number | null; // bytes of all lines, those not listed included
+    categories: Part[]; // of `holders`; empty = unknown
+    categories_basis: string;
+    outside: Part[]; // memory of the card outside the pool
+    lines: ReportLine[]; // what else the report says about this moment
     culprits: Culprit[];
     holders: Holder[];
 }
@@ -85,6 +111,43 @@ export interface WhatIf {
     // known.
     gets_past: boolean;
     curve: boolean;
+    cost: string; // "" = unknown
+}
+
+/** Popular advice. `settings` is false if it reduces the program's own memory. */
+export interface Advice {
+    name: string;
+    effect: string;
+    settings: boolean;
+}
+
+/** A line whose live memory grows from step to step. */
+export interface GrowingLine {
+    stack: number;
+    label: string;
+    category: string;
+    per_step: number;
+    grown: number;
+    live: number;
+}
+
+/** Free blocks of a snapshot that serve the same requests. */
+export interface Holes {
+    bytes: number;
+    count: number;
+    serves: string;
+}
+
+/** The phases of one name, summed up; null = unknown. */
+export interface PhaseTotals {
+    name: string;
+    count: number;
+    time_ns: number;
+    peak_allocated: number;
+    peak_reserved: number | null;
+    change: number;
+    mallocs: number | null;
+    retries: number | null;
 }
 
 export interface Total {
@@ -123,6 +186,11 @@ export interface DeviceHeader {
     cards: Card[];
     whatif: WhatIf[];
     totals: Total[];
+    advice: Advice[];
+    growth: { when: string; rows: GrowingLine[]; lines: ReportLine[] };
+    near_miss: ReportLine[];
+    holes: { heading: string; rows: Holes[]; more: string };
+    lines: ReportLine[]; // what the report says about the device and the run
     packs: PackDescription[];
 }
 
@@ -142,6 +210,22 @@ export function failedRequests({ totals }: DeviceHeader): number | null {
     return found ? found.value : 0;
 }
 
+/** The advice that reduces the memory of the program itself. */
+export function savings({ advice }: DeviceHeader): ReportLine[] {
+    return advice
+        .filter(({ settings }) => !settings)
+        .map(({ name, effect }) => ({ label: name, text: effect }));
+}
+
+/** Whether the question of the card is about blocks that prevent free memory from being reused. */
+export function asksForBlockers(card: Card | undefined): boolean {
+    return (
+        card !== undefined &&
+        card.culprits.length > 0 &&
+        (card.screen === "blocked" || card.screen === "retry")
+    );
+}
+
 /** A traced process. Each has its own clock. */
 export interface Process {
     title: string;
@@ -149,6 +233,8 @@ export interface Process {
     command: string;
     notes: string[];
     program_pools: string; // the report's lines about pools of the program; empty = none
+    lines: ReportLine[];
+    phases: { rows: PhaseTotals[]; more: string };
 }
 
 /**
@@ -233,7 +319,7 @@ export interface Header extends StackTables {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 10;
+export const formatVersion = 11;
 
 /** Throws one plain sentence if the text is not a complete header of this version. */
 export function parseHeader(text: string): Header {

@@ -1,16 +1,15 @@
-// The verdict and the table of the lines that block free memory, with the texts of the analysis.
+// The verdict, with the texts of the analysis.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import {
+    type Bar,
     type Card,
-    type Culprit,
     type DeviceHeader,
     failedRequests,
     type Header,
-    type Holder,
+    savings,
     segmentsKnown,
 } from "../data/header";
 import { byId, el } from "./dom";
-import type { PageView } from "./view";
 
 const kinds = {
     oom: "OOM",
@@ -19,6 +18,10 @@ const kinds = {
     no_oom: "NO OOM",
     state: "STATE",
 } as const;
+
+function badge({ kind, screen }: Card): string {
+    return screen === "growth" && kind !== "oom" ? "GROWTH" : kinds[kind];
+}
 
 /** The verdict of a device without cards. */
 function verdictWithoutCards(head: DeviceHeader): [heading: string, sentence: string] {
@@ -52,10 +55,12 @@ export function showCard(
     if (!card) {
         const [heading, sentence] = verdictWithoutCards(head);
         panel.dataset.kind = "none";
+        delete panel.dataset.screen;
         panel.replaceChildren(el("h2", {}, heading), el("p", { class: "sentence" }, sentence));
         return;
     }
     panel.dataset.kind = card.kind;
+    panel.dataset.screen = card.screen;
     const stepping =
         cards.length > 1 &&
         el(
@@ -69,10 +74,11 @@ export function showCard(
         el(
             "div",
             { class: "headline" },
-            el("span", { class: "kind" }, kinds[card.kind]),
+            el("span", { class: "kind" }, badge(card)),
             el("h2", {}, card.heading),
             el("span", { class: "grow" }),
-            el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`),
+            card.kind !== "state" &&
+                el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`),
             stepping,
         ),
         el(
@@ -83,19 +89,23 @@ export function showCard(
                 ? el("span", { class: "faint" }, ` Requested by ${card.asked_by}.`)
                 : null,
         ),
-        ...answers(card),
-        bars(card),
+        ...answers(card, head),
+        barGrid(card.bars, card.requested),
         more(card, words),
     );
 }
 
-// The cause, the responsible line and the remedy, as far as the analysis knows them.
-function answers(card: Card): HTMLElement[] {
+// The cause, the responsible line and the remedy, as far as the analysis knows them. If memory is
+// short, also what would reduce it.
+function answers(card: Card, head: DeviceHeader): HTMLElement[] {
     const rows: [string, string][] = [
         ["why", card.details[0] ?? ""],
         ["culprit", card.who],
         [card.kind === "no_oom" ? "to reduce memory" : "what helps", card.change],
     ];
+    if (card.screen === "shortage") {
+        for (const { label, text } of savings(head)) rows.push([label, text]);
+    }
     const known = rows.filter(([, text]) => text !== "");
     if (known.length === 0) return [];
     return [
@@ -113,19 +123,19 @@ function button(name: string, text: string, click: () => void): HTMLElement {
     return element;
 }
 
-// Bars on one scale. They show whether the request fits and what adds up to the capacity.
-function bars(card: Card): HTMLElement {
-    const most = Math.max(1, ...card.bars.map((bar) => bar.from + bar.bytes));
+/** Bars on one scale. `requested` is a line across all bars; null = none. */
+export function barGrid(bars: Bar[], requested: number | null): HTMLElement {
+    const most = Math.max(1, ...bars.map((bar) => bar.from + bar.bytes));
     const grid = el("div", { class: "bars" });
-    for (const bar of card.bars) {
+    for (const bar of bars) {
         const fill = el("div", { class: `fill ${bar.kind}` });
         fill.style.left = `${(bar.from / most) * 100}%`;
         fill.style.width = `${(bar.bytes / most) * 100}%`;
         const line = el("div", { class: "asked-line" });
-        line.style.left = `${((card.requested ?? 0) / most) * 100}%`;
+        line.style.left = `${((requested ?? 0) / most) * 100}%`;
         grid.append(
             el("span", {}, bar.label),
-            el("div", { class: "track" }, bar.bytes > 0 && fill, card.requested !== null && line),
+            el("div", { class: "track" }, bar.bytes > 0 && fill, requested !== null && line),
             el(
                 "span",
                 { class: "number", title: `${formatCount(bar.bytes)} B` },
@@ -191,139 +201,4 @@ export function heads(columns: [name: string, title: string][]): HTMLElement {
         {},
         el("tr", {}, ...columns.map(([name, title]) => el("th", { scope: "col", title }, name))),
     );
-}
-
-// Redraws the panel. The row with the keyboard focus keeps it.
-function fill(title: string, hint: string, ...content: HTMLElement[]): void {
-    const panel = byId("culprits-list");
-    const focused = [...panel.querySelectorAll("tbody tr")].indexOf(
-        document.activeElement as HTMLTableRowElement,
-    );
-    byId("culprits-title").textContent = title;
-    byId("culprits-hint").textContent = hint;
-    panel.replaceChildren(...content);
-    if (focused >= 0) {
-        (panel.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
-    }
-}
-
-function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
-    const { view, stacks } = page;
-    const rows = culprits.map((culprit, row) =>
-        choosable(
-            el(
-                "tr",
-                { tabindex: "0", "aria-selected": String(view.culprit === row) },
-                el("td", { class: "size" }, formatBytes(culprit.held_open)),
-                el("td", {}, formatBytes(culprit.live)),
-                el("td", {}, formatCount(culprit.count)),
-                el(
-                    "td",
-                    { class: "wrap pins" },
-                    el("span", { class: "swatch" }),
-                    el("code", {}, culprit.label || stacks.label(stacks.telling(culprit.stack))),
-                    culprit.phase ? el("span", { class: "faint" }, ` in ${culprit.phase}`) : null,
-                ),
-                el("td", {}, culprit.age.replace(/^oldest /, "")),
-            ),
-            () =>
-                page.change({
-                    culprit: page.view.culprit === row ? -1 : row,
-                    stack:
-                        page.view.culprit === row
-                            ? -1
-                            : page.shownStacks.node(culprit.stack, page.view.fold),
-                }),
-        ),
-    );
-    return el(
-        "table",
-        { role: "grid" },
-        heads([
-            [
-                "blocked",
-                "free memory that these live blocks prevent from being reused: " +
-                    "their share of the free bytes of their segments (or pages)",
-            ],
-            ["live bytes", "the size of these live blocks"],
-            ["blocks", "the number of live blocks"],
-            ["allocated at", "the line that allocated them"],
-            ["age of oldest", "the age of the oldest of these blocks at this moment"],
-        ]),
-        el("tbody", {}, ...rows),
-    );
-}
-
-function holderTable(page: PageView, holders: Holder[]): HTMLElement {
-    const kinds = holders.some((holder) => holder.category !== "");
-    const rows = holders.map((holder) => {
-        const stack = page.shownStacks.node(holder.stack, page.view.fold);
-        const chosen = (): boolean =>
-            page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
-        return choosable(
-            el(
-                "tr",
-                { tabindex: "0", "aria-selected": String(chosen()) },
-                el("td", { class: "size" }, formatBytes(holder.live)),
-                el("td", {}, formatCount(holder.count)),
-                el("td", { class: "wrap" }, el("code", {}, holder.label)),
-                kinds && el("td", {}, holder.category || "unknown kind"),
-            ),
-            () => page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }),
-        );
-    });
-    return el(
-        "table",
-        { role: "grid" },
-        heads([
-            ["live bytes", "the size of the live blocks"],
-            ["blocks", "the number of live blocks"],
-            ["allocated at", "the line that allocated them"],
-            ...(kinds
-                ? [["kind (estimate)", "estimated from stack and lifetime"] as [string, string]]
-                : []),
-        ]),
-        el("tbody", {}, ...rows),
-    );
-}
-
-/** The lines that block free memory, and the lines with the most live memory. */
-export function showCulprits(page: PageView, card: Card | undefined): void {
-    const culprits = card?.culprits ?? [];
-    const holders = card?.holders ?? [];
-    const others = card?.holders_more ? [el("p", { class: "faint" }, card.holders_more)] : [];
-    const holding = ["Live memory by line", card?.holders_when].filter(Boolean).join(" ");
-    byId("culprits-table").hidden = culprits.length + holders.length === 0;
-    if (culprits.length > 0) {
-        const more =
-            holders.length > 0
-                ? [el("h2", { class: "second" }, holding), holderTable(page, holders), ...others]
-                : [];
-        fill(
-            "Which allocations block free memory",
-            "click a row to mark its blocks",
-            culpritTable(page, culprits),
-            ...more,
-        );
-    } else if (holders.length > 0) {
-        fill(
-            holding,
-            "no block prevents reuse of free memory here; click a row to mark its stack",
-            holderTable(page, holders),
-            ...others,
-        );
-    } else {
-        fill(
-            "Which allocations block free memory",
-            "",
-            el(
-                "p",
-                { class: "faint" },
-                (segmentsKnown(page.model.head)
-                    ? "No live block prevents free memory from being reused here."
-                    : "Unknown: the file does not show free memory.") +
-                    " The stacks below show the live memory at the cursor.",
-            ),
-        );
-    }
 }

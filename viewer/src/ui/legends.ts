@@ -1,7 +1,7 @@
 // The legends of colours, on the page and in saved pictures.
 import { kindColour } from "../draw/kinds";
 import { layerColour, layers } from "../draw/chart";
-import { requestedKnown, segmentsKnown } from "../data/header";
+import { asksForBlockers, requestedKnown, segmentsKnown } from "../data/header";
 import { byId, el } from "./dom";
 import type { LegendEntry, PageView } from "./view";
 
@@ -35,7 +35,7 @@ export function chartLegend({ colours, model }: PageView): LegendEntry[] {
     return entries;
 }
 
-export function mapLegend({ colours, kinds, model }: PageView): LegendEntry[] {
+export function mapLegend({ colours, kinds, model, view }: PageView): LegendEntry[] {
     if (kinds) {
         return [
             ...kinds.names.map((text, kind) => ({ colour: kindColour(colours, kind), text })),
@@ -48,7 +48,7 @@ export function mapLegend({ colours, kinds, model }: PageView): LegendEntry[] {
         { colour: "hatch", text: "hole" },
         { colour: colours.cached, text: "cached" },
     ];
-    if (model.head.cards.some((card) => card.culprits.length > 0)) {
+    if (view.culprit >= 0 || asksForBlockers(model.head.cards[view.card])) {
         entries.push({ colour: colours.pin, text: "blocks free memory" });
     }
     return entries;

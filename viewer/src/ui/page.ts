@@ -2,7 +2,7 @@
 // on what. It draws at most once per frame. While a large window moves, it shows the overview. The
 // exact pictures follow when the window rests.
 import { activeWindow } from "../data/firstwindow";
-import type { Header } from "../data/header";
+import { asksForBlockers, type Header } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
 import { type Kinds, kindsInSteps } from "../data/kinds";
 import { measuresWindow, noSums, type StackSums, stackSums } from "../data/measures";
@@ -17,7 +17,8 @@ import { lanesHeight } from "../draw/lanes";
 import { readHash, unsaid, writeHash } from "../state/hash";
 import { clampView, initialView, type Part, Store, type View, viewParts } from "../state/store";
 import { checkUpdates, runUpdates, type Update } from "../state/updates";
-import { showCard, showCulprits } from "./cards";
+import { showAnswer } from "./answer";
+import { showCard } from "./cards";
 import { ChartPanel } from "./chartpanel";
 import { showDetails } from "./details";
 import { byId } from "./dom";
@@ -32,7 +33,7 @@ import { connectRanks, type RankStrip, selectDevice, showOwnTitle } from "./rank
 import { RestSweep } from "./restsweep";
 import { connectScrollHints } from "./scrollhint";
 import { SegmentsPanel } from "./segmentspanel";
-import { showProgramPools, showTotals, showWhatIf } from "./side";
+import { showAdvice, showProgramPools, showRun, showTotals, showWhatIf } from "./side";
 import { Slices } from "./slices";
 import { StacksPanel } from "./stackspanel";
 import { describe, say, statusText, windowText } from "./status";
@@ -109,9 +110,15 @@ export class Page implements PageView {
         { on: ["device"], draw: () => this.showDevice() },
         { on: ["device", "theme"], draw: () => this.ranks?.draw() },
         { on: ["device", "theme"], draw: () => this.heatPanel?.draw() },
-        { on: ["device", "blocks", "theme", "kinds"], draw: () => fillLegends(this) },
+        {
+            on: ["device", "blocks", "theme", "kinds", "card", "culprit"],
+            draw: () => fillLegends(this),
+        },
         { on: ["device", "whatif"], draw: () => showWhatIf(this) },
-        { on: ["device", "card", "culprit", "stack", "fold"], draw: () => this.showCards() },
+        {
+            on: ["device", "card", "culprit", "stack", "fold", "theme"],
+            draw: () => this.showCards(),
+        },
         {
             on: ["device", "blocks", "size", "theme", "t0", "t1", "sweep", "whatif"],
             draw: () => this.chart.draw(),
@@ -232,8 +239,7 @@ export class Page implements PageView {
             selected: -1,
             stack: -1,
             whatif: -1,
-            // Without blocked free memory, live memory is more interesting.
-            stacks: card >= 0 && head.cards[card].culprits.length > 0 ? "holes" : "live",
+            stacks: asksForBlockers(head.cards[card]) ? "holes" : "live",
             ...wanted,
             device: index,
         };
@@ -318,8 +324,14 @@ export class Page implements PageView {
 
     private findPins(): void {
         const { model, view } = this;
-        const rows = model.head.cards[view.card]?.culprits ?? [];
-        const named = view.culprit >= 0 ? rows.slice(view.culprit, view.culprit + 1) : rows;
+        const card = model.head.cards[view.card];
+        const rows = card?.culprits ?? [];
+        const named =
+            view.culprit >= 0
+                ? rows.slice(view.culprit, view.culprit + 1)
+                : asksForBlockers(card)
+                  ? rows
+                  : [];
         this.pins = new Set(named.flatMap(({ blocks }) => blocks));
     }
 
@@ -385,7 +397,9 @@ export class Page implements PageView {
 
     private showDevice(): void {
         byId("main").style.setProperty("--lanes", `${lanesHeight(this.model)}px`);
+        showAdvice(this.model);
         showProgramPools(this);
+        showRun(this);
         showTotals(this.model);
         selectDevice(this.view.device);
         showOwnTitle(this);
@@ -395,7 +409,8 @@ export class Page implements PageView {
         const { cards } = this.model.head;
         const { card } = this.view;
         showCard(this.model.head, this.header.class_words, card, (by) => this.stepCard(by));
-        showCulprits(this, cards[card]);
+        showAnswer(this, cards[card]);
+        byId("main").dataset.screen = cards[card]?.screen ?? "";
     }
 
     private showWindow(): void {

@@ -1,5 +1,5 @@
-// The what-if table, the pools of the program and the totals.
-import { formatBytes, formatCount } from "../data/format";
+// The what-if table, advice, the pools of the program, the totals and the run as a whole.
+import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
 import type { DeviceModel } from "../data/model";
 import { choosable, heads } from "./cards";
 import { byId, el, table } from "./dom";
@@ -41,7 +41,10 @@ export function showWhatIf(page: PageView): void {
                 );
         const line = el(
             "tr",
-            { title: row.note, class: row.as_run ? "run" : "" },
+            {
+                title: [row.note, row.cost && `cost: ${row.cost}`].filter(Boolean).join("; "),
+                class: row.as_run ? "run" : "",
+            },
             el(
                 "td",
                 { class: "wrap" },
@@ -142,4 +145,74 @@ export function showTotals(model: DeviceModel): void {
                   ),
               ]),
     );
+}
+
+/** Shows what popular advice about settings would have done. */
+export function showAdvice(model: DeviceModel): void {
+    const rows = model.head.advice.filter(({ settings }) => settings);
+    byId("advice").replaceChildren(
+        ...folded(
+            "Popular advice, on this trace",
+            rows.length > 0 &&
+                table(
+                    ["advice", "what it would have done"],
+                    rows.map(({ name, effect }) => [el("code", {}, name), effect]),
+                ),
+        ),
+    );
+}
+
+/** Shows the report's lines about device, process and run, and the phases. */
+export function showRun(page: PageView): void {
+    const { head } = page.model;
+    const { lines, phases } = page.header.processes[head.process];
+    const all = [...head.lines, ...lines];
+    byId("run-lines").replaceChildren(
+        ...folded(
+            "The run",
+            all.length > 0 &&
+                el(
+                    "dl",
+                    { class: "lines" },
+                    ...all.flatMap(({ label, text }) => [el("dt", {}, label), el("dd", {}, text)]),
+                ),
+        ),
+        ...folded(
+            "Phases",
+            phases.rows.length > 0 &&
+                table(
+                    [
+                        "phase",
+                        "count",
+                        "duration",
+                        "peak allocated",
+                        "peak reserved",
+                        "change",
+                        "mallocs",
+                        "retries",
+                    ],
+                    phases.rows.map((row) => [
+                        row.name,
+                        formatCount(row.count),
+                        formatTime(row.time_ns),
+                        formatBytes(row.peak_allocated),
+                        known(row.peak_reserved, formatBytes),
+                        formatChange(row.change),
+                        known(row.mallocs, formatCount),
+                        known(row.retries, formatCount),
+                    ]),
+                ),
+            phases.more !== "" && el("p", { class: "faint" }, phases.more),
+        ),
+    );
+}
+
+function known(value: number | null, show: (value: number) => string): string {
+    return value === null ? "unknown" : show(value);
+}
+
+// Content with a heading that folds it away; nothing without content.
+function folded(heading: string, ...content: (HTMLElement | false)[]): HTMLElement[] {
+    if (!content[0]) return [];
+    return [el("details", { open: "" }, el("summary", {}, heading), ...content)];
 }

@@ -254,6 +254,7 @@ function whatIfTables(page: PageView): TableData[] {
                 count("cudaMallocs or maps"),
                 count("retries"),
                 text("class"),
+                text("cost"),
                 text("note"),
             ],
             rows: page.model.head.whatif.map((row) => [
@@ -265,6 +266,7 @@ function whatIfTables(page: PageView): TableData[] {
                 row.segments,
                 row.retries,
                 row.usable ? row.class : `${row.class}, not usable`,
+                row.cost,
                 row.note,
             ]),
         },

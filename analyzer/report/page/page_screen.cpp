@@ -1,0 +1,61 @@
+#include "analyzer/report/page/page_screen.h"
+
+#include <variant>
+
+namespace fragtrace::analyzer {
+namespace {
+
+PageScreen screen_of_failure(const Verdict& verdict) {
+    if (verdict.id == "outside_pool") {
+        return PageScreen::kOthers;
+    }
+    // Of these verdicts none is about free memory of the pool that something blocks.
+    const bool short_of_memory =
+        verdict.id == "genuine" || verdict.id == "limit" || verdict.id == "unexplained";
+    return short_of_memory ? PageScreen::kShortage : PageScreen::kBlocked;
+}
+
+}  // namespace
+
+PageScreen screen_of(PageCardKind kind, const Verdict* verdict, const Culprit& culprit) {
+    if (kind == PageCardKind::kState) {
+        return PageScreen::kState;
+    }
+    if (kind != PageCardKind::kRetry && std::holds_alternative<GrowsEachIteration>(culprit)) {
+        return PageScreen::kGrowth;
+    }
+    switch (kind) {
+        case PageCardKind::kOom:
+            return verdict == nullptr ? PageScreen::kPeak : screen_of_failure(*verdict);
+        case PageCardKind::kRetry:
+            return PageScreen::kRetry;
+        case PageCardKind::kNearMiss:
+            return PageScreen::kNearMiss;
+        default:
+            return PageScreen::kPeak;
+    }
+}
+
+std::string_view question_of(PageScreen screen) {
+    switch (screen) {
+        case PageScreen::kBlocked:
+            return "Which allocations block free memory?";
+        case PageScreen::kShortage:
+            return "Which lines hold the memory when it runs out?";
+        case PageScreen::kGrowth:
+            return "Which line grows with every step?";
+        case PageScreen::kOthers:
+            return "Who else holds memory of this card?";
+        case PageScreen::kRetry:
+            return "Why did the pool have to release its cache?";
+        case PageScreen::kNearMiss:
+            return "How close was it, and which lines hold the memory?";
+        case PageScreen::kPeak:
+            return "Which lines hold the memory at the peak?";
+        case PageScreen::kState:
+            return "Which lines hold the memory at this moment?";
+    }
+    return "";
+}
+
+}  // namespace fragtrace::analyzer

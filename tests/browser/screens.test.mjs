@@ -1,0 +1,138 @@
+// The first screen follows the verdict: each situation has its question, its order of sections and
+// no empty panel.
+//
+// FRAGTRACE_PAGES holds a page with one device for each screen.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch } from "./browser.mjs";
+import { settle, text, visit } from "./look.mjs";
+
+const screens = join(process.env.FRAGTRACE_PAGES, "screens.html");
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+let browser;
+before(async () => (browser = await launch()));
+after(async () => browser.close());
+const on = (device, look, options = {}) =>
+    visit(browser, screens, { ...options, hash: `#device=${device}` }, look);
+
+// In the order of the devices: the headings below the question. The section that answers the
+// question has none.
+const blocked = "Which allocations block free memory";
+const holders = "Live memory by line";
+const sections = {
+    blocked: [holders, "Growth", "Use less memory", "Outside the pool"],
+    shortage: ["Growth", "Outside the pool", blocked],
+    growth: [holders, "Use less memory", "Outside the pool", blocked],
+    others: [holders, "Use less memory", "Growth", blocked],
+    retry: [holders, "Growth", "Use less memory", "Outside the pool"],
+    near_miss: [holders, "Growth", "Use less memory", "Outside the pool", blocked],
+    peak: ["Growth", "Use less memory", "Outside the pool", "Near misses", blocked],
+    state: ["Holes: 10 MiB in 1 hole", "Outside the pool", blocked],
+};
+const firstHead = {
+    blocked: "blocked",
+    shortage: "live bytes",
+    growth: "per step",
+    others: "live bytes",
+    retry: "blocked",
+    near_miss: "live bytes",
+    peak: "live bytes",
+    state: "live bytes",
+};
+
+for (const [device, screen] of Object.keys(sections).entries()) {
+    test(`screen "${screen}": the question comes first, then the sections in their order`, () =>
+        on(device, async (page) => {
+            assert.equal(await text(page, "#culprits-title"), `Question ${device} <b>?</b>`);
+            assert.deepEqual(
+                await page.locator("#culprits h3").allInnerTexts(),
+                sections[screen],
+                "the headings",
+            );
+            assert.equal(await page.locator("#culprits th").first().innerText(), firstHead[screen]);
+            const shown = await text(page, "#culprits");
+            assert.match(shown, /keep\.py:8 <i>keep<\/i>/);
+            assert.match(shown, /other <i>kind<\/i> 7 MiB \(1 MiB older than one step\)/);
+            assert.match(shown, /37 MiB in total \(estimate: made up\)/);
+            assert.match(shown, /since step 4[^]*\+10 MiB[^]*unknown/);
+            assert.match(shown, /at the same point of step 4: 10 MiB less allocated/);
+            const side = await text(page, "#side");
+            assert.match(side, /expandable_segments <i>\s+did nothing/);
+            assert.match(side, new RegExp(`situation ${device} <b>[^]*pinned\\s+at most 64 MiB`));
+            assert.match(side, /train <b>\s+3\s+2 s\s+30 MiB\s+80 MiB\s+-2 MiB\s+4\s+1/);
+            assert.match(side, /no segments\s+1\s+5 ns\s+1 MiB\s+unknown\s+0 B\s+unknown/);
+            assert.equal(await page.locator("#culprits b, #side b").count(), 0);
+        }));
+}
+
+test("a shortage shows what would reduce memory in the verdict, and nowhere else", () =>
+    on(1, async (page) => {
+        assert.match(
+            await text(page, "#verdict"),
+            /activation checkpointing\s+not replayed: at most the 12 MiB/,
+        );
+        assert.doesNotMatch(await text(page, "#culprits"), /checkpointing/);
+    }));
+
+test("only questions about blocked memory mark the blocks in the way", async () => {
+    for (const [device, marked] of [
+        [0, true],
+        [1, false],
+        [4, true],
+        [6, false],
+    ]) {
+        await on(device, async (page) => {
+            const legend = await text(page, "#map-legend");
+            assert.equal(/blocks free memory/.test(legend), marked, legend);
+            const by = await page.inputValue("#stacks");
+            assert.equal(by, marked ? "holes" : "live");
+        });
+    }
+});
+
+test("growth without an out-of-memory has its own badge", () =>
+    on(2, async (page) => assert.equal(await text(page, "#verdict .kind"), "GROWTH")));
+
+test("a state has no pictures over time", () =>
+    on(7, async (page) => {
+        for (const id of ["time", "addresses"]) {
+            assert.equal(await page.locator(`#${id}`).isVisible(), false, id);
+        }
+        assert.equal(await page.locator("#stacks-panel").isVisible(), true);
+        assert.doesNotMatch(await text(page, "#verdict"), /at \d/);
+    }));
+
+test("without an answer, the verdict has the whole width", () =>
+    on(8, async (page) => {
+        assert.equal(await page.locator("#culprits").isVisible(), false);
+        const [verdict, main] = await Promise.all(
+            ["#verdict", "#main"].map((id) => page.locator(id).boundingBox()),
+        );
+        assert.ok(verdict.width > main.width - 40, `${verdict.width} of ${main.width}`);
+    }));
+
+test("axe finds nothing, and nothing is wider than the window, on any screen", async () => {
+    for (const options of [{ scheme: "light" }, { scheme: "dark" }, { width: 390, height: 844 }]) {
+        await visit(browser, screens, options, async (page) => {
+            await page.evaluate(axe);
+            for (let device = 0; device <= 8; ++device) {
+                await page.selectOption("#device", String(device));
+                await settle(page);
+                const found = await page.evaluate(async () =>
+                    (await globalThis.axe.run(document)).violations.map(
+                        ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
+                    ),
+                );
+                assert.deepEqual(found, [], `device ${device} ${JSON.stringify(options)}`);
+                const [scroll, room] = await page.evaluate(() => [
+                    document.documentElement.scrollWidth,
+                    document.documentElement.clientWidth,
+                ]);
+                assert.ok(scroll <= room, `${scroll} of ${room} pixels, device ${device}`);
+            }
+        });
+    }
+});
