@@ -149,8 +149,7 @@ Timeline EventStream::tables() {
     tables.rank = job_place(header_, tables.facts).rank;
     tables.start_unix_ns = header_.start_unix_ns;
     if (!ended) {
-        tables.ending =
-            ending_without_mark(path_, header_, state_, tables.facts, ring_.lost());
+        tables.ending = ending_without_mark(path_, header_, state_, tables.facts, ring_.lost());
     }
     tables.damage.bytes_unreadable = scanner.bytes_unreadable();
     tables.damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable;

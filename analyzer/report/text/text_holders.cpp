@@ -277,8 +277,7 @@ std::vector<ReportLine> change_lines(const DeviceHolders& held,
     return lines;
 }
 
-std::vector<ReportLine> private_pool_lines(const DeviceAnalysis& device,
-                                           const Terminal& terminal) {
+std::vector<ReportLine> private_pool_lines(const DeviceAnalysis& device, const Terminal& terminal) {
     std::vector<ReportLine> lines;
     if (!device.held.holders.empty()) {
         const Holders& holders = device.held.holders.front();
