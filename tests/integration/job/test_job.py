@@ -147,7 +147,7 @@ class JobTest(real_process.RealProcessTest):
             f"  fraganalyze {self.folder} --job-id 13\n"
             "  job 11 (1 trace): no known failure\n"
             "  job 12 (1 trace): no known failure\n"
-            "  job 13 (1 trace): rank 0 of 1 ran out of memory first\n"
+            "  job 13 (1 trace): rank 0 of 1 ran out of memory first, and then ended normally\n"
             "  job 14 (1 trace): no known failure\n"
             "Peaks are per process. Next: fraganalyze TRACE for one process.\n",
         )
