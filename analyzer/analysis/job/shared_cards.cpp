@@ -70,13 +70,14 @@ std::map<CardKey, OnCard> used_cards(const Job& job) {
     return cards;
 }
 
-// Whether the process had ended by then, as its parent saw. After an exit it may still hold its
-// memory for a while.
+// Whether the process had ended by then, as its parent or its next program saw. After an exit it may
+// still hold its memory for a while.
 bool had_ended(const ProcessSummary& process, std::uint64_t at_unix_ns) {
     constexpr std::uint64_t kWhileNs = 1'000'000'000;
     const std::uint64_t since_start = at_unix_ns - std::min(at_unix_ns, process.start_unix_ns);
-    return process.killed.seen_ns ? *process.killed.seen_ns <= since_start
-                                  : process.end_ns && *process.end_ns + kWhileNs <= since_start;
+    const auto seen_ns = process.replaced_ns ? process.replaced_ns : process.killed.seen_ns;
+    return seen_ns ? *seen_ns <= since_start
+                   : process.end_ns && *process.end_ns + kWhileNs <= since_start;
 }
 
 std::uint64_t silent_ns(const ProcessSummary& process, std::uint64_t at_unix_ns) {
