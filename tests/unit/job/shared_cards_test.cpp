@@ -281,8 +281,9 @@ TEST_CASE("a program that exec replaced holds no memory after its process began 
     CHECK(replaced.ended_by() == earlier.start_unix_ns + 2'000'000'000);
     // Another out-of-memory, before the exec.
     fail(&made[0], 1'500'000'000);
-    CHECK(holders() == std::vector<std::string>{
-                           "context of launch.101.ftrace", "launch.101.ftrace", "train.100.ftrace"});
+    CHECK(holders() == std::vector<std::string>{"context of launch.101.ftrace",
+                                                "launch.101.ftrace",
+                                                "train.100.ftrace"});
     // Another process with the same number replaced nothing: this one may still be there.
     fail(&made[0], 5'000'000'000);
     made[1].place.process.start_ticks = 5;
