@@ -289,3 +289,28 @@ TEST_CASE("a program that exec replaced holds no memory after its process began 
     made[1].place.process.start_ticks = 5;
     CHECK(holders().size() == 4);
 }
+
+TEST_CASE("the programs of one process do not share a card") {
+    std::vector<ProcessSummary> made = ranks(2);
+    made[1].place.process = {made[1].pid, 77};
+    ProcessSummary earlier = made[1];
+    earlier.file = "launch.101.ftrace";
+    earlier.end = {.ending = Ending::kExec};
+    made[1].start_unix_ns += 11'000'000'000;
+    made.push_back(earlier);
+    CHECK(view_of(job_of(made)).shared.empty());
+    CHECK(contains(line_with(job_of(made), "  differs "),
+                   "pid 101 (before it became rank 1): peak 2 GiB as ranks 0-1; an earlier program "
+                   "of a rank"));
+    // Two processes do.
+    made[0].devices[0].uuid = made[1].devices[0].uuid;
+    CHECK(view_of(job_of(made)).shared.size() == 1);
+}
+
+TEST_CASE("a card that was fullest at once is said to be so when the job began") {
+    std::vector<ProcessSummary> made = ranks(2);
+    made[0].devices[0].uuid = made[1].devices[0].uuid = "GPU-shared";
+    made[1].start_unix_ns = made[0].start_unix_ns;
+    CHECK(contains(line_with(job_of(made), "  same card "),
+                   "when most was reserved, about when the job began, its processes' pools"));
+}
