@@ -38,9 +38,7 @@ export function ranksText({ ranks, processes, unreadable, job }: Header): string
     const oom = counted(ranks.filter((row) => rankState(row) === "OOM"));
     const incomplete = job.some(({ label }) => ["missing", "partial", "damaged"].includes(label));
     const unknown = incomplete || unreadable.length > 0 || ranks.some(({ ooms }) => ooms === null);
-    const none = unknown
-        ? "no out-of-memory is known"
-        : "none ran out of memory";
+    const none = unknown ? "no out-of-memory is known" : "none ran out of memory";
     return [
         lines > 0
             ? `${formatCount(processes.length)} of ${formatCount(all)} complete in this file (underlined), ${formatCount(lines)} as one line each`
