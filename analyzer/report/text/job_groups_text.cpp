@@ -25,8 +25,19 @@ std::string peaks_text(const Job& job, const ProcessGroup& group) {
                                                              format_bytes(group.most_reserved)));
 }
 
-bool is_earlier_program(const ProcessSummary& process) {
-    return process.end.ending == Ending::kExec && process.place.inherited_rank >= 0;
+const char* rank_reason(const ProcessSummary& process) {
+    const bool earlier = process.end.ending == Ending::kExec && process.place.inherited_rank >= 0;
+    return earlier                  ? "an earlier program of a rank"
+           : process.place.rank < 0 ? "without a rank"
+                                    : "with a rank";
+}
+
+std::string allocated_reason(const ProcessSummary& process, const ProcessSummary& other) {
+    return fmt::format("allocated {}{} instead of {}{}",
+                       process.is_partial() ? "at least " : "",
+                       format_bytes(process.sum(&RunFigures::peak_allocated)),
+                       format_bytes(other.sum(&RunFigures::peak_allocated)),
+                       process.devices.size() > 1 ? ", unequal on at least one device" : "");
 }
 
 // Why processes are not in the group with which they are compared, beside the peak and the lines.
@@ -45,9 +56,7 @@ std::string reasons_text(const Job& job, const JobView& view, const GroupDiffere
                                             format_count(b.devices.size())));
                 break;
             case GroupReason::kRank:
-                parts.emplace_back(is_earlier_program(a) ? "an earlier program of a rank"
-                                   : a.place.rank < 0    ? "without a rank"
-                                                         : "with a rank");
+                parts.emplace_back(rank_reason(a));
                 break;
             case GroupReason::kOutOfMemory:
                 parts.emplace_back(a.first_oom()    ? "ran out of memory"
@@ -61,12 +70,7 @@ std::string reasons_text(const Job& job, const JobView& view, const GroupDiffere
                 break;
             case GroupReason::kAllocated:
                 if (!by_peak) {
-                    parts.push_back(fmt::format(
-                        "allocated {}{} instead of {}{}",
-                        a.is_partial() ? "at least " : "",
-                        format_bytes(a.sum(&RunFigures::peak_allocated)),
-                        format_bytes(b.sum(&RunFigures::peak_allocated)),
-                        a.devices.size() > 1 ? ", unequal on at least one device" : ""));
+                    parts.push_back(allocated_reason(a, b));
                 }
                 break;
             case GroupReason::kLines:
