@@ -38,6 +38,12 @@ struct JobPlace {
     std::array<std::uint64_t, 2> session{};  // the same in all files of a recording; 0 = unknown
     std::uint32_t part = 0;                  // of a recording in parts; 0 = no parts, or a copy
     std::string copy_reason;                 // why this copy was made; empty = no copy
+
+    // Whether both processes were on one machine, so that their times are those of one clock.
+    [[nodiscard]] bool same_machine(const JobPlace& other) const {
+        return boot_id.empty() || other.boot_id.empty() ? host == other.host
+                                                        : boot_id == other.boot_id;
+    }
 };
 
 }  // namespace fragtrace::analyzer

@@ -148,7 +148,7 @@ client("a file size limit that a trace meets" restricted --lost anything -- litt
 client("a file size limit that a trace meets in mid-run" restricted --lost anything
        -- little-file-size later)
 client("a file size limit below what is written already" restricted --lost anything
-       --ended normal,killed -- no-file-size later)
+       --ended normal,not_recorded -- no-file-size later)
 client("a tmpfs too small for the ring" many_threads --within small
        --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/small)
 client("memory that the program fills while the ring grows" full_memory --within little-memory

@@ -29,6 +29,7 @@ KINDS_OF_END = {
     "killed": {"signal", "unknown"},
     "running": {"running"},
     "continued": {"continued"},
+    "not_recorded": {"not_recorded"},
 }
 MOST_DIAGNOSES = 16  # per device: requests of the pool, and the first 16 of libraries
 MOST_HELD_LINES = 10

@@ -35,6 +35,7 @@ const row = (change: Partial<Rank> = {}): Rank => ({
     retries: 0,
     ooms: 0,
     first_oom_ns: null,
+    first_failure: null,
     start_after_ns: 0,
     ended: "ended normally",
     program: "python train.py",
@@ -88,16 +89,16 @@ test("no process is said to have no out-of-memory if that is unknown", () => {
     assert.equal(rankLabel(row({ ooms: null, retries: null })), "rank 3 · pid 4711 · GPU 0");
 });
 
-test("rows over time: failures by their time, then the peaks that differ most", () => {
+test("rows over time: first failures, out-of-memories by their time, then the peaks that differ most", () => {
     const at = (rank: number, change: Partial<Rank>): Rank =>
         row({ rank, allocated_heat: btoa("\u0001\u00ff"), start_after_ns: 9 - rank, ...change });
     const of = {
         ...header(
             [
                 at(0, {}),
-                at(1, {}),
+                at(1, { first_failure: 1 }),
                 at(2, { peak_reserved: 2 }),
-                at(3, { ooms: 1, first_oom_ns: 5 }),
+                at(3, { ooms: 1, first_oom_ns: 5, first_failure: 0 }),
                 at(4, { peak_reserved: 6 }),
                 at(5, { ooms: 1, first_oom_ns: 1 }),
                 at(6, { allocated_heat: null }),
@@ -108,7 +109,7 @@ test("rows over time: failures by their time, then the peaks that differ most", 
     } as Header;
     const ranks = (byRank: boolean): (number | null)[] =>
         heatRows(of, byRank).map(({ rank }) => rank.rank);
-    assert.deepEqual(ranks(false), [5, 3, 2, 4, 0, 1]);
+    assert.deepEqual(ranks(false), [3, 1, 5, 2, 4, 0]);
     assert.deepEqual(ranks(true), [0, 1, 2, 3, 4, 5]);
 });
 

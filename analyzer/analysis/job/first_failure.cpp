@@ -76,7 +76,7 @@ struct Generation {
         if (kind_of(oom) == FailureKind::kFatalOom && !process.fatal_oom() &&
             (process.place.rank >= 0 || oom.place.rank < 0) && process.end.failed() &&
             !ended_by_others(process) &&
-            ended_before(process, *oom.fatal_oom(), oom.place.host) == EndedBefore::kYes &&
+            ended_before(process, *oom.fatal_oom(), oom.place) == EndedBefore::kYes &&
             (!first_end || process.ended_at() < job.processes[*first_end].ended_at())) {
             first_end = i;
         }
@@ -122,9 +122,9 @@ bool failed(const ProcessSummary& process) {
 
 EndedBefore ended_before(const ProcessSummary& process,
                          std::uint64_t at_unix_ns,
-                         std::string_view host) {
+                         const JobPlace& place) {
     constexpr std::uint64_t kNotesNs = 300'000'000;  // three notes
-    const bool one_clock = process.place.host == host;
+    const bool one_clock = process.place.same_machine(place);
     const auto ended_by = process.ended_by();
     if (ended_by && *ended_by + (one_clock ? 0 : kClocksDifferNs) < at_unix_ns) {
         return EndedBefore::kYes;

@@ -55,7 +55,8 @@ bool ended_by_others(const ProcessSummary& process);
 // Clocks of hosts are assumed to differ by less than this.
 inline constexpr std::uint64_t kClocksDifferNs = 1'000'000'000;
 
-// Whether a process without a fatal out-of-memory ended before `at_unix_ns` on the clock of `host`.
+// Whether a process without a fatal out-of-memory ended before `at_unix_ns` on the clock of
+// `place`.
 enum class EndedBefore : std::uint8_t {
     kYes,
     kPerhaps,  // its end is not known exactly, or clocks of hosts may differ
@@ -64,7 +65,7 @@ enum class EndedBefore : std::uint8_t {
 
 EndedBefore ended_before(const ProcessSummary& process,
                          std::uint64_t at_unix_ns,
-                         std::string_view host);
+                         const JobPlace& place);
 
 // The failure of one process as if it was the first; without the figures of its generation.
 FirstFailure failure_of(const Job& job, std::size_t i);

@@ -14,7 +14,7 @@ namespace {
 // only others count: ended_before() decides about ends.
 bool as_early(const Job& job, const FirstFailure& first, const ProcessSummary& other) {
     const auto oom = other.fatal_oom();
-    if (other.place.host == job.processes[first.process].place.host || ended_by_others(other) ||
+    if (other.place.same_machine(job.processes[first.process].place) || ended_by_others(other) ||
         (first.out_of_memory && !oom)) {
         return false;
     }
@@ -26,7 +26,7 @@ bool as_early(const Job& job, const FirstFailure& first, const ProcessSummary& o
 // before the first failure.
 bool maybe_earlier(const Job& job, const FirstFailure& first, const ProcessSummary& other) {
     if (first.out_of_memory) {
-        return ended_before(other, first.at_unix_ns, job.processes[first.process].place.host) ==
+        return ended_before(other, first.at_unix_ns, job.processes[first.process].place) ==
                EndedBefore::kPerhaps;
     }
     return (!ended_by_others(other) || ended_by_others(job.processes[first.process])) &&
@@ -123,7 +123,7 @@ struct Ends {
             return otherwise;
         }
         switch (ended_before(
-            process, made.first->at_unix_ns, job.processes[made.first->process].place.host)) {
+            process, made.first->at_unix_ns, job.processes[made.first->process].place)) {
             case EndedBefore::kYes:
                 return before;
             case EndedBefore::kPerhaps:

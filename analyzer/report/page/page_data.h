@@ -267,6 +267,8 @@ struct PageRank {
     std::uint64_t capacity_bytes = kPageUnknown;
     RunFigures run;
     std::uint64_t first_oom_ns = kNeverNs;  // on the process's own clock
+    // Number of its generation's first failure, in the order of the generations; -1 = it is none.
+    int first_failure = -1;
     // Time since the start of the job's first process; kPageUnknown if the trace does not contain
     // it.
     std::uint64_t start_after_ns = kPageUnknown;

@@ -90,6 +90,7 @@ json rank_json(const PageRank& row) {
             {"retries", segments_known(row.run) ? json(row.run.retries) : json(nullptr)},
             {"ooms", known_json(row.run.ooms)},
             {"first_oom_ns", known_json(row.first_oom_ns)},
+            {"first_failure", row.first_failure < 0 ? json(nullptr) : json(row.first_failure)},
             {"start_after_ns", known_json(row.start_after_ns)},
             {"ended", row.ended},
             {"program", row.program},

@@ -200,6 +200,13 @@ void add_ranks(const Job& job, const JobView& view, const PagePlaces& places, Pa
         const ProcessSummary& process = job.processes[i];
         PageRank common = row_of(process, job_start_ns);
         common.generation = generations ? generation_of(process) : -1;
+        const auto failure = std::find_if(
+            view.generations.begin(), view.generations.end(), [i](const GenerationEnd& one) {
+                return one.first && one.first->process == i;
+            });
+        if (failure != view.generations.end()) {
+            common.first_failure = static_cast<int>(failure - view.generations.begin());
+        }
         row_of_process.push_back(data->ranks.size());
         for (const ProcessDevice& device : process.devices) {
             PageRank row = common;

@@ -126,7 +126,7 @@ std::string maybe_earlier_text(const Job& job,
                            name_of(job, other));
     }
     const auto ended_by = other.ended_by();
-    if (first.place.host != other.place.host && ended_by == other.ended_at()) {
+    if (!first.place.same_machine(other.place) && ended_by == other.ended_at()) {
         return fmt::format("; by the clock of {}, {} failed first: clocks of hosts may differ",
                            printable(other.place.host),
                            name_of(job, other));
@@ -174,8 +174,11 @@ class Parts {
 };
 
 // How the processes beside the first failure ended.
-void add_ends(const GenerationEnd& generation, Parts* parts) {
+void add_ends(const Job& job, const GenerationEnd& generation, Parts* parts) {
     const bool first_is_oom = generation.first->out_of_memory;
+    // A process that ends normally is a weak reason for others to fail.
+    const bool first_ended_normally =
+        job.processes[generation.first->process].end.code == 0 && first_is_oom;
     if (const std::size_t before = sum_of(generation.failed_before); before != 0) {
         parts->add(fmt::format("{} of the others failed before it: {}",
                                format_count(before),
@@ -189,7 +192,9 @@ void add_ends(const GenerationEnd& generation, Parts* parts) {
     if (const std::size_t otherwise = sum_of(generation.failed_otherwise); otherwise != 0) {
         parts->add(fmt::format("{} of the others failed{}: {}",
                                format_count(otherwise),
-                               first_is_oom ? " otherwise, most likely because of it" : " too",
+                               !first_is_oom          ? " too"
+                               : first_ended_normally ? " otherwise"
+                                                      : " otherwise, most likely because of it",
                                ends_text(generation.failed_otherwise)));
     }
     if (generation.also_out_of_memory != 0) {
@@ -213,7 +218,7 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
     Parts parts;
     const bool others = generation.first && generation.processes > 1;
     if (others) {
-        add_ends(generation, &parts);
+        add_ends(job, generation, &parts);
     }
     std::vector<std::size_t> not_recorded = generation.end_unknown;
     std::erase_if(not_recorded, [&job](std::size_t i) { return job.processes[i].damaged; });
@@ -248,6 +253,7 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
                           ending_text(process.end),
                           got_past ? " (it had run out of memory before, and got past it)" : "")
         : got_past                ? "ran out of memory first, and got past it"
+        : process.end.code == 0   ? "ran out of memory first, and then ended normally"
         : failure.others_got_past ? "failed first: out of memory"
                                   : "ran out of memory first";
     return fmt::format(

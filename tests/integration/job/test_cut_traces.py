@@ -39,7 +39,7 @@ class CutTraces(real_process.RealProcessTest):
         expected = 2 if job["unreadable"] else 0
         self.assertEqual((view.returncode, listed.returncode), (expected, expected))
         for text in (view.stdout, listed.stdout):
-            self.assertNotRegex(text, r"died for|killed|SIG")
+            self.assertNotRegex(text, r"died or became|killed|SIG")
             self.assertEqual("unreadable" in text, expected == 2)
         return view.stdout.splitlines(), job
 

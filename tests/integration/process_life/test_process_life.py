@@ -239,7 +239,8 @@ class ProcessLife(real_process.RealProcessTest):
         for ring in ring_folder.iterdir():
             ring.unlink()
         report = self.report(self.only_trace())
-        self.assertEqual(report["source"]["ended"], "killed")
+        # The end mark of a normal end could also have been cut off.
+        self.assertEqual(report["source"]["ended"], "not_recorded")
         self.assertGreater(report["source"]["events"], 0)
         self.assertTrue(report["warnings"], "the loss of the ring is not said")
 

@@ -367,7 +367,9 @@ TEST_CASE("an out-of-memory that a process survived is not blamed for the failur
           "  others     1 without a known failure; 1 of the others ran out of memory earlier and "
           "got past it");
     made[0].devices[0].final_oom_ns = made[0].devices[0].first_oom_ns;
-    CHECK(contains(lines_of(job_of(made))[1], ", most likely because of it: 1 SIGABRT"));
+    CHECK(contains(lines_of(job_of(made))[0],
+                   "rank 0 of 2 ran out of memory first, and then ended normally"));
+    CHECK(contains(lines_of(job_of(made))[1], "1 of the others failed otherwise: 1 SIGABRT"));
     made[0].devices[0].final_oom_ns = std::nullopt;
     made[0].end.code = 1;
     CHECK(contains(lines_of(job_of(made))[1], ", most likely because of it: 1 SIGABRT"));
@@ -382,5 +384,14 @@ TEST_CASE("an out-of-memory of another host in the same second may have been the
     CHECK(view_of(job_of(made)).generations[0].as_early == 1u);
     CHECK(contains(lines_of(job_of(made))[1], "rank 1 on node2 ran out of memory within a second"));
     made[1].devices[0].near_end_oom_ns = 7'000'000'000;
+    CHECK_FALSE(view_of(job_of(made)).generations[0].as_early);
+    // Machines with one name are told apart by their boot, containers of one machine are not.
+    made[1].devices[0].near_end_oom_ns = 5'500'000'000;
+    made[1].place.host = made[0].place.host;
+    made[0].place.boot_id = "a";
+    made[1].place.boot_id = "b";
+    CHECK(view_of(job_of(made)).generations[0].as_early == 1u);
+    made[1].place.host = "container";
+    made[1].place.boot_id = "a";
     CHECK_FALSE(view_of(job_of(made)).generations[0].as_early);
 }

@@ -30,8 +30,8 @@ TEST_CASE("whether a process of another host died may be unknown") {
     // On this host it has ended.
     made[1].end = {.ending = Ending::kKilled};
     CHECK(first_failure(job_of(made))->process == 1);
-    CHECK(
-        contains(lines_of(job_of(made))[0], "failed first: died for an unknown reason, at least"));
+    CHECK(contains(lines_of(job_of(made))[0],
+                   "failed first: died or became a program without CUDA, at least"));
 }
 
 TEST_CASE("the others of a failed job are counted by how they ended") {

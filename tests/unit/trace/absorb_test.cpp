@@ -3,10 +3,12 @@
 #include "analyzer/trace/absorb_ring.h"
 #include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/trace_header.h"
+#include "analyzer/trace/trace_outline.h"
 #include "analyzer/trace/traced_process.h"
 #include "tests/unit/trace/killed.h"
 
 #include <csignal>
+#include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -124,6 +126,22 @@ TEST_CASE("a trace says how many events it absorbed from its ring", "[absorb]") 
     killed.save(45);
     CHECK(killed.read().facts.count("ring.absorbed") == 0);
     CHECK(killed.read().fact("ring.absorbed") == "40");
+}
+
+TEST_CASE("a process that lives on without its ring became another program by exec", "[absorb]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.header.pid = static_cast<std::uint32_t>(getpid());
+    trace.header.process_start_ticks = start_ticks(getpid());
+    snprintf(trace.header.host, sizeof trace.header.host, "%s", this_host().c_str());
+    const std::string ring = folder.file("t.ring");
+    std::ofstream(ring) << "this process does not map it";
+    snprintf(trace.header.ring_path, sizeof trace.header.ring_path, "%s", ring.c_str());
+    trace.save(folder.file("t.ftrace"));
+    const auto outline = read_outline(folder.file("t.ftrace"));
+    REQUIRE(outline.ok());
+    CHECK(outline->end.ending == Ending::kExec);
+    CHECK_FALSE(outline->end.failed());
 }
 
 TEST_CASE("a process is running if id and start match and it is no zombie", "[absorb]") {

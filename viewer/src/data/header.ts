@@ -254,6 +254,7 @@ export interface Rank {
     retries: number | null; // null = unknown
     ooms: number | null; // null = unknown
     first_oom_ns: number | null; // on the process's own clock
+    first_failure: number | null; // number of its generation's first failure; null = it is none
     start_after_ns: number | null; // after the start of the job's first process
     ended: string;
     program: string;

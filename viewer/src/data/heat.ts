@@ -41,8 +41,11 @@ export function heatRows(header: Header, byRank: boolean): HeatRow[] {
     const peaks = rows.map(({ rank }) => shownPeak(rank)).sort((a, b) => a - b);
     const usual = peaks[Math.floor(peaks.length / 2)] ?? 0;
     const differs = ({ rank }: HeatRow): number => Math.abs(shownPeak(rank) - usual);
-    // A failure whose time is not known may be the first one, so it comes before the others.
+    // The first failures come before all times. A failure whose time is not known may be an early
+    // one, so it comes before the others.
+    const firsts = Number.MAX_SAFE_INTEGER;
     const failed = ({ rank }: HeatRow): number => {
+        if (rank.first_failure !== null) return rank.first_failure - firsts;
         if (rank.first_oom_ns !== null) return rank.first_oom_ns + (rank.start_after_ns ?? 0);
         return (rank.ooms ?? 0) > 0 ? -1 : Infinity;
     };
