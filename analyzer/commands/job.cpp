@@ -17,6 +17,7 @@
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
 #include "analyzer/support/output_file.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -156,6 +157,15 @@ Result<std::string> jobs_text(const JobRequest& request,
         }
     }
     return text + unreadable_text(*job, terminal);
+}
+
+// Says of which job or run the view is, if --job-id chose it.
+std::string chosen_text(const JobRequest& request, const Job& job) {
+    return request.job_id.empty()
+               ? ""
+               : fmt::format("--job-id {}: {}\n",
+                             printable(request.job_id),
+                             format_counted(job.processes.size(), "process", "processes"));
 }
 
 // What --job-id takes.
@@ -351,7 +361,7 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
         if (!written) {
             return written;
         }
-        text = text.empty() ? job_text(job, view, terminal) : text;
+        text = text.empty() ? chosen_text(request, job) + job_text(job, view, terminal) : text;
         if (!request.json.empty()) {
             written = write_output(request.json, job_json(request.folder, job, view));
         }

@@ -18,12 +18,13 @@ namespace fragtrace::analyzer {
 namespace {
 
 std::string job_title(const JobRequest& request, const Job& job) {
+    const std::string chosen = request.job_id.empty() ? "" : ", --job-id " + request.job_id;
     if (request.folder.empty()) {
-        return format_counted(job.processes.size(), "process", "processes");
+        return format_counted(job.processes.size(), "process", "processes") + chosen;
     }
     const std::filesystem::path folder = std::filesystem::path(request.folder).lexically_normal();
     const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename();
-    return "job " + (name.empty() || name == "." ? std::string("here") : name);
+    return "job " + (name.empty() || name == "." ? std::string("here") : name) + chosen;
 }
 
 class JobPage {

@@ -52,6 +52,7 @@ const header = (ranks: Rank[], whole: number, unreadable: Header["unreadable"] =
         unreadable,
         processes: Array.from({ length: whole }),
         devices: [{ blocks: 5 }],
+        job: [],
     }) as unknown as Header;
 
 test("a process is named by rank, process id and device, with its outcome", () => {
@@ -72,13 +73,19 @@ test("a process with several devices is counted once", () => {
     );
     assert.equal(
         ranksText(header([row()], 1, [{ file: "x", reason: "y" }])),
-        "all 1 complete in this file; none ran out of memory; 1 unreadable",
+        "all 1 complete in this file; no out-of-memory is known; 1 unreadable",
     );
 });
 
 test("no process is said to have no out-of-memory if that is unknown", () => {
     assert.match(ranksText(header([row({ ooms: null })], 1)), /no out-of-memory is known$/);
     assert.match(ranksText(header([row({ ooms: null }), row({ ooms: 1 })], 1)), /1 ran out/);
+    const whole = header([row()], 1);
+    assert.match(ranksText(whole), /none ran out of memory$/);
+    for (const label of ["missing", "partial", "damaged"]) {
+        const job: Header["job"] = [{ kind: "row", label, parts: [] }];
+        assert.match(ranksText({ ...whole, job }), /no out-of-memory is known$/);
+    }
     assert.equal(rankLabel(row({ ooms: null, retries: null })), "rank 3 · pid 4711 · GPU 0");
 });
 

@@ -107,6 +107,16 @@ void drop_empty(SharedCard* card) {
     std::erase_if(card->users, [](const CardUser& user) { return user.bytes == 0; });
 }
 
+// Whether nobody but the process that ran out of memory held something.
+bool has_one_holder(const SharedCard& card) {
+    const auto is_the_failed = [&card](const auto& user) {
+        return user.process == card.failed.process;
+    };
+    const std::vector<CardContext> contexts = card.only_contexts();
+    return card.at_failure && std::all_of(card.users.begin(), card.users.end(), is_the_failed) &&
+           std::all_of(contexts.begin(), contexts.end(), is_the_failed);
+}
+
 }  // namespace
 
 void add_moments(const Job& job, JobView* view) {
@@ -144,6 +154,7 @@ void add_moments(const Job& job, JobView* view) {
             card.sum_bytes += user.bytes;
         }
     }
+    std::erase_if(view->shared, has_one_holder);
 }
 
 }  // namespace fragtrace::analyzer

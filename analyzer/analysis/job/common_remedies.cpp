@@ -1,5 +1,6 @@
 #include "analyzer/analysis/job/common_remedies.h"
 
+#include "analyzer/analysis/job/card_needs.h"
 #include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/analysis/job/shared_cards.h"
 #include "analyzer/analysis/metrics/known_figures.h"
@@ -12,20 +13,26 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The bytes of a card that were not for the pool; nullopt = not known.
-std::optional<std::uint64_t> outside_pool(const ProcessDevice& device) {
+// The bytes of the card that are not for the pool of a process; nullopt = not known. At most, as
+// far as contexts are recorded: others may have begun theirs after the process last asked the
+// driver.
+std::optional<std::uint64_t> outside_pool(const Job& job,
+                                          const CardContexts& contexts,
+                                          std::size_t process,
+                                          const ProcessDevice& device) {
+    const auto of_all = contexts.while_ran(job, process, device);
     if (device.total_bytes == 0 || device.capacity_bytes == 0 ||
-        device.capacity_bytes > device.total_bytes) {
+        device.capacity_bytes > device.total_bytes || !of_all) {
         return std::nullopt;
     }
-    return device.total_bytes - device.capacity_bytes;
+    return std::max(device.total_bytes - device.capacity_bytes, *of_all);
 }
 
-std::uint64_t enough_for_all(const Job& job) {
+std::uint64_t enough_for_all(const Job& job, const CardContexts& contexts) {
     std::uint64_t enough = 0;
-    for (const ProcessSummary& process : job.processes) {
-        for (const ProcessDevice& device : process.devices) {
-            const auto outside = outside_pool(device);
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        for (const ProcessDevice& device : job.processes[i].devices) {
+            const auto outside = outside_pool(job, contexts, i, device);
             if (device.run.ooms != 0 || device.state_only || !segments_known(device.run) ||
                 !outside) {
                 return 0;
@@ -46,7 +53,7 @@ std::string less_certain(const std::string& a, const std::string& b) {
     return doubt(a) >= doubt(b) ? a : b;
 }
 
-// Calls visit(device) for each replayed device that has rows; false if one has none.
+// Calls visit(process, device) for each replayed device that has rows; false if one has none.
 template <typename Visit>
 bool for_each_replayed(const Job& job,
                        const Replayed& replayed,
@@ -59,7 +66,7 @@ bool for_each_replayed(const Job& job,
                 return false;
             }
             any = true;
-            visit(device);
+            visit(at, device);
         }
     }
     return any;
@@ -72,12 +79,20 @@ const ReplaySummary* find_row(const std::vector<ReplaySummary>& rows, const std:
 }
 
 // The replay on this card. Without one, a run that did not fail needs no replay on a card that has
-// room for its peak: nothing changes for it there.
-bool fits_on(const ProcessDevice& device, std::uint64_t total_bytes, const std::string& name) {
+// room for its peak: nothing changes for it there. A replay leaves room for the contexts that the
+// trace knows, so its peak must also fit beside all others.
+bool fits_on(const Job& job,
+             const CardContexts& contexts,
+             std::size_t process,
+             const ProcessDevice& device,
+             std::uint64_t total_bytes,
+             const std::string& name) {
     if (const ReplaySummary* row = find_row(device.cards, name)) {
-        return row->ooms == 0 && row->usable;
+        const auto of_all = contexts.while_ran(job, process, device);
+        return row->ooms == 0 && row->usable && of_all &&
+               (*of_all == 0 || row->peak_reserved + *of_all <= total_bytes);
     }
-    const auto outside = outside_pool(device);
+    const auto outside = outside_pool(job, contexts, process, device);
     return device.run.ooms == 0 && !device.state_only && segments_known(device.run) && outside &&
            std::max(device.run.peak_reserved, device.run.peak_with_past_pool) + *outside <=
                total_bytes;
@@ -99,7 +114,7 @@ std::optional<CommonSetting> setting_of(const Job& job,
         .name = name, .replayed = replayed.processes, .stand_for = replayed.stand_for};
     bool all = true;
     const bool known = for_each_replayed(
-        job, replayed, &ProcessDevice::settings, [&](const ProcessDevice& device) {
+        job, replayed, &ProcessDevice::settings, [&](std::size_t, const ProcessDevice& device) {
             const ReplaySummary* row = find_row(device.settings, name);
             const auto recorded = std::find_if(
                 device.settings.begin(), device.settings.end(), [](const ReplaySummary& other) {
@@ -165,7 +180,7 @@ Replayed replayed_of(const Job& job, const std::vector<ProcessGroup>& groups, bo
         if (process.replayed) {
             made.processes.push_back(group.shown);
             made.stand_for += group.members.size();
-        } else {
+        } else if (!process.devices.empty()) {
             made.all_groups = false;
         }
     }
@@ -209,28 +224,31 @@ std::optional<NeededMemory> needed_memory(const Job& job) {
 
 std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed) {
     // What one process needs says nothing about a card on which others need memory, too.
-    if (has_shared_card(job)) {
+    if (has_shared_card(job) || !all_recorded(job)) {
         return std::nullopt;
     }
     constexpr std::size_t kMostCards = 1000;  // reports replay fewer than 32
-    CommonCard card{.enough_bytes = enough_for_all(job)};
+    const CardContexts contexts(job);
+    CommonCard card{.enough_bytes = enough_for_all(job, contexts)};
     std::set<std::pair<std::uint64_t, std::string>> candidates;
     const bool known =
         replayed.all_groups &&
-        for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
-            for (const ReplaySummary& row : device.cards) {
-                if (candidates.size() < kMostCards) {
-                    candidates.emplace(row.total_bytes, row.name);
+        for_each_replayed(
+            job, replayed, &ProcessDevice::cards, [&](std::size_t, const ProcessDevice& device) {
+                for (const ReplaySummary& row : device.cards) {
+                    if (candidates.size() < kMostCards) {
+                        candidates.emplace(row.total_bytes, row.name);
+                    }
                 }
-            }
-        });
+            });
     for (const auto& candidate : candidates) {
         const std::uint64_t total_bytes = candidate.first;
         const std::string& name = candidate.second;
         bool fits = known && total_bytes != 0 && card.replayed_bytes == 0;
-        for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
-            fits = fits && fits_on(device, total_bytes, name);
-        });
+        for_each_replayed(
+            job, replayed, &ProcessDevice::cards, [&](std::size_t i, const ProcessDevice& device) {
+                fits = fits && fits_on(job, contexts, i, device, total_bytes, name);
+            });
         if (fits) {
             card.replayed_bytes = total_bytes;
             card.name = name;
@@ -239,12 +257,13 @@ std::optional<CommonCard> common_card(const Job& job, const Replayed& replayed) 
     if (card.replayed_bytes != 0) {
         card.replayed = replayed.processes;
         card.stand_for = replayed.stand_for;
-        for_each_replayed(job, replayed, &ProcessDevice::cards, [&](const ProcessDevice& device) {
-            const ReplaySummary* row = find_row(device.cards, card.name);
-            card.class_words =
-                less_certain(card.class_words, row == nullptr ? "exact" : row->class_words);
-            card.only_past_failure |= row != nullptr && row->gets_past;
-        });
+        for_each_replayed(
+            job, replayed, &ProcessDevice::cards, [&](std::size_t, const ProcessDevice& device) {
+                const ReplaySummary* row = find_row(device.cards, card.name);
+                card.class_words =
+                    less_certain(card.class_words, row == nullptr ? "exact" : row->class_words);
+                card.only_past_failure |= row != nullptr && row->gets_past;
+            });
     }
     return card.enough_bytes != 0 || card.replayed_bytes != 0 ? std::optional(card) : std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -171,6 +172,27 @@ void find_earlier_programs(std::vector<ProcessSummary>* processes) {
     }
 }
 
+// Fills replaced_ns: the next program of the process begins after the exec.
+void find_replaced(std::vector<ProcessSummary>* processes) {
+    using Id = std::tuple<std::string_view, std::uint32_t, std::uint64_t>;
+    const auto id_of = [](const ProcessSummary& process) {
+        return Id(process.place.host, process.pid, process.place.process.start_ticks);
+    };
+    std::map<Id, std::set<std::uint64_t>> starts;
+    for (const ProcessSummary& process : *processes) {
+        starts[id_of(process)].insert(process.start_unix_ns);
+    }
+    for (ProcessSummary& process : *processes) {
+        const std::set<std::uint64_t>& all = starts[id_of(process)];
+        const auto next = all.upper_bound(process.start_unix_ns);
+        const bool known = process.place.process.start_ticks != 0 && process.start_unix_ns != 0;
+        process.replaced_ns =
+            process.end.ending == Ending::kExec && known && next != all.end()
+                ? std::optional(std::max(*next - process.start_unix_ns, process.last_event_ns))
+                : std::nullopt;
+    }
+}
+
 }  // namespace
 
 void tell_apart(std::vector<ProcessSummary>* processes) {
@@ -241,6 +263,7 @@ void find_survivors(std::vector<ProcessSummary>* processes) {
 
 void arrange(Job* job) {
     join_files(&job->processes);
+    find_replaced(&job->processes);
     find_earlier_programs(&job->processes);
     find_helpers(&job->processes);
     find_survivors(&job->processes);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 
 namespace fragtrace::analyzer {
@@ -144,10 +145,14 @@ std::uint64_t unlikeness(const ProcessSummary& a, const ProcessSummary& b) {
 std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* rest) {
     std::vector<ProcessGroup> groups;
     std::unordered_map<std::string, std::size_t> known;
-    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+    const bool any = std::any_of(job.processes.begin(), job.processes.end(), [](const auto& one) {
+        return !one.devices.empty();
+    });
+    const auto add = [&](std::size_t i) {
         const ProcessSummary& process = job.processes[i];
-        if (process.devices.empty()) {
-            continue;
+        // A rank that used no device differs from those that did.
+        if (process.devices.empty() && (process.place.rank < 0 || !any)) {
+            return;
         }
         const std::string key = fingerprint(process) + (process.place.rank < 0 ? "-" : "+") +
                                 std::to_string(generation_of(process));
@@ -162,6 +167,14 @@ std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* re
             }
         }
         (at->second < groups.size() ? groups[at->second].members : *rest).push_back(i);
+    };
+    // Whole recordings come first: the others have only lower bounds, and stand for nobody.
+    for (const bool partial : {false, true}) {
+        for (std::size_t i = 0; i < job.processes.size(); ++i) {
+            if (job.processes[i].is_partial() == partial) {
+                add(i);
+            }
+        }
     }
     for (ProcessGroup& group : groups) {
         group.least_reserved = ~std::uint64_t{0};
@@ -176,10 +189,15 @@ std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* re
             });
         group.shown = replayed == group.members.end() ? group.front() : *replayed;
     }
-    // Ranks come first: the others are compared with them, not with their many helpers.
+    // Ranks come first: the others are compared with them, not with their many helpers. So do whole
+    // recordings.
     std::stable_sort(groups.begin(), groups.end(), [&job](const auto& a, const auto& b) {
         const auto key = [&job](const ProcessGroup& group) {
-            return std::pair(job.processes[group.front()].place.rank >= 0, group.members.size());
+            const ProcessSummary& process = job.processes[group.front()];
+            return std::tuple(process.place.rank >= 0,
+                              !process.is_partial(),
+                              group.members.size(),
+                              !process.devices.empty());
         };
         return key(a) > key(b);
     });
@@ -200,7 +218,7 @@ std::optional<std::size_t> compared_with(const Job& job,
         const bool large = is_small(groups[group].members.size(), groups[i].members.size());
         if (!best) {
             best = i;
-        } else if (!large) {
+        } else if (!large || other.is_partial()) {
             continue;
         }
         if (const std::uint64_t unlike = unlikeness(process, other); large && unlike < least) {

@@ -16,7 +16,8 @@ namespace fragtrace::analyzer {
 // by at most 5 %, and large lines (10 % of the peak and more) that differ by at most 10 % of the
 // peak. The first member stands for all.
 struct ProcessGroup {
-    std::vector<std::size_t> members = {};  // indices into Job::processes, ascending
+    // Indices into Job::processes, ascending; first those whose recording is whole.
+    std::vector<std::size_t> members = {};
     std::uint64_t least_reserved = 0;  // peaks; if reserved memory is unknown, of allocated memory
     std::uint64_t most_reserved = 0;
     std::size_t shown = 0;  // the replayed member if there is one, else the first
@@ -58,7 +59,7 @@ struct GroupDifference {
 
 // Equal processes are found by their fingerprint. Only one of them is compared with other groups.
 // Adds processes that are like none of the first 64 groups to `rest`. Groups of ranks come first,
-// then the largest.
+// then whole recordings, then the largest. Ranks that used no device are in it if others used one.
 std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* rest);
 
 // Whether a group of this many members is an exception beside one of `others` members.
@@ -68,7 +69,7 @@ constexpr bool is_small(std::size_t members, std::size_t others) {
 
 // The group with which a later one is compared: of its generation, the one with most members or,
 // if the group has at most a tenth of them, the likest one of those that are ten times as large.
-// nullopt: there is none before it.
+// nullopt: there is none before it. A damaged or partial recording only if there is no whole one.
 std::optional<std::size_t> compared_with(const Job& job,
                                          const std::vector<ProcessGroup>& groups,
                                          std::size_t group);

@@ -81,7 +81,7 @@ std::vector<std::size_t> representatives(const Job& job, std::size_t most) {
                    std::find(chosen.begin(), chosen.end(), at) != chosen.end();
         });
         const auto at_hand = std::find_if(group.members.begin(), group.members.end(), [&](auto at) {
-            return !job.processes[at].path.empty();
+            return !job.processes[at].path.empty() && !job.processes[at].devices.empty();
         });
         if (!known && at_hand != group.members.end()) {
             choose(*at_hand);

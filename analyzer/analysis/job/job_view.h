@@ -21,7 +21,7 @@ namespace fragtrace::analyzer {
 struct JobView {
     std::uint64_t start_unix_ns = 0;  // of the first process; 0 = not known
     std::vector<GenerationEnd> generations;
-    std::vector<ProcessGroup> groups;  // the largest first; only processes that used a device
+    std::vector<ProcessGroup> groups;  // groups_of()
     // One per group that is not the largest of its generation. Groups with the first failures come
     // first, then the smallest groups.
     std::vector<GroupDifference> differences;

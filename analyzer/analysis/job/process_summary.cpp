@@ -273,9 +273,10 @@ std::uint64_t ProcessSummary::ended_at() const {
 }
 
 std::optional<std::uint64_t> ProcessSummary::ended_by() const {
-    return end_ns           ? std::optional(ended_at())
-           : killed.seen_ns ? std::optional(std::max(start_unix_ns + *killed.seen_ns, ended_at()))
-                            : std::nullopt;
+    const auto seen_ns = replaced_ns ? replaced_ns : killed.seen_ns;
+    return end_ns && !replaced_ns ? std::optional(ended_at())
+           : seen_ns              ? std::optional(std::max(start_unix_ns + *seen_ns, ended_at()))
+                                  : std::nullopt;
 }
 
 const FailureSummary* ProcessSummary::named_failure() const {

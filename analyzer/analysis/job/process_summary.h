@@ -166,6 +166,9 @@ struct ProcessSummary {
     // When it exited, since the start of the trace. nullopt: not known; not before its last event.
     std::optional<std::uint64_t> end_ns = {};
     KilledBetween killed = {};  // bounds of its end, if a signal ended it
+    // After arrange(): when the next program of the process began, if exec replaced this one. Since
+    // the start of this trace. Its memory was free by then.
+    std::optional<std::uint64_t> replaced_ns = {};
     ProcessEnd end;
     std::string import;                  // the format of an imported recording; empty = none
     std::string analyzer_version;        // of the fraganalyze that computed this; empty = not known

@@ -1,9 +1,12 @@
 #include "analyzer/analysis/job/shared_cards.h"
 
+#include "analyzer/analysis/job/card_needs.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -14,21 +17,19 @@ struct OnCard {
     std::vector<std::pair<std::size_t, std::size_t>> devices;
     std::vector<std::pair<std::size_t, std::size_t>> contexts;
 
-    [[nodiscard]] std::size_t processes() const {
-        std::set<std::size_t> all;
+    // The programs of one process count once.
+    [[nodiscard]] std::size_t processes(const Job& job) const {
+        std::set<std::tuple<std::string, std::uint32_t, std::uint64_t, std::size_t>> all;
         for (const auto* places : {&devices, &contexts}) {
-            for (const auto& [process, part] : *places) {
-                all.insert(process);
+            for (const auto& [at, part] : *places) {
+                const ProcessSummary& process = job.at(at);
+                const std::uint64_t ticks = process.place.process.start_ticks;
+                all.emplace(process.place.host, process.pid, ticks, ticks == 0 ? at : 0);
             }
         }
         return all.size();
     }
 };
-
-CardKey key_of(const ProcessSummary& process, const std::string& uuid) {
-    const JobPlace& place = process.place;
-    return {place.boot_id.empty() ? "host " + place.host : place.boot_id, uuid, process.card_set};
-}
 
 // A virtual card may have contexts without memory.
 bool takes_card(const ProcessSummary& process, const ProcessContext& context) {
@@ -50,12 +51,12 @@ std::map<CardKey, OnCard> used_cards(const Job& job) {
         }
         for (std::size_t d = 0; d < process.devices.size(); ++d) {
             if (!process.devices[d].uuid.empty()) {
-                cards[key_of(process, process.devices[d].uuid)].devices.emplace_back(i, d);
+                cards[card_key(process, process.devices[d].uuid)].devices.emplace_back(i, d);
             }
         }
         for (std::size_t c = 0; c < process.contexts.size(); ++c) {
             if (takes_card(process, process.contexts[c])) {
-                cards[key_of(process, process.contexts[c].uuid)].contexts.emplace_back(i, c);
+                cards[card_key(process, process.contexts[c].uuid)].contexts.emplace_back(i, c);
             }
         }
     }
@@ -70,13 +71,14 @@ std::map<CardKey, OnCard> used_cards(const Job& job) {
     return cards;
 }
 
-// Whether the process had ended by then, as its parent saw. After an exit it may still hold its
-// memory for a while.
+// Whether the process had ended by then, as its parent or its next program saw. After an exit it
+// may still hold its memory for a while.
 bool had_ended(const ProcessSummary& process, std::uint64_t at_unix_ns) {
     constexpr std::uint64_t kWhileNs = 1'000'000'000;
     const std::uint64_t since_start = at_unix_ns - std::min(at_unix_ns, process.start_unix_ns);
-    return process.killed.seen_ns ? *process.killed.seen_ns <= since_start
-                                  : process.end_ns && *process.end_ns + kWhileNs <= since_start;
+    const auto seen_ns = process.replaced_ns ? process.replaced_ns : process.killed.seen_ns;
+    return seen_ns ? *seen_ns <= since_start
+                   : process.end_ns && *process.end_ns + kWhileNs <= since_start;
 }
 
 std::uint64_t silent_ns(const ProcessSummary& process, std::uint64_t at_unix_ns) {
@@ -273,12 +275,12 @@ std::set<CardKey> cards_of(const ProcessSummary& process) {
     }
     for (const ProcessDevice& device : process.devices) {
         if (!device.uuid.empty()) {
-            cards.insert(key_of(process, device.uuid));
+            cards.insert(card_key(process, device.uuid));
         }
     }
     for (const ProcessContext& context : process.contexts) {
         if (takes_card(process, context)) {
-            cards.insert(key_of(process, context.uuid));
+            cards.insert(card_key(process, context.uuid));
         }
     }
     return cards;
@@ -303,7 +305,7 @@ bool has_shared_card(const Job& job) {
 std::vector<SharedCard> shared_cards(const Job& job) {
     std::vector<SharedCard> shared;
     for (const auto& [key, on] : used_cards(job)) {
-        if (on.processes() < 2) {
+        if (on.processes(job) < 2) {
             continue;
         }
         SharedCard& card = shared.emplace_back();

@@ -127,17 +127,19 @@ JobRows card_rows(const Job& job, const JobView& view) {
     JobRows rows;
     for (std::size_t i = 0; i < std::min(view.shared.size(), kMostCards); ++i) {
         const SharedCard& card = view.shared[i];
-        std::string line =
-            fmt::format("{}{}: {} {} after the job began, {}{}{}{}",
-                        printable(card.uuid),
-                        card.host.empty() ? "" : " on " + printable(card.host),
-                        moment_text(card),
-                        format_duration(card.at_unix_ns - view.start_unix_ns),
-                        card.exact ? "its processes had allocated (without contexts) "
-                                   : "its processes' pools had reserved (without contexts) ",
-                        card.exact || !card.at_most ? "" : "at most ",
-                        format_bytes(card.sum_bytes),
-                        card.total_bytes == 0 ? "" : " of " + format_bytes(card.total_bytes));
+        std::string line = fmt::format(
+            "{}{}: {} {}, {}{}{}{}",
+            printable(card.uuid),
+            card.host.empty() ? "" : " on " + printable(card.host),
+            moment_text(card),
+            card.at_unix_ns == view.start_unix_ns
+                ? "when the job began"
+                : format_duration(card.at_unix_ns - view.start_unix_ns) + " after the job began",
+            card.exact ? "its processes had allocated (without contexts) "
+                       : "its processes' pools had reserved (without contexts) ",
+            card.exact || !card.at_most ? "" : "at most ",
+            format_bytes(card.sum_bytes),
+            card.total_bytes == 0 ? "" : " of " + format_bytes(card.total_bytes));
         line += card.exact || card.at_most ? "" : " (estimate: events of some traces are missing)";
         std::size_t shown = 0;
         const auto add = [&](const auto& user, auto* in_words) {

@@ -13,12 +13,31 @@ namespace {
 constexpr std::size_t kMostDifferences = 6;
 constexpr std::size_t kMostGroups = 6;
 
-std::string peaks_text(const ProcessGroup& group) {
-    return group.least_reserved == group.most_reserved
-               ? format_bytes(group.most_reserved)
-               : fmt::format("{} to {}",
-                             format_bytes(group.least_reserved),
-                             format_bytes(group.most_reserved));
+// Peaks of recordings that are not whole are lower bounds.
+std::string peaks_text(const Job& job, const ProcessGroup& group) {
+    const bool partial = std::any_of(group.members.begin(), group.members.end(), [&](auto i) {
+        return job.processes[i].is_partial();
+    });
+    return (partial ? "at least " : "") + (group.least_reserved == group.most_reserved
+                                               ? format_bytes(group.most_reserved)
+                                               : fmt::format("{} to {}",
+                                                             format_bytes(group.least_reserved),
+                                                             format_bytes(group.most_reserved)));
+}
+
+const char* rank_reason(const ProcessSummary& process) {
+    const bool earlier = process.end.ending == Ending::kExec && process.place.inherited_rank >= 0;
+    return earlier                  ? "an earlier program of a rank"
+           : process.place.rank < 0 ? "without a rank"
+                                    : "with a rank";
+}
+
+std::string allocated_reason(const ProcessSummary& process, const ProcessSummary& other) {
+    return fmt::format("allocated {}{} instead of {}{}",
+                       process.is_partial() ? "at least " : "",
+                       format_bytes(process.sum(&RunFigures::peak_allocated)),
+                       format_bytes(other.sum(&RunFigures::peak_allocated)),
+                       process.devices.size() > 1 ? ", unequal on at least one device" : "");
 }
 
 // Why processes are not in the group with which they are compared, beside the peak and the lines.
@@ -37,7 +56,7 @@ std::string reasons_text(const Job& job, const JobView& view, const GroupDiffere
                                             format_count(b.devices.size())));
                 break;
             case GroupReason::kRank:
-                parts.emplace_back(a.place.rank < 0 ? "without a rank" : "with a rank");
+                parts.emplace_back(rank_reason(a));
                 break;
             case GroupReason::kOutOfMemory:
                 parts.emplace_back(a.first_oom()    ? "ran out of memory"
@@ -51,11 +70,7 @@ std::string reasons_text(const Job& job, const JobView& view, const GroupDiffere
                 break;
             case GroupReason::kAllocated:
                 if (!by_peak) {
-                    parts.push_back(fmt::format(
-                        "allocated {} instead of {}{}",
-                        format_bytes(a.sum(&RunFigures::peak_allocated)),
-                        format_bytes(b.sum(&RunFigures::peak_allocated)),
-                        a.devices.size() > 1 ? ", unequal on at least one device" : ""));
+                    parts.push_back(allocated_reason(a, b));
                 }
                 break;
             case GroupReason::kLines:
@@ -75,11 +90,14 @@ std::string difference_text(const Job& job,
     const ProcessGroup& group = view.groups[difference.group];
     const std::string others = names_of(job, view.groups[difference.from].members);
     const std::string peak =
-        fmt::format("{}: peak {}", names_of(job, group.members), peaks_text(group));
+        fmt::format("{}: peak {}", names_of(job, group.members), peaks_text(job, group));
     const auto size = static_cast<std::uint64_t>(difference.reserved < 0 ? -difference.reserved
                                                                          : difference.reserved);
+    const bool partial = job.processes[group.front()].is_partial() ||
+                         job.processes[view.groups[difference.from].front()].is_partial();
     const std::string than =
-        size != 0 ? fmt::format(", {} {} than {}",
+        size != 0 ? fmt::format(", {}{} {} than {}",
+                                partial ? "in the recorded part " : "",
                                 format_bytes(size),
                                 difference.reserved < 0 ? "less" : "more",
                                 others)
@@ -103,7 +121,7 @@ JobRows group_rows(const Job& job, const JobView& view) {
                             fmt::format("{} ({}): peak {}",
                                         names_of(job, group.members),
                                         format_count(group.members.size()),
-                                        peaks_text(group))),
+                                        peaks_text(job, group))),
                    &rows);
         }
     }

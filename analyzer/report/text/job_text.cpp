@@ -1,5 +1,6 @@
 #include "analyzer/report/text/job_text.h"
 
+#include "analyzer/analysis/job/card_needs.h"
 #include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/analysis/job/read_job.h"
 #include "analyzer/analysis/metrics/known_figures.h"
@@ -112,9 +113,12 @@ std::string card_text(const Job& job, const JobView& view) {
     if (!view.card && has_shared_card(job)) {
         return "not known: processes share a card, and each replay is of one process";
     }
+    const bool pool = std::any_of(job.processes.begin(), job.processes.end(), has_pool);
+    if (!view.card && pool && !all_recorded(job)) {
+        return "not known: traces are missing or not complete" + needed_text(job, view);
+    }
     if (!view.card) {
         const std::string why = not_replayed_text(job, view);
-        const bool pool = std::any_of(job.processes.begin(), job.processes.end(), has_pool);
         return view.groups.empty() ? ""
                : !why.empty()      ? why + needed_text(job, view)
                : view.settings_replayed

@@ -132,6 +132,8 @@ class JobTest(real_process.RealProcessTest):
         one = json.loads(self.run_well([ANALYZER, self.folder, "--job-id", "12", "--json", "-"]).stdout)
         self.assertEqual((one["mixed_jobs"], one["first_failure"]["rank"]), ([], 1))
         self.assertEqual({row["job_id"] for row in one["processes"]}, {"12"})
+        one_text = self.run_well([ANALYZER, self.folder, "--job-id", "12"]).stdout
+        self.assertRegex(one_text, r"^--job-id 12: 2 processes\nrank 1 of 2 ran out of memory first, ")
         wrong = self.run_well([ANALYZER, self.folder, "--job-id", "13"], 2).stderr
         self.assertEqual(wrong, "fraganalyze: --job-id 13: no trace of this job. Give one of: 11, 12\n")
         alone = self.run_well([ANALYZER, traces(self.folder)[0], "--job-id", "11"], 2).stderr

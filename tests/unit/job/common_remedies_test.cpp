@@ -67,6 +67,7 @@ TEST_CASE("unequal ranks whose equal shares would fit are told what a rank would
 TEST_CASE("without a replay, a card for all is the largest peak plus what is outside the pool") {
     std::vector<ProcessSummary> made = ranks(3);
     made[1] = rank_of(1, 4 * kGiB);
+    made[1].place.world_size = 3;
     auto card = view_of(job_of(made)).card;
     REQUIRE(card);
     CHECK(card->enough_bytes == 5 * kGiB);
@@ -74,6 +75,8 @@ TEST_CASE("without a replay, a card for all is the largest peak plus what is out
     fail(&made[1], 5);  // what it would have needed is not known
     CHECK_FALSE(view_of(job_of(made)).card);
     made[1] = rank_of(1);
+    made[1].place.world_size = 3;
+    CHECK(view_of(job_of(made)).card);
     made[1].devices[0].capacity_bytes = 0;
     CHECK_FALSE(view_of(job_of(made)).card);
 }
@@ -135,6 +138,7 @@ TEST_CASE("a card and a setting for all were replayed on one process of each gro
 TEST_CASE("the smallest card that is enough is named first, and no larger one after it") {
     const auto card_lines = [](std::uint64_t peak) {
         std::vector<ProcessSummary> made = {rank_of(0, peak), rank_of(1, peak)};
+        made[0].place.world_size = made[1].place.world_size = 2;
         made[0].replayed = true;
         for (const std::uint64_t gib : {4, 8}) {
             made[0].devices[0].cards.push_back(
@@ -257,6 +261,7 @@ TEST_CASE("where no card is known to be enough, the view says what is needed at 
     made.erase(made.begin() + 2);
     made[0].replayed = true;
     for (ProcessSummary& process : made) {
+        process.place.world_size = 2;
         process.devices[0].cards = {replay("a card of 4 GiB", 0, kGiB)};
         process.devices[0].cards[0].total_bytes = 4 * kGiB;
     }
@@ -299,4 +304,70 @@ TEST_CASE("a setting with which the failed step is forecast to fail comes after 
     CHECK(setting(false, true) == "B; the rest of the step is forecast to fit (estimate)");
     CHECK(setting(false, std::nullopt) == "B; later requests are not in the trace");
     CHECK(setting(false, false) == "A; the rest of the step is forecast to fail (estimate)");
+}
+
+TEST_CASE("a card that is enough has room for the contexts of other processes on it") {
+    std::vector<ProcessSummary> made = ranks(3);
+    for (ProcessSummary& process : made) {
+        process.devices[0].capacity_bytes = process.devices[0].total_bytes - 64 * kMiB;
+        process.contexts = {{.uuid = process.devices[0].uuid, .bytes = 64 * kMiB}};
+    }
+    const auto enough = [&made] {
+        const auto card = view_of(job_of(made)).card;
+        return card ? card->enough_bytes : 0;
+    };
+    CHECK(enough() == 2 * kGiB + 64 * kMiB);
+    made[1].contexts.push_back({.uuid = "GPU-0", .bytes = 64 * kMiB});
+    made[2].contexts.push_back({.uuid = "GPU-0", .bytes = 64 * kMiB});
+    CHECK(enough() == 2 * kGiB + 3 * 64 * kMiB);
+    // The driver's last report had them already.
+    made[0].devices[0].capacity_bytes -= 2 * 64 * kMiB;
+    CHECK(enough() == 2 * kGiB + 3 * 64 * kMiB);
+    // A replay knows only the contexts of its trace.
+    for (ProcessSummary& process : made) {
+        process.replayed = true;
+        process.devices[0].cards = {replay("a small card", 0, 2 * kGiB)};
+        process.devices[0].cards[0].total_bytes = 2 * kGiB + 128 * kMiB;
+    }
+    CHECK(view_of(job_of(made)).card->replayed_bytes == 0);
+    made[0].devices[0].cards[0].peak_reserved = 2 * kGiB - 64 * kMiB;
+    CHECK(view_of(job_of(made)).card->replayed_bytes == 2 * kGiB + 128 * kMiB);
+    // The size of a context is not known.
+    made[1].contexts[1].bytes = 0;
+    CHECK(enough() == 0);
+    // That context was gone before the other process began.
+    made[0].start_unix_ns += 5'000'000'000;
+    made[1].contexts[1].end_ns = 1'000'000'000;
+    CHECK(enough() == 2 * kGiB + 3 * 64 * kMiB);
+}
+
+TEST_CASE("no card is known to be enough if a trace is missing or not complete") {
+    const auto card = [](const std::vector<ProcessSummary>& made, bool unreadable = false) {
+        Job job = job_of(made);
+        if (unreadable) {
+            job.unreadable.push_back({"x.ftrace", "x.ftrace: is damaged"});
+        }
+        for (const ProcessDevice& device : job.processes[0].devices) {
+            CHECK(device.blocks_are_pool_blocks);
+        }
+        return line_with(job, "  card ");
+    };
+    std::vector<ProcessSummary> made = ranks(3);
+    for (ProcessSummary& process : made) {
+        process.devices[0].blocks_are_pool_blocks = true;
+    }
+    const std::string unknown =
+        "  card       not known: traces are missing or not complete; the pool of rank 0 needs at "
+        "least 1.9 GiB (its peak)";
+    CHECK(contains(card(made), "is enough for the recorded runs"));
+    CHECK(card(made, true) == unknown);
+    CHECK(card({made[0], made[1]}) == unknown);
+    made[2].damaged = true;
+    CHECK(card(made) == unknown);
+    made[2].damaged = false;
+    made[2].recording_gaps = true;
+    CHECK(card(made) == unknown);
+    made[2].recording_gaps = false;
+    made[2].events_lost = 1;
+    CHECK(card(made) == unknown);
 }

@@ -69,7 +69,7 @@ TEST_CASE("a card that the pool could use completely is as large as its memory")
 }
 
 TEST_CASE("a replay that could not be used makes no card enough") {
-    std::vector<ProcessSummary> made = {rank_of(0)};
+    std::vector<ProcessSummary> made = ranks(1);
     made[0].replayed = true;
     fail(&made[0], 5 * kSecond);
     for (const std::uint64_t gib : {4, 8}) {

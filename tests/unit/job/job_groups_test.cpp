@@ -197,3 +197,34 @@ TEST_CASE("processes that are like none of 64 groups are in no group, and stand 
         return contains(line, "6 more processes like none of these groups, not compared");
     }));
 }
+
+TEST_CASE("a rank that used no device differs from the ranks that did") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[2].devices.clear();
+    CHECK(
+        contains(line_with(job_of(made), "  differs "),
+                 "differs    rank 2: peak 0 B, 2 GiB less than ranks 0-1; 0 devices instead of 1"));
+    made[1].devices.clear();
+    CHECK(contains(line_with(job_of(made), "  equal "), "ranks 1-2 (2): peak 0 B"));
+    // A helper without a device says nothing.
+    made[1].place.rank = made[2].place.rank = -1;
+    CHECK(line_with(job_of(made), "  differs ").empty());
+    made[0].devices.clear();
+    CHECK(view_of(job_of(made)).groups.empty());
+}
+
+TEST_CASE("a damaged recording is compared with whole ones, and its peak is a lower bound") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[0].damaged = made[1].damaged = true;
+    made[0].devices[0].run.peak_reserved = made[1].devices[0].run.peak_reserved = kGiB;
+    CHECK(contains(line_with(job_of(made), "  equal "), "ranks 0-1 (2): peak at least 1 GiB"));
+    CHECK(contains(line_with(job_of(made), "  differs "),
+                   "differs    ranks 0-1: peak at least 1 GiB, in the recorded part 1 GiB less "
+                   "than rank 2"));
+    // In one group, a whole recording stands for all.
+    made[0].devices[0].run.peak_reserved = made[1].devices[0].run.peak_reserved = 2 * kGiB;
+    const auto groups = view_of(job_of(made)).groups;
+    REQUIRE(groups.size() == 1);
+    CHECK(groups[0].members == std::vector<std::size_t>{2, 0, 1});
+    CHECK(contains(line_with(job_of(made), "  equal "), "ranks 0-2 (3): peak at least 2 GiB"));
+}

@@ -243,3 +243,74 @@ TEST_CASE("the sum of what processes of one card reserved is never less than at 
                    "(without contexts) 4 GiB of 24 GiB (estimate: events of some traces are "
                    "missing): "));
 }
+
+TEST_CASE("a program that exec replaced holds no memory after its process began the next program") {
+    std::vector<ProcessSummary> made = ranks(2);
+    for (ProcessSummary& process : made) {
+        process.devices[0].uuid = "GPU-shared";
+        process.place.process = {process.pid, 77 + process.pid};
+    }
+    ProcessSummary earlier = made[1];
+    earlier.file = "launch.101.ftrace";
+    earlier.end = {.ending = Ending::kExec};
+    earlier.last_event_ns = 1'000'000'000;
+    earlier.contexts = {{.uuid = "GPU-shared", .bytes = 400 * kMiB}};
+    made[1].start_unix_ns += 2'000'000'000;
+    fail(&made[0], 5'000'000'000);
+    made.push_back(earlier);
+    const auto holders = [&made] {
+        const Job job = job_of(made);
+        std::vector<std::string> files;
+        const std::vector<SharedCard> shared = view_of(job).shared;
+        for (const SharedCard& card : shared) {
+            for (const CardUser& user : card.users) {
+                files.push_back(job.at(user.process).file);
+            }
+            for (const CardContext& context : card.contexts) {
+                files.push_back("context of " + job.at(context.process).file);
+            }
+        }
+        std::sort(files.begin(), files.end());
+        return files;
+    };
+    CHECK(holders() == std::vector<std::string>{"train.100.ftrace", "train.101.ftrace"});
+    const Job job = job_of(made);
+    const ProcessSummary& replaced = job.processes.back();
+    REQUIRE(replaced.file == "launch.101.ftrace");
+    CHECK(replaced.ended_at() == earlier.start_unix_ns + 1'000'000'000);
+    CHECK(replaced.ended_by() == earlier.start_unix_ns + 2'000'000'000);
+    // Another out-of-memory, before the exec.
+    fail(&made[0], 1'500'000'000);
+    CHECK(holders() == std::vector<std::string>{"context of launch.101.ftrace",
+                                                "launch.101.ftrace",
+                                                "train.100.ftrace"});
+    // Another process with the same number replaced nothing: this one may still be there.
+    fail(&made[0], 5'000'000'000);
+    made[1].place.process.start_ticks = 5;
+    CHECK(holders().size() == 4);
+}
+
+TEST_CASE("the programs of one process do not share a card") {
+    std::vector<ProcessSummary> made = ranks(2);
+    made[1].place.process = {made[1].pid, 77};
+    ProcessSummary earlier = made[1];
+    earlier.file = "launch.101.ftrace";
+    earlier.end = {.ending = Ending::kExec};
+    made[1].start_unix_ns += 11'000'000'000;
+    made.push_back(earlier);
+    CHECK(view_of(job_of(made)).shared.empty());
+    CHECK(contains(line_with(job_of(made), "  differs "),
+                   "pid 101 (before it became rank 1): peak 2 GiB as ranks 0-1; an earlier program "
+                   "of a rank"));
+    // Two processes do.
+    made[0].devices[0].uuid = made[1].devices[0].uuid;
+    CHECK(view_of(job_of(made)).shared.size() == 1);
+}
+
+TEST_CASE("a card that was fullest at once is said to be so when the job began") {
+    std::vector<ProcessSummary> made = ranks(2);
+    made[0].devices[0].uuid = made[1].devices[0].uuid = "GPU-shared";
+    made[1].start_unix_ns = made[0].start_unix_ns;
+    CHECK(contains(line_with(job_of(made), "  same card "),
+                   "when most was reserved, about when the job began, its processes' pools"));
+}

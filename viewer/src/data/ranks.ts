@@ -30,15 +30,15 @@ export function processTitle({ processes }: Header, { process }: DeviceHeader): 
  * Says how many processes are in the file in full, how many only as one line, and how many are
  * unreadable.
  */
-export function ranksText({ ranks, processes, unreadable }: Header): string {
+export function ranksText({ ranks, processes, unreadable, job }: Header): string {
     // a process has one row per device
     const counted = (rows: Rank[]): number => new Set(rows.map(({ command }) => command)).size;
     const all = counted(ranks);
     const lines = all - processes.length;
     const oom = counted(ranks.filter((row) => rankState(row) === "OOM"));
-    const none = ranks.some(({ ooms }) => ooms === null)
-        ? "no out-of-memory is known"
-        : "none ran out of memory";
+    const incomplete = job.some(({ label }) => ["missing", "partial", "damaged"].includes(label));
+    const unknown = incomplete || unreadable.length > 0 || ranks.some(({ ooms }) => ooms === null);
+    const none = unknown ? "no out-of-memory is known" : "none ran out of memory";
     return [
         lines > 0
             ? `${formatCount(processes.length)} of ${formatCount(all)} complete in this file (underlined), ${formatCount(lines)} as one line each`
