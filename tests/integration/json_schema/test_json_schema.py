@@ -170,6 +170,7 @@ class Documents(real_process.RealProcessTest):
                 "rank": 6,
                 "devices": [well],
                 "host": "far",
+                "boot_id": "another",
             }
             | {"ended": "normal", "exit_code": 1, "last_event_ns": 0, "end_ns": 1},
         ]
