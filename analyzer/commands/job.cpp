@@ -320,6 +320,26 @@ Error unreadable_in_job(std::size_t unreadable, std::size_t all, const std::stri
                 "{} of {} traces cannot be read; the first: {}", unreadable, all, first_reason)};
 }
 
+// Writes the page and the JSON, and adds the view to `text`.
+Status write_views(const JobRequest& request,
+                   const Terminal& terminal,
+                   Job* job,
+                   std::string* text) {
+    JobView view = view_of(*job);
+    add_moments(*job, &view);
+    if (!request.html.empty()) {
+        if (Status written = write_job_page(request, view, job); !written) {
+            return written;
+        }
+    }
+    if (text->empty()) {
+        *text = chosen_text(request, *job) + job_text(*job, view, terminal);
+    }
+    return request.json.empty()
+               ? Status(Ok{})
+               : write_output(request.json, job_json(request.folder, *job, view));
+}
+
 Status report_job(const JobRequest& request, const Terminal& terminal) {
     const Result<std::vector<std::string>> found = recordings_of_job(request.traces);
     if (!found) {
@@ -353,18 +373,7 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
     }
     Status written = Ok{};
     if (text.empty() || !request.json.empty()) {
-        JobView view = view_of(job);
-        add_moments(job, &view);
-        if (!request.html.empty()) {
-            written = write_job_page(request, view, &job);
-        }
-        if (!written) {
-            return written;
-        }
-        text = text.empty() ? chosen_text(request, job) + job_text(job, view, terminal) : text;
-        if (!request.json.empty()) {
-            written = write_output(request.json, job_json(request.folder, job, view));
-        }
+        written = write_views(request, terminal, &job, &text);
     }
     if (written && request.json != "-" && request.html != "-") {
         written = write_text(

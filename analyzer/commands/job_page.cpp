@@ -68,7 +68,7 @@ class JobPage {
         for (const PageDevice& device : data_.devices) {
             places_.emplace(std::pair(at, static_cast<DeviceId>(device.index)), places_.size());
         }
-        const Status written = writer_.add_devices(data_);
+        Status written = writer_.add_devices(data_);
         data_.devices.clear();
         return written;
     }

@@ -412,7 +412,7 @@ std::vector<UnreadableTrace> merged(std::vector<UnreadableTrace> unreadable,
     unreadable.erase(std::unique(unreadable.begin(), unreadable.end(), same_file),
                      unreadable.end());
     std::erase_if(unreadable, [&readable](const UnreadableTrace& trace) {
-        return readable.count(trace.file) != 0;
+        return readable.contains(trace.file);
     });
     return unreadable;
 }

@@ -94,6 +94,25 @@ std::string moment_text(const SharedCard& card) {
                                 : "when most was reserved, about";
 }
 
+// The card, the moment, and what its processes held then.
+std::string sum_text(const SharedCard& card, const JobView& view) {
+    const std::string text = fmt::format(
+        "{}{}: {} {}, {}{}{}{}",
+        printable(card.uuid),
+        card.host.empty() ? "" : " on " + printable(card.host),
+        moment_text(card),
+        card.at_unix_ns == view.start_unix_ns
+            ? "when the job began"
+            : format_duration(card.at_unix_ns - view.start_unix_ns) + " after the job began",
+        card.exact ? "its processes had allocated (without contexts) "
+                   : "its processes' pools had reserved (without contexts) ",
+        card.exact || !card.at_most ? "" : "at most ",
+        format_bytes(card.sum_bytes),
+        card.total_bytes == 0 ? "" : " of " + format_bytes(card.total_bytes));
+    return card.exact || card.at_most ? text
+                                      : text + " (estimate: events of some traces are missing)";
+}
+
 }  // namespace
 
 std::string other_holders(const Job& job, const JobView& view, const FirstFailure& failure) {
@@ -127,20 +146,7 @@ JobRows card_rows(const Job& job, const JobView& view) {
     JobRows rows;
     for (std::size_t i = 0; i < std::min(view.shared.size(), kMostCards); ++i) {
         const SharedCard& card = view.shared[i];
-        std::string line = fmt::format(
-            "{}{}: {} {}, {}{}{}{}",
-            printable(card.uuid),
-            card.host.empty() ? "" : " on " + printable(card.host),
-            moment_text(card),
-            card.at_unix_ns == view.start_unix_ns
-                ? "when the job began"
-                : format_duration(card.at_unix_ns - view.start_unix_ns) + " after the job began",
-            card.exact ? "its processes had allocated (without contexts) "
-                       : "its processes' pools had reserved (without contexts) ",
-            card.exact || !card.at_most ? "" : "at most ",
-            format_bytes(card.sum_bytes),
-            card.total_bytes == 0 ? "" : " of " + format_bytes(card.total_bytes));
-        line += card.exact || card.at_most ? "" : " (estimate: events of some traces are missing)";
+        std::string line = sum_text(card, view);
         std::size_t shown = 0;
         const auto add = [&](const auto& user, auto* in_words) {
             if (shown++ < kMostUsers) {

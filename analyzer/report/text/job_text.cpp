@@ -107,25 +107,30 @@ std::string needed_text(const Job& job, const JobView& view) {
     return text;
 }
 
-// The smaller size comes first. A size that is enough without a replay makes a larger card
-// superfluous.
-std::string card_text(const Job& job, const JobView& view) {
-    if (!view.card && has_shared_card(job)) {
+// Why no card is known to be enough.
+std::string no_card_text(const Job& job, const JobView& view) {
+    if (has_shared_card(job)) {
         return "not known: processes share a card, and each replay is of one process";
     }
     const bool pool = std::any_of(job.processes.begin(), job.processes.end(), has_pool);
-    if (!view.card && pool && !all_recorded(job)) {
+    if (pool && !all_recorded(job)) {
         return "not known: traces are missing or not complete" + needed_text(job, view);
     }
+    const std::string why = not_replayed_text(job, view);
+    return view.groups.empty() ? ""
+           : !why.empty()      ? why + needed_text(job, view)
+           : view.settings_replayed
+               ? "none that was replayed is known to be enough for all" + needed_text(job, view) +
+                     ": `fraganalyze whatif TRACE` scans more sizes"
+           : pool ? ""
+                  : "not known: no process has a pool that can be replayed";
+}
+
+// The smaller size comes first. A size that is enough without a replay makes a larger card
+// superfluous.
+std::string card_text(const Job& job, const JobView& view) {
     if (!view.card) {
-        const std::string why = not_replayed_text(job, view);
-        return view.groups.empty() ? ""
-               : !why.empty()      ? why + needed_text(job, view)
-               : view.settings_replayed
-                   ? "none that was replayed is known to be enough for all" +
-                         needed_text(job, view) + ": `fraganalyze whatif TRACE` scans more sizes"
-               : pool ? ""
-                      : "not known: no process has a pool that can be replayed";
+        return no_card_text(job, view);
     }
     const CommonCard& card = *view.card;
     std::string text;
