@@ -335,9 +335,8 @@ Status write_views(const JobRequest& request,
     if (text->empty()) {
         *text = chosen_text(request, *job) + job_text(*job, view, terminal);
     }
-    return request.json.empty()
-               ? Status(Ok{})
-               : write_output(request.json, job_json(request.folder, *job, view));
+    return request.json.empty() ? Status(Ok{})
+                                : write_output(request.json, job_json(request.folder, *job, view));
 }
 
 Status report_job(const JobRequest& request, const Terminal& terminal) {
