@@ -15,8 +15,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-
 // A larger limit of the same pool, in the terms of the program's framework.
 struct LimitSetting {
     enum class Unit { kBytes, kMiB, kShareOfCard };
@@ -92,7 +90,7 @@ std::uint64_t least_limit(const ReplayScript& script,
     constexpr std::size_t kManySteps = 1'000'000;
     const bool is_long = script.steps.size() > kManySteps;
     const std::uint64_t step =
-        is_long ? std::max(kPageBytes, (most_bytes - too_little) / 128) : kPageBytes;
+        is_long ? std::max(kDriverPageBytes, (most_bytes - too_little) / 128) : kDriverPageBytes;
     while (enough - too_little > step) {
         const std::uint64_t middle = too_little + (enough - too_little) / 2;
         (serves(middle) ? enough : too_little) = middle;
@@ -138,22 +136,23 @@ void try_larger_limit(const Timeline& timeline,
     }
     const std::uint64_t most_bytes = failed.reserved_bytes + card.free_bytes;
     const std::uint64_t first_bytes = first_segment_bytes(key, walk);
-    for (const LimitSetting& setting : kLimits) {
-        if (setting.kind != pool->kind ||
-            (!setting.framework.empty() && !is_recorded(timeline, setting.framework))) {
-            continue;
-        }
-        const std::uint64_t least_bytes = least_limit(script, *pool, first_bytes, most_bytes);
-        if (least_bytes == 0) {
-            continue;
-        }
-        ProgramPoolRemedy remedy{.change = "", .pool = pool->kind};
-        remedy.limit_bytes = round_limit(setting, least_bytes, card.total_bytes, &remedy.change);
-        if (remedy.limit_bytes <= most_bytes &&
-            try_settings(script, with_limit(*pool, first_bytes, remedy.limit_bytes), &remedy) &&
-            remedy.serves == ProgramPoolRemedy::Serves::kYes) {
-            pool->remedies.push_back(std::move(remedy));
-        }
+    const auto* const setting =
+        std::find_if(kLimits.begin(), kLimits.end(), [&](const LimitSetting& one) {
+            return one.kind == pool->kind &&
+                   (one.framework.empty() || is_recorded(timeline, one.framework));
+        });
+    const std::uint64_t least_bytes =
+        setting == kLimits.end() ? 0 : least_limit(script, *pool, first_bytes, most_bytes);
+    if (least_bytes == 0) {
+        return;
+    }
+    ProgramPoolRemedy remedy{.change = "", .pool = pool->kind};
+    remedy.limit_bytes = round_limit(*setting, least_bytes, card.total_bytes, &remedy.change);
+    // Rounding may have made it larger than the card allows.
+    if (remedy.limit_bytes <= most_bytes &&
+        try_settings(script, with_limit(*pool, first_bytes, remedy.limit_bytes), &remedy) &&
+        remedy.serves == ProgramPoolRemedy::Serves::kYes) {
+        pool->remedies.push_back(std::move(remedy));
     }
 }
 

@@ -21,7 +21,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::uint64_t kQuantumBytes = 256;  // of RMM's pools
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 
 struct Remedy {
     std::string_view kind;  // of the program's pool
@@ -148,11 +147,11 @@ bool try_emptying(const Timeline& timeline,
     const SimulatedSettings settings =
         settings_of(remedy->pool, first_segment_bytes(key, walk), pool.remedy_bytes);
     const std::size_t before = when_least_is_held(script, pool.failures.front().oldest);
-    auto simulated =
-        make_pool(remedy->pool,
-                  settings.config,
-                  std::make_unique<FixedDevice>(settings.total_bytes, kUnlimitedBytes, kPageBytes),
-                  script.streams);
+    auto simulated = make_pool(
+        remedy->pool,
+        settings.config,
+        std::make_unique<FixedDevice>(settings.total_bytes, kUnlimitedBytes, kDriverPageBytes),
+        script.streams);
     if (before == script.steps.size() || !simulated) {
         return false;
     }
@@ -170,11 +169,12 @@ bool try_emptying(const Timeline& timeline,
 
 // Another pool with the same memory serves all requests.
 bool replay_in(const ReplayScript& script, std::uint64_t bytes, ProgramPoolRemedy* remedy) {
-    auto simulated = make_pool(
-        remedy->pool,
-        remedy->config,
-        std::make_unique<FixedDevice>(kUnlimitedBytes, round_up(bytes, kPageBytes), kPageBytes),
-        script.streams);
+    auto simulated =
+        make_pool(remedy->pool,
+                  remedy->config,
+                  std::make_unique<FixedDevice>(
+                      kUnlimitedBytes, round_up(bytes, kDriverPageBytes), kDriverPageBytes),
+                  script.streams);
     if (!simulated) {
         return false;
     }

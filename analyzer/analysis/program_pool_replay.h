@@ -46,7 +46,8 @@ std::uint64_t first_segment_bytes(const ProgramPoolWalk::Key& key, const Program
 // Whether the pool's kind names a simulated pool with which it can be compared.
 bool is_simulated(const ProgramPool& pool);
 
-// Fills `fidelity` and `replays`.
+// Fills `fidelity` and `replays`. If no settings are recorded, but a request names an end of the
+// pool, also `settings`: the pool is partitioned then.
 void replay_program_pool(const Timeline& timeline,
                          const ProgramPoolWalk::Key& key,
                          const ProgramPoolWalk& walk,

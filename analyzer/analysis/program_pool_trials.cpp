@@ -7,12 +7,6 @@
 #include <string>
 
 namespace fragtrace::analyzer {
-namespace {
-
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-
-}  // namespace
-
 bool is_recorded(const Timeline& timeline, std::string_view framework) {
     return timeline.fact(std::string(framework)) == "recorded";
 }
@@ -50,11 +44,11 @@ void replay_into(const ReplayScript& script,
 bool try_settings(const ReplayScript& script,
                   const SimulatedSettings& settings,
                   ProgramPoolRemedy* remedy) {
-    auto simulated =
-        make_pool(remedy->pool,
-                  settings.config,
-                  std::make_unique<FixedDevice>(settings.total_bytes, kUnlimitedBytes, kPageBytes),
-                  script.streams);
+    auto simulated = make_pool(
+        remedy->pool,
+        settings.config,
+        std::make_unique<FixedDevice>(settings.total_bytes, kUnlimitedBytes, kDriverPageBytes),
+        script.streams);
     if (!simulated) {
         return false;
     }

@@ -8,9 +8,13 @@
 #include "analyzer/replay/script.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace fragtrace::analyzer {
+
+// The driver allocates whole pages of this size in these replays.
+inline constexpr std::uint64_t kDriverPageBytes = std::uint64_t{2} << 20;
 
 // Whether the trace has blocks of this framework: its fact says "recorded".
 bool is_recorded(const Timeline& timeline, std::string_view framework);

@@ -39,6 +39,9 @@ struct JobPlace {
     std::uint32_t part = 0;                  // of a recording in parts; 0 = no parts, or a copy
     std::string copy_reason;                 // why this copy was made; empty = no copy
 
+    // Names the machine: by its boot or, if that is not known, by the name of the host.
+    [[nodiscard]] std::string machine() const { return boot_id.empty() ? "host " + host : boot_id; }
+
     // Whether both processes were on one machine, so that their times are those of one clock.
     [[nodiscard]] bool same_machine(const JobPlace& other) const {
         return boot_id.empty() || other.boot_id.empty() ? host == other.host

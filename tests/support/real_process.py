@@ -174,6 +174,15 @@ class RealProcessTest(unittest.TestCase):
         """Checks that check_report.contradictions() finds none."""
         self.assertEqual(check_report.contradictions(report, **others), [], trace)
 
+    def assert_pool_replayed(self, pool):
+        """The replay of a pool of the program placed all its blocks and segments as recorded."""
+        fidelity = pool["fidelity"]
+        self.assertEqual(fidelity["reason"], "")
+        self.assertEqual(fidelity["placements_equal"], fidelity["placements"])
+        self.assertEqual(fidelity["segments_equal"], fidelity["segments"])
+        self.assertGreaterEqual(fidelity["placements"], pool["allocations"], "not all were compared")
+        self.assertGreater(fidelity["placements"], 0)
+
     def events(self, trace):
         """The lines of `fraganalyze dump`."""
         return self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stdout.splitlines()

@@ -11,11 +11,6 @@ constexpr std::uint64_t kNotKnown = ~std::uint64_t{0};
 
 }  // namespace
 
-CardKey card_key(const ProcessSummary& process, const std::string& uuid) {
-    const JobPlace& place = process.place;
-    return {place.boot_id.empty() ? "host " + place.host : place.boot_id, uuid, process.card_set};
-}
-
 bool all_recorded(const Job& job) {
     const bool whole =
         std::all_of(job.processes.begin(), job.processes.end(), [](const ProcessSummary& process) {
@@ -32,8 +27,7 @@ CardContexts::CardContexts(const Job& job) {
     for (std::size_t i = 0; i < job.with_outside(); ++i) {
         const ProcessSummary& process = job.at(i);
         for (const ProcessContext& context : process.contexts) {
-            if (context.uuid.empty() || process.card_set == "-" || process.start_unix_ns == 0 ||
-                (context.bytes == 0 && !process.card_set.empty())) {
+            if (!may_share(process) || !takes_card(process, context)) {
                 continue;
             }
             cards_[card_key(process, context.uuid)].push_back(

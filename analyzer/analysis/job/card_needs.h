@@ -8,12 +8,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace fragtrace::analyzer {
-
-CardKey card_key(const ProcessSummary& process, const std::string& uuid);
 
 // Whether each rank has a trace, and each trace has all events. If not, peaks are lower bounds.
 bool all_recorded(const Job& job);

@@ -1,8 +1,9 @@
 #include "analyzer/analysis/job/job.h"
 
+#include "analyzer/analysis/job/first_failure.h"
+
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -227,20 +228,18 @@ bool same_process(const ProcessSummary& a, const ProcessSummary& b) {
 void find_survivors(std::vector<ProcessSummary>* processes) {
     // An exit takes a while, and others fail when the process is gone.
     constexpr std::uint64_t kExitNs = 500'000'000;
-    constexpr std::uint64_t kClocksDifferNs = 1'000'000'000;
-    // When the first one had failed on each host, by generation; of all processes, and of ranks.
-    std::map<std::pair<int, bool>, std::map<std::string_view, std::uint64_t>> failures;
+    // When the first one had failed on each machine, by generation; of all processes, and of ranks.
+    std::map<std::pair<int, bool>, std::map<std::string, std::uint64_t>> failures;
     for (const ProcessSummary& process : *processes) {
-        const int signal = process.end.signal.value_or(0);
-        const bool by_others = signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
         const auto by = process.ended_by();
-        if (!process.end.failed() || by_others || !by || process.start_unix_ns == 0) {
+        if (!process.end.failed() || ended_by_others(process) || !by ||
+            process.start_unix_ns == 0) {
             continue;
         }
         for (const bool ranks_only : {false, true}) {
             if (!ranks_only || process.place.rank >= 0) {
-                auto& on_hosts = failures[{generation_of(process), ranks_only}];
-                const auto at = on_hosts.emplace(process.place.host, *by).first;
+                auto& on_machines = failures[{generation_of(process), ranks_only}];
+                const auto at = on_machines.emplace(process.place.machine(), *by).first;
                 at->second = std::min(at->second, *by);
             }
         }
@@ -254,7 +253,7 @@ void find_survivors(std::vector<ProcessSummary>* processes) {
         }
         process.outlived_failure =
             std::any_of(of->second.begin(), of->second.end(), [&process](const auto& failed) {
-                const bool one_clock = failed.first == process.place.host;
+                const bool one_clock = failed.first == process.place.machine();
                 const std::uint64_t margin = kExitNs + (one_clock ? 0 : kClocksDifferNs);
                 return failed.second + margin < process.ended_at();
             });

@@ -1,7 +1,5 @@
 #include "analyzer/analysis/job/shared_cards.h"
 
-#include "analyzer/analysis/job/card_needs.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -30,16 +28,6 @@ struct OnCard {
         return all.size();
     }
 };
-
-// A virtual card may have contexts without memory.
-bool takes_card(const ProcessSummary& process, const ProcessContext& context) {
-    return !context.uuid.empty() && (context.bytes != 0 || process.card_set.empty());
-}
-
-// Whether its cards and the time at which it used them are known, and others can use them.
-bool may_share(const ProcessSummary& process) {
-    return process.card_set != "-" && process.start_unix_ns != 0;
-}
 
 // The cards of the job, with their users from outside.
 std::map<CardKey, OnCard> used_cards(const Job& job) {
@@ -266,6 +254,18 @@ std::vector<CardContext> SharedCard::only_contexts() const {
         }
     }
     return only;
+}
+
+CardKey card_key(const ProcessSummary& process, const std::string& uuid) {
+    return {process.place.machine(), uuid, process.card_set};
+}
+
+bool takes_card(const ProcessSummary& process, const ProcessContext& context) {
+    return !context.uuid.empty() && (context.bytes != 0 || process.card_set.empty());
+}
+
+bool may_share(const ProcessSummary& process) {
+    return process.card_set != "-" && process.start_unix_ns != 0;
 }
 
 std::set<CardKey> cards_of(const ProcessSummary& process) {

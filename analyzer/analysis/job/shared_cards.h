@@ -68,6 +68,14 @@ struct SharedCard {
 // One card: the machine (by its boot, or by the name of the host), the UUID, and the set of virtual
 // cards, since virtual cards of different sets have equal UUIDs.
 using CardKey = std::array<std::string, 3>;
+CardKey card_key(const ProcessSummary& process, const std::string& uuid);
+
+// Whether the context counts on its card. A virtual card may have contexts without memory.
+bool takes_card(const ProcessSummary& process, const ProcessContext& context);
+
+// Whether the cards of a process and the time at which it used them are known, and others can use
+// them.
+bool may_share(const ProcessSummary& process);
 
 // The cards of a process: those of which it requested memory, and those on which it had a context.
 std::set<CardKey> cards_of(const ProcessSummary& process);

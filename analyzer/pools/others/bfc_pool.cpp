@@ -84,7 +84,7 @@ bool BfcPool::should_split(std::uint64_t block_bytes, std::uint64_t size_bytes) 
            (block_bytes > size_bytes && block_bytes - size_bytes >= most_waste);
 }
 
-// The rules of the ends are those that JAX 0.10.2 sets: the lower end (memory for collectives)
+// The rules of the ends are those that JAX 0.12.0 sets: the lower end (memory for collectives)
 // always splits, the upper end (all other memory) follows BFC's rule, also in the gap.
 BlockIndex BfcPool::carve(BlockIndex index, std::uint64_t size_bytes, FreeBlocks::List list) {
     const std::uint64_t there = block(index).size_bytes;

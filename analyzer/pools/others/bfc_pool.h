@@ -5,7 +5,7 @@
 // all regions, the lowest address on ties. A chunk is split only if it is at least twice the
 // request or too much would be wasted. Streams are ignored: one compute stream is assumed.
 //
-// A partitioned pool (JAX from 2026 on) has one region. Each request names the end from which it
+// A partitioned pool (JAX 0.12.0) has one region. Each request names the end from which it
 // is served. In the middle is the gap, from which both ends take what their own free blocks cannot
 // serve. A freed block at the border of the gap becomes a part of it; any other one can only be
 // used by its own end. Not thread-safe.

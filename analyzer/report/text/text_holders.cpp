@@ -37,8 +37,8 @@ std::string place_list(const std::vector<HoldingLine>& places,
     return text;
 }
 
-// "CUDA graphs hold 512 MiB in 2 private pools (96 MiB of it free), most from train.py:41 capture".
-// Empty if there is no such pool.
+// "CUDA graphs hold 512 MiB in 2 private pools (96 MiB of it free); the oldest segment of the
+// largest one was requested by train.py:41 capture". Empty if there is no such pool.
 std::string private_pool_text(const Holders& holders, bool of_graph, const Terminal& terminal) {
     std::uint64_t reserved_bytes = 0;
     std::uint64_t allocated_bytes = 0;
@@ -65,8 +65,9 @@ std::string private_pool_text(const Holders& holders, bool of_graph, const Termi
                                                    format_bytes(reserved_bytes - allocated_bytes));
     }
     if (!line.empty()) {
-        text += fmt::format(", {}from {}",
-                            count == 1 ? "" : "most ",
+        text += fmt::format("; {} oldest segment {}was requested by {}",
+                            count == 1 ? "its" : "the",
+                            count == 1 ? "" : "of the largest one ",
                             printable(shorten(line, std::max(kLeastLabel, terminal.width() / 3))));
     }
     return text;

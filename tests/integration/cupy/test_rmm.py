@@ -35,10 +35,7 @@ class RmmTest(real_process.RealProcessTest):
                 self.assertEqual(pool["allocations"], counted["made"])
                 self.assertEqual(pool["failed_requests"], counted["failed"])
                 self.assertEqual(pool["peak_allocated_bytes"], counted["peak"])
-                fidelity = pool["fidelity"]
-                self.assertEqual(fidelity["reason"], "")
-                self.assertEqual(fidelity["placements_equal"], counted["made"])
-                self.assertEqual(fidelity["segments_equal"], fidelity["segments"])
+                self.assert_pool_replayed(pool)
                 self.assertEqual(pool["replays"][0]["class"], "exact")
 
     def test_a_pool_that_small_blocks_split_fails_by_fragmentation_with_its_culprit(self):

@@ -249,7 +249,15 @@ TEST_CASE(
     CHECK(first_failure(job_of(made))->process == 0);
     made[0].end_ns = 5'600'000'000;
     CHECK(first_failure(job_of(made))->process == 1);
+    // Machines of one name have clocks of their own.
+    made[0].end_ns = 5'400'000'000;
+    made[0].place.host = made[1].place.host;
+    made[0].place.boot_id = "another";
+    CHECK(first_failure(job_of(made))->process == 0);
+    made[0].place.boot_id.clear();
+    CHECK(first_failure(job_of(made))->process == 1);
     // An end at an unknown time, by SIGTERM, or of a process that is no rank decides nothing.
+    made[0].end_ns = 5'600'000'000;
     made[0].place.host = "node1";
     made[1].end_ns = std::nullopt;
     CHECK(first_failure(job_of(made))->process == 0);
