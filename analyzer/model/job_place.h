@@ -4,17 +4,21 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace fragtrace::analyzer {
 
-// A process of one host.
+// A process of one PID namespace.
 struct ProcessId {
     std::uint32_t pid = 0;
     std::uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat; 0 = unknown
 
     bool operator==(const ProcessId&) const = default;
 };
+
+// Machine, PID namespace, process id and start ticks: names a process of a job.
+using ProcessKey = std::tuple<std::string, std::string, std::uint32_t, std::uint64_t>;
 
 // JobPlace::rank_source of a rank that NCCL named.
 inline constexpr const char* kRankFromNccl = "nccl";
@@ -30,8 +34,9 @@ struct JobPlace {
     // environment.
     int inherited_rank = -1;
     std::string host;
-    std::string boot_id;  // of the machine's kernel since it started; containers share it
-    std::string job_id;   // of the scheduler or launcher
+    std::string boot_id;        // of the machine's kernel since it started; containers share it
+    std::string pid_namespace;  // each container has its own; process ids are those of a namespace
+    std::string job_id;         // of the scheduler or launcher
 
     ProcessId process;
     std::vector<ProcessId> ancestors;        // the parent first
@@ -46,6 +51,17 @@ struct JobPlace {
     [[nodiscard]] bool same_machine(const JobPlace& other) const {
         return boot_id.empty() || other.boot_id.empty() ? host == other.host
                                                         : boot_id == other.boot_id;
+    }
+
+    // Of a process on this one's machine and in its container.
+    [[nodiscard]] ProcessKey key_of(const ProcessId& one) const {
+        return {machine(), pid_namespace, one.pid, one.start_ticks};
+    }
+
+    // Whether a process id means the same process to both, as far as is known.
+    [[nodiscard]] bool same_process_ids(const JobPlace& other) const {
+        return same_machine(other) && (pid_namespace.empty() || other.pid_namespace.empty() ||
+                                       pid_namespace == other.pid_namespace);
     }
 };
 

@@ -215,6 +215,7 @@ std::string anonymous_fact(std::string_view key, const std::string& value, Anony
                                           "end.signal",
                                           "end.signal_seen_ns",
                                           "recorder.alive_ns",
+                                          "recorder.next_program_ns",
                                           "control.signal",
                                           "copy.reason",
                                           "ring.absorbed",

@@ -148,12 +148,12 @@ Timeline EventStream::tables() {
     tables.pid = header_.pid;
     tables.rank = job_place(header_, tables.facts).rank;
     tables.start_unix_ns = header_.start_unix_ns;
+    merge_losses(ring_.losses, &tables.facts);
     if (!ended) {
         tables.ending = ending_without_mark(path_, header_, state_, tables.facts, ring_.lost());
     }
     tables.damage.bytes_unreadable = scanner.bytes_unreadable();
     tables.damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable;
-    merge_losses(ring_.losses, &tables.facts);
     tables.damage.events_lost += losses_of(tables.facts).events_lost;
     return tables;
 }

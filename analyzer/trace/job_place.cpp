@@ -86,6 +86,7 @@ JobPlace job_place(const TraceHeader& header, const std::map<std::string, std::s
         place.host = fact("host");
     }
     place.boot_id = fact(kBootFact);
+    place.pid_namespace = fact(kPidNamespaceFact);
     place.job_id = fact("job.id");
     place.process = {header.pid, header.process_start_ticks};
     place.ancestors = ancestors_of(fact("ancestors"));

@@ -55,7 +55,8 @@ KilledBetween killed_between(const std::map<std::string, std::string>& facts,
         return time_ns ? std::optional(*time_ns - start_monotonic_ns) : std::nullopt;
     };
     KilledBetween made{.alive_ns = since_start(kAliveFact),
-                       .seen_ns = since_start(kSignalSeenFact)};
+                       .seen_ns = since_start(facts.contains(kNextProgramFact) ? kNextProgramFact
+                                                                               : kSignalSeenFact)};
     if (made.seen_ns && made.alive_ns && *made.seen_ns < *made.alive_ns) {
         made.seen_ns = std::nullopt;  // the parent has another clock, or the trace is wrong
     }

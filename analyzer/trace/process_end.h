@@ -30,16 +30,20 @@ ProcessEnd process_end(Ending ending, const std::map<std::string, std::string>& 
 // The same for a whole trace. If parts of it cannot be read: end_despite_damage().
 ProcessEnd process_end(const Timeline& trace);
 
-// The keys of the facts with the signal's number, with the time at which the parent saw it, and
-// with the time at which the drain ran last. Times are nanoseconds of CLOCK_MONOTONIC.
+// The keys of the facts with the signal's number, with the time at which the parent saw it, with
+// the time at which the drain ran last, and with the time at which the next program of the process
+// began, after an exec. Times are nanoseconds of CLOCK_MONOTONIC.
 inline constexpr const char* kSignalFact = "end.signal";
 inline constexpr const char* kSignalSeenFact = "end.signal_seen_ns";
 inline constexpr const char* kAliveFact = "recorder.alive_ns";
+inline constexpr const char* kNextProgramFact = "recorder.next_program_ns";
 
-// Bounds of the time at which a killed process ended, since the start of its trace.
+// Bounds of the time at which a program ended that was killed or replaced by exec, since the start
+// of its trace.
 struct KilledBetween {
     std::optional<std::uint64_t> alive_ns = {};  // it ended after this
-    std::optional<std::uint64_t> seen_ns = {};   // its parent saw then that it had ended
+    // Its parent saw then that it had ended, or its next program had begun.
+    std::optional<std::uint64_t> seen_ns = {};
 };
 
 // `start_monotonic_ns` is that of the trace's header. Times before it are left out.

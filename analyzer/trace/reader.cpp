@@ -96,6 +96,7 @@ class TraceReading {
             use_ring(ring, options.absorb_ring && gone);
         }
         Timeline timeline = builder_.finish();
+        merge_losses(ring.losses, &timeline.facts);
         if (!ended) {
             timeline.ending =
                 ending_without_mark(path_, header_, state, timeline.facts, ring.lost());
@@ -112,7 +113,6 @@ class TraceReading {
             damage.notes.emplace_back(
                 "chunks that would decompress to many times the size of the file were left out");
         }
-        merge_losses(ring.losses, &timeline.facts);
         report_ring(ring, is_known_gone(header_, state, timeline.facts), &timeline);
         report_losses(&timeline);
         return timeline;

@@ -171,6 +171,9 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
     if (!process_runs && header.alive_ns != 0) {
         ring.losses[kAliveFact] = std::to_string(header.alive_ns);
     }
+    if (header.next_program_ns != 0) {
+        ring.losses[kNextProgramFact] = std::to_string(header.next_program_ns);
+    }
     ring.file = std::move(file).value();
     return ring;
 }

@@ -140,16 +140,15 @@ Result<TraceOutline> read_outline(const std::string& path) {
     }
     const bool continues = builder.ending() == Ending::kContinued;
     const bool ended = builder.ended() && !in_ring && !(continues && was_absorbed(builder.facts()));
-    const Ending ending =
-        ended ? builder.ending()
-              : ending_without_mark(path, header, state, builder.facts(), ring.lost());
-    outline.end = process_end(ending, builder.facts());
-    outline.end_ns = ended ? builder.end_ns() : std::nullopt;
     std::map<std::string, std::string> facts = builder.facts();
     if (in_ring) {
         merge_losses(ring.losses, &facts);
     }
-    if (ending == Ending::kKilled) {
+    const Ending ending =
+        ended ? builder.ending() : ending_without_mark(path, header, state, facts, ring.lost());
+    outline.end = process_end(ending, facts);
+    outline.end_ns = ended ? builder.end_ns() : std::nullopt;
+    if (ending == Ending::kKilled || ending == Ending::kExec) {
         outline.killed = killed_between(facts, header.start_monotonic_ns);
     }
     outline.events_lost = losses_of(facts).events_lost;

@@ -197,7 +197,7 @@ Ending ending_without_mark(const std::string& path,
     // A process that lives on without its ring became another program.
     const bool lives = state == ProcessState::kGone && is_known_gone(trace, state, facts) &&
                        state_here(trace.pid, trace.process_start_ticks) == ProcessState::kRuns;
-    if (lives || called_exec(path, trace, facts)) {
+    if (lives || facts.contains(kNextProgramFact) || called_exec(path, trace, facts)) {
         return Ending::kExec;
     }
     const bool has_ended = (is_known_gone(trace, state, facts) && !ring_lost) ||

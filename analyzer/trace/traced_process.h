@@ -33,9 +33,10 @@ bool is_known_gone(const TraceHeader& trace,
                    ProcessState state,
                    const std::map<std::string, std::string>& facts);
 
-// How the process ended if its trace, `path`, has no end mark: kRunning, kExec if the trace of the
-// later program is in the same folder, kKilled if the process is known to have ended, otherwise
-// kNotRecorded. `state` is what process_state() returned, `facts` are those of the trace.
+// How the process ended if its trace, `path`, has no end mark: kRunning, kExec if a later program
+// noted that it began or its trace is in the same folder, kKilled if the process is known to have
+// ended, otherwise kNotRecorded. `state` is what process_state() returned, `facts` are those of the
+// trace and its ring.
 // `ring_lost`: the process had a ring file, which is gone. A normal end removes it, so the end mark
 // may have been cut off.
 Ending ending_without_mark(const std::string& path,

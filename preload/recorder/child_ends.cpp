@@ -3,6 +3,9 @@
 // only to the parent. If the parent has this library too, it writes the signal into the ring that
 // the child left, where the analyzer finds it. The wait functions return the same as without the
 // recorder and do not wait longer: the ring is looked up only after a child was killed.
+// An earlier program of this process, which exec replaced, has left a ring in the same way.
+#include "recorder/child_ends.h"
+
 #include <fragtrace/format.h>
 
 #include "recorder/ring.h"
@@ -68,22 +71,23 @@ uint64_t age_ns() {
     return now_ns > start_ns ? now_ns - start_ns : 0;
 }
 
-bool is_of_a_child(const struct stat& file) {
+bool was_left_here(const struct stat& file) {
     const uint64_t written_ns = static_cast<uint64_t>(file.st_mtim.tv_sec) * kSecond_ns +
                                 static_cast<uint64_t>(file.st_mtim.tv_nsec);
     return S_ISREG(file.st_mode) && file.st_uid == getuid() &&
            written_ns + age_ns() >= clock_ns(CLOCK_REALTIME);
 }
 
-// Returns -1 if the ring is not of a child. A ring's file is read-only until its process has ended.
-int open_ring_of_a_child(const char* path) {
+// Returns -1 if the ring is of neither a child nor an earlier program. A ring's file is read-only
+// until its process has ended.
+int open_left_ring(const char* path) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
     struct stat file {};
 
     char same[40];
     Text(same, sizeof same).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
-    const int to = fd >= 0 && fstat(fd, &file) == 0 && is_of_a_child(file) && fchmod(fd, 0600) == 0
+    const int to = fd >= 0 && fstat(fd, &file) == 0 && was_left_here(file) && fchmod(fd, 0600) == 0
                        ? open(same, O_RDWR | O_CLOEXEC)
                        : -1;
     if (fd >= 0) {
@@ -92,15 +96,17 @@ int open_ring_of_a_child(const char* path) {
     return to;
 }
 
-void note_in_ring(const char* path, int signal, uint64_t seen_ns) {
-    const int fd = open_ring_of_a_child(path);
+// Returns whether this is the ring of the child's last program, which the signal ended.
+bool note_in_ring(const char* path, int signal, uint64_t seen_ns) {
+    const int fd = open_left_ring(path);
 
     struct stat file {};
 
     RingHeader header{};
     if (fd < 0) {
-        return;
+        return false;
     }
+    bool noted = false;
     char line[64];
     Text fact(line, sizeof line);
     fact.add("end.signal\t").add_number(static_cast<uint64_t>(signal)).add("\n");
@@ -109,18 +115,20 @@ void note_in_ring(const char* path, int signal, uint64_t seen_ns) {
     if (fstat(fd, &file) == 0 &&
         pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
         memcmp(header.magic, kRingMagic, sizeof header.magic) == 0 &&
-        header.version == kFormatVersion && header.facts_bytes <= header.facts_capacity_bytes &&
+        header.version == kFormatVersion && header.next_program_ns == 0 &&
+        header.facts_bytes <= header.facts_capacity_bytes &&
         header.facts_capacity_bytes - header.facts_bytes >= size) {
         const uint64_t at = header.facts_offset + header.facts_bytes;
         const uint32_t facts_bytes = header.facts_bytes + size;
         if (at + size <= static_cast<uint64_t>(file.st_size) &&
             pwrite(fd, line, size, static_cast<off_t>(at)) == static_cast<ssize_t>(size)) {
-            const ssize_t done =
-                pwrite(fd, &facts_bytes, sizeof facts_bytes, offsetof(RingHeader, facts_bytes));
-            (void)done;
+            noted =
+                pwrite(fd, &facts_bytes, sizeof facts_bytes, offsetof(RingHeader, facts_bytes)) ==
+                static_cast<ssize_t>(sizeof facts_bytes);
         }
     }
     close(fd);
+    return noted;
 }
 
 // A SIGCHLD handler may run on a stack of a few KiB, too small for this work.
@@ -129,26 +137,44 @@ bool on_signal_stack() {
     return sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) != 0;
 }
 
-void note_signal(pid_t child, int signal) {
-    const uint64_t seen_ns = clock_ns(CLOCK_MONOTONIC);
+// Calls visit(path) for each file that may be a ring of this process id, until it returns false.
+template <typename Visit>
+void visit_rings(pid_t pid, Visit visit) {
     char path[sizeof(TraceHeader::ring_path)];
-    if (on_signal_stack()) {
-        return;
-    }
     Text folder(path, sizeof path);
     ring_folder(&folder);
     char begin[64];
     Text name(begin, sizeof begin);
     name.add("fragtrace-").add_number(getuid()).add("-");
-    name.add_number(static_cast<uint64_t>(child)).add("-");
+    name.add_number(static_cast<uint64_t>(pid)).add("-");
     visit_names(folder.c_str(), [&](const char* found) {
-        if (strncmp(found, begin, name.size()) != 0) {
-            return true;
-        }
-        folder.add("/").add(found);
-        note_in_ring(folder.c_str(), signal, seen_ns);
-        return false;
+        Text ring = folder;  // in the same buffer
+        return strncmp(found, begin, name.size()) != 0 || visit(ring.add("/").add(found).c_str());
     });
+}
+
+void note_signal(pid_t child, int signal) {
+    const uint64_t seen_ns = clock_ns(CLOCK_MONOTONIC);
+    if (on_signal_stack()) {
+        return;
+    }
+    visit_rings(child, [signal, seen_ns](const char* path) {
+        return !note_in_ring(path, signal, seen_ns);
+    });
+}
+
+// Whether the ring is one of this process itself, and no later program has been noted in it.
+bool is_of_earlier_program(const char* path, uint64_t start_ticks) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    RingHeader header{};
+    const bool whole =
+        fd >= 0 && pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return whole && memcmp(header.magic, kRingMagic, sizeof header.magic) == 0 &&
+           header.version == kFormatVersion && start_ticks != 0 &&
+           header.process_start_ticks == start_ticks && header.next_program_ns == 0;
 }
 
 using Wait4 = pid_t (*)(pid_t, int*, int, rusage*);
@@ -191,6 +217,23 @@ pid_t wait_and_note(pid_t pid, int* status, int options, rusage* used) {
 }
 
 }  // namespace
+
+void note_earlier_program() {
+    const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    visit_rings(getpid(), [now_ns](const char* path) {
+        const int fd = is_of_earlier_program(path, process_start_ticks(0, nullptr))
+                           ? open_left_ring(path)
+                           : -1;
+        if (fd >= 0) {
+            const ssize_t done =
+                pwrite(fd, &now_ns, sizeof now_ns, offsetof(RingHeader, next_program_ns));
+            (void)done;
+            close(fd);
+        }
+        return true;
+    });
+}
+
 }  // namespace fragtrace::preload
 
 extern "C" {

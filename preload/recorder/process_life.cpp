@@ -2,6 +2,7 @@
 //
 // The constructor only registers the handlers of fork and exit. Most processes that inherit the
 // preload never use a GPU, and must not pay for it.
+#include "recorder/child_ends.h"
 #include "recorder/drain_thread.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
@@ -86,7 +87,18 @@ __attribute__((section(".text.startup"))) void on_exit_code(int status, void*) {
     }
 }
 
+// Whether the process has worked already, perhaps as another program that called exec. Most
+// processes have just begun, and must not pay for a search.
+bool has_worked() {
+    constexpr uint64_t kStart_ns = 2 * kMillisecond_ns;
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID) > kStart_ns;
+}
+
 __attribute__((constructor)) void on_load() {
+    if (has_worked()) {
+        const SlowPath slow_path;
+        note_earlier_program();
+    }
     at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
     on_exit(on_exit_code, nullptr);
 }

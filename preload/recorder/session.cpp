@@ -148,6 +148,7 @@ bool start(Session* session) {
         !session->stacks.create(&session->ring) || !start_parts(session)) {
         return fail(session, "cannot map memory for a trace", ENOMEM);
     }
+    session->ring.header->process_start_ticks = session->header.process_start_ticks;
     Text(session->header.ring_path, sizeof session->header.ring_path).add(session->ring.path());
     add_start_facts(session);
     add_job_facts(session);

@@ -120,6 +120,7 @@ class Format(real_process.RealProcessTest):
                 if ending == "kill":
                     trace.add_ring(trace.ring_path)
                     self.assertTrue(0 < trace.alive_ns <= time.monotonic_ns(), trace.alive_ns)
+                    self.assertEqual(trace.next_program_ns, 0)
                 self.assertEqual(trace.has_trailer, ending == "return")
                 self.assertEqual(
                     [event["sequence"] for event in trace.events], list(range(1, len(trace.events) + 1))

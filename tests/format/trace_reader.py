@@ -124,6 +124,7 @@ class Trace:
         self.session = data[24:40]
         self.start_unix_ns, _ = struct.unpack_from("<2Q", data, 40)
         self.pid, self.parent_pid, self.rank, self.local_rank = struct.unpack_from("<2I2i", data, 56)
+        (self.start_ticks,) = struct.unpack_from("<Q", data, 72)
         self.ring_path = data[80:336].split(b"\0")[0].decode()
         (self.part,) = struct.unpack_from("<I", data, 336)
 
@@ -213,7 +214,9 @@ class Trace:
         (node_count, nodes_written, code_bytes, code_written, _, facts_bytes, facts_written, part) = (
             struct.unpack_from("<8I", data, 256)
         )
-        (self.alive_ns,) = struct.unpack_from("<Q", data, 288)
+        self.alive_ns, self.next_program_ns, start_ticks = struct.unpack_from("<3Q", data, 288)
+        if start_ticks not in (0, self.start_ticks):
+            raise Damaged("the ring of another process")
         if part != self.part:
             raise Damaged(f"the ring continues part {part}")
         for number in range(nodes_written, node_count):

@@ -62,10 +62,17 @@ void look_at(const Job& job,
     }
 }
 
-// A process whose last event is earlier may have ended. The driver's list tells.
+// A process whose last event is earlier may have ended. The driver's list tells, but only of
+// processes whose ids are those of the failed process's container.
 template <typename User>
-void drop_ended(const Job& job, const OtherProcesses& listed, std::vector<User>* users) {
+void drop_ended(const Job& job,
+                std::size_t failed,
+                const OtherProcesses& listed,
+                std::vector<User>* users) {
     std::erase_if(*users, [&](User& user) {
+        if (!job.at(user.process).place.same_process_ids(job.at(failed).place)) {
+            return false;
+        }
         const std::uint32_t pid = job.at(user.process).pid;
         const bool on_card = std::any_of(listed.each.begin(),
                                          listed.each.end(),
@@ -137,8 +144,8 @@ void add_moments(const Job& job, JobView* view) {
             look_at(job, card, &failed, &listed);
         }
         if (listed) {
-            drop_ended(job, *listed, &card.users);
-            drop_ended(job, *listed, &card.contexts);
+            drop_ended(job, card.failed.process, *listed, &card.users);
+            drop_ended(job, card.failed.process, *listed, &card.contexts);
         }
         card.exact = !card.users.empty();
         for (const CardUser& user : card.users) {

@@ -11,16 +11,19 @@ constexpr std::uint64_t kNotKnown = ~std::uint64_t{0};
 
 }  // namespace
 
-bool all_recorded(const Job& job) {
-    const bool whole =
-        std::all_of(job.processes.begin(), job.processes.end(), [](const ProcessSummary& process) {
-            return !process.is_partial() && process.events_lost == 0;
-        });
-    const auto generations = ranks_by_generation(job);
-    return whole && job.unreadable.empty() &&
-           std::all_of(generations.begin(), generations.end(), [](const auto& generation) {
-               return generation.second.ranks.size() >= generation.second.world_size;
-           });
+bool all_recorded(const Job& job, std::optional<int> generation) {
+    const auto is_whole = [generation](const ProcessSummary& process) {
+        return (generation && generation_of(process) != *generation) ||
+               (!process.misses_parts() && !process.end_missing() && process.events_lost == 0);
+    };
+    const auto has_all_ranks = [generation](const auto& one) {
+        return (generation && one.first != *generation) ||
+               one.second.ranks.size() >= one.second.world_size;
+    };
+    const auto ranks = ranks_by_generation(job);
+    return job.unreadable.empty() &&
+           std::all_of(job.processes.begin(), job.processes.end(), is_whole) &&
+           std::all_of(ranks.begin(), ranks.end(), has_all_ranks);
 }
 
 CardContexts::CardContexts(const Job& job) {

@@ -12,8 +12,9 @@
 
 namespace fragtrace::analyzer {
 
-// Whether each rank has a trace, and each trace has all events. If not, peaks are lower bounds.
-bool all_recorded(const Job& job);
+// Whether each rank has a trace, and no trace lacks parts, events or its end. If not, peaks are
+// lower bounds. Processes may still run. With a generation, only of its processes.
+bool all_recorded(const Job& job, std::optional<int> generation = {});
 
 // The contexts on each card, of all processes that may have had one at the same time.
 class CardContexts {

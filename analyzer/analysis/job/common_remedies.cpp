@@ -159,7 +159,11 @@ bool helps(const CommonSetting& setting) {
 
 // The least that a process with one device needed: at its peak or, if it did not get past an
 // out-of-memory, then. nullopt = not known.
+// nullopt: not known, or of several devices.
 std::optional<std::uint64_t> needed_by(const ProcessSummary& process) {
+    if (process.devices.size() != 1) {
+        return process.devices.empty() ? std::optional<std::uint64_t>(0) : std::nullopt;
+    }
     const std::uint64_t peak = process.devices[0].run.peak_allocated;
     if (!process.fatal_oom()) {
         return peak;
@@ -298,7 +302,7 @@ std::optional<UnequalShares> unequal_shares(const Job& job) {
     }
     const ProcessSummary& failed = job.processes[first->process];
     if (failed.place.rank < 0 || failed.devices.size() != 1 || !failed.fatal_oom() ||
-        has_shared_card(job)) {
+        has_shared_card(job) || !all_recorded(job, generation_of(failed))) {
         return std::nullopt;
     }
     const auto needed_bytes = needed_by(failed);
@@ -312,16 +316,16 @@ std::optional<UnequalShares> unequal_shares(const Job& job) {
     std::uint64_t all = shares.needed_bytes;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
         const ProcessSummary& other = job.processes[i];
-        if (i == first->process || other.place.rank < 0 || other.devices.size() != 1 ||
+        if (i == first->process || other.place.rank < 0 ||
             generation_of(other) != generation_of(failed)) {
             continue;
         }
         const auto needed = needed_by(other);
-        if (!needed || other.is_partial() || !other.told_apart_by.empty()) {
+        if (!needed || !other.told_apart_by.empty()) {
             return std::nullopt;
         }
         ++shares.others;
-        if (other.devices[0].capacity_bytes != 0) {
+        if (!other.devices.empty() && other.devices[0].capacity_bytes != 0) {
             shares.capacity_bytes =
                 std::min(shares.capacity_bytes, other.devices[0].capacity_bytes);
         }

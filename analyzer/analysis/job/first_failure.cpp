@@ -59,7 +59,7 @@ struct Generation {
             return order_of_failure(job.processes[a]) < order_of_failure(job.processes[b]);
         };
         const ProcessSummary& process = job.processes[i];
-        processes += process.end.ending == Ending::kExec ? 0 : 1;
+        processes += process.has_later_program ? 0 : 1;
         if (failed(process) && (!first || before(i, *first))) {
             first = i;
         }

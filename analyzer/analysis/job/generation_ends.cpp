@@ -85,6 +85,11 @@ struct Ends {
     EndCounts perhaps;
     EndCounts otherwise;
 
+    void add_first(const Job& job, std::size_t i) {
+        ++made.processes;
+        add_if_end_unknown(job, i);
+    }
+
     // A process that is not the first failure.
     void add(const Job& job, std::size_t i) {
         const ProcessSummary& process = job.processes[i];
@@ -94,10 +99,11 @@ struct Ends {
             made.got_past_before +=
                 made.first && *process.first_oom() < made.first->at_unix_ns ? 1 : 0;
         }
-        if (process.end.ending == Ending::kExec) {
-            return;  // its later program counts
+        if (process.has_later_program) {
+            return;  // that one counts
         }
         ++made.processes;
+        add_if_end_unknown(job, i);
         if (fatal && process.rank_ended_normally) {
             ++made.helpers_out_of_memory;
             return;
@@ -106,9 +112,7 @@ struct Ends {
             ++made.also_out_of_memory;
         } else if (process.end.failed()) {
             counts_of(job, process).add(process.end);
-        } else if (process.end.unknown()) {
-            made.end_unknown.push_back(i);
-        } else {
+        } else if (!process.end.unknown()) {
             ++made.did_not_fail;
             return;
         }
@@ -118,6 +122,12 @@ struct Ends {
     }
 
   private:
+    void add_if_end_unknown(const Job& job, std::size_t i) {
+        if (job.processes[i].end.unknown()) {
+            made.end_unknown.push_back(i);
+        }
+    }
+
     EndCounts& counts_of(const Job& job, const ProcessSummary& process) {
         if (!made.first || !(made.first->out_of_memory || ended_by_others(process))) {
             return otherwise;
@@ -158,7 +168,7 @@ std::vector<GenerationEnd> generation_ends(const Job& job) {
         const ProcessSummary& process = job.processes[i];
         Ends& ends = generations[generation_of(process)];
         if (ends.made.first && ends.made.first->process == i) {
-            ++ends.made.processes;
+            ends.add_first(job, i);
         } else if (ends.made.first &&
                    same_process(process, job.processes[ends.made.first->process])) {
             ends.made.earlier_program_got_past =

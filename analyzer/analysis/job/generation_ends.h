@@ -32,8 +32,8 @@ struct GenerationEnd {
     std::size_t got_past_before = 0;        // before the first failure
     // An earlier program of the process that failed first got past an out-of-memory.
     bool earlier_program_got_past = false;
-    // Whether they died is not known: their traces have no end and are damaged, or of other hosts
-    // or containers.
+    // Of all processes: whether they died is not known, because their traces have no end and are
+    // damaged, or of other hosts or containers.
     std::vector<std::size_t> end_unknown = {};
     // A process of another host that ran out of memory within a second or, if the first failure is
     // none, that failed within a second. Clocks of hosts differ, so which was first is not certain.

@@ -108,18 +108,18 @@ void join_files(std::vector<ProcessSummary>* processes) {
 // A process whose ancestor is recorded with the same rank inherited the rank. If NCCL named the
 // rank, it is the process's own.
 void find_helpers(std::vector<ProcessSummary>* processes) {
-    std::map<std::tuple<std::string, std::uint32_t, std::uint64_t>, std::size_t> known;
+    std::map<ProcessKey, std::size_t> known;
     for (std::size_t i = 0; i < processes->size(); ++i) {
         const JobPlace& place = (*processes)[i].place;
         if (place.rank >= 0 && place.process.start_ticks != 0) {
-            known.emplace(std::tuple(place.host, place.process.pid, place.process.start_ticks), i);
+            known.emplace(place.key_of(place.process), i);
         }
     }
     std::vector<std::size_t> helpers;
     for (std::size_t i = 0; i < processes->size(); ++i) {
         const JobPlace& place = (*processes)[i].place;
         const auto is_rank = [&](const ProcessId& ancestor) {
-            const auto found = known.find({place.host, ancestor.pid, ancestor.start_ticks});
+            const auto found = known.find(place.key_of(ancestor));
             if (found == known.end()) {
                 return false;
             }
@@ -153,17 +153,16 @@ void find_helpers(std::vector<ProcessSummary>* processes) {
 
 // A process that became another program by exec is counted under that program.
 void find_earlier_programs(std::vector<ProcessSummary>* processes) {
-    std::map<std::tuple<std::string, std::uint32_t, std::uint64_t>, int> ranks;
+    std::map<ProcessKey, int> ranks;
     for (const ProcessSummary& process : *processes) {
-        if (process.end.ending != Ending::kExec && process.place.rank >= 0) {
-            ranks.emplace(
-                std::tuple(process.place.host, process.pid, process.place.process.start_ticks),
-                process.place.rank);
+        const JobPlace& place = process.place;
+        if (process.end.ending != Ending::kExec && place.rank >= 0) {
+            ranks.emplace(place.key_of(place.process), place.rank);
         }
     }
     for (ProcessSummary& process : *processes) {
         JobPlace& place = process.place;
-        const auto later = ranks.find({place.host, process.pid, place.process.start_ticks});
+        const auto later = ranks.find(place.key_of(place.process));
         if (process.end.ending == Ending::kExec && later != ranks.end() &&
             place.process.start_ticks != 0) {
             place.inherited_rank = later->second;
@@ -173,13 +172,12 @@ void find_earlier_programs(std::vector<ProcessSummary>* processes) {
     }
 }
 
-// Fills replaced_ns: the next program of the process begins after the exec.
+// Fills replaced_ns and has_later_program: the next program of the process begins after the exec.
 void find_replaced(std::vector<ProcessSummary>* processes) {
-    using Id = std::tuple<std::string_view, std::uint32_t, std::uint64_t>;
     const auto id_of = [](const ProcessSummary& process) {
-        return Id(process.place.host, process.pid, process.place.process.start_ticks);
+        return process.place.key_of(process.place.process);
     };
-    std::map<Id, std::set<std::uint64_t>> starts;
+    std::map<ProcessKey, std::set<std::uint64_t>> starts;
     for (const ProcessSummary& process : *processes) {
         starts[id_of(process)].insert(process.start_unix_ns);
     }
@@ -187,10 +185,13 @@ void find_replaced(std::vector<ProcessSummary>* processes) {
         const std::set<std::uint64_t>& all = starts[id_of(process)];
         const auto next = all.upper_bound(process.start_unix_ns);
         const bool known = process.place.process.start_ticks != 0 && process.start_unix_ns != 0;
-        process.replaced_ns =
-            process.end.ending == Ending::kExec && known && next != all.end()
-                ? std::optional(std::max(*next - process.start_unix_ns, process.last_event_ns))
-                : std::nullopt;
+        process.has_later_program =
+            process.end.ending == Ending::kExec && known && next != all.end();
+        if (process.end.ending == Ending::kExec && process.killed.seen_ns) {
+            process.replaced_ns = process.killed.seen_ns;
+        } else if (process.has_later_program) {
+            process.replaced_ns = std::max(*next - process.start_unix_ns, process.last_event_ns);
+        }
     }
 }
 
@@ -221,7 +222,8 @@ void tell_apart(std::vector<ProcessSummary>* processes) {
 }
 
 bool same_process(const ProcessSummary& a, const ProcessSummary& b) {
-    return a.pid == b.pid && a.place.host == b.place.host && a.place.process.start_ticks != 0 &&
+    return a.pid == b.pid && a.place.same_process_ids(b.place) &&
+           a.place.process.start_ticks != 0 &&
            a.place.process.start_ticks == b.place.process.start_ticks;
 }
 

@@ -171,7 +171,7 @@ std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* re
     // Whole recordings come first: the others have only lower bounds, and stand for nobody.
     for (const bool partial : {false, true}) {
         for (std::size_t i = 0; i < job.processes.size(); ++i) {
-            if (job.processes[i].is_partial() == partial) {
+            if (job.processes[i].misses_parts() == partial) {
                 add(i);
             }
         }
@@ -189,13 +189,14 @@ std::vector<ProcessGroup> groups_of(const Job& job, std::vector<std::size_t>* re
             });
         group.shown = replayed == group.members.end() ? group.front() : *replayed;
     }
-    // Ranks come first: the others are compared with them, not with their many helpers. So do whole
-    // recordings.
+    // Ranks come first: the others are compared with them, not with their many helpers or earlier
+    // programs. So do whole recordings.
     std::stable_sort(groups.begin(), groups.end(), [&job](const auto& a, const auto& b) {
         const auto key = [&job](const ProcessGroup& group) {
             const ProcessSummary& process = job.processes[group.front()];
             return std::tuple(process.place.rank >= 0,
-                              !process.is_partial(),
+                              !process.has_later_program,
+                              !process.misses_parts(),
                               group.members.size(),
                               !process.devices.empty());
         };
@@ -218,7 +219,7 @@ std::optional<std::size_t> compared_with(const Job& job,
         const bool large = is_small(groups[group].members.size(), groups[i].members.size());
         if (!best) {
             best = i;
-        } else if (!large || other.is_partial()) {
+        } else if (!large || other.misses_parts()) {
             continue;
         }
         if (const std::uint64_t unlike = unlikeness(process, other); large && unlike < least) {
@@ -251,7 +252,7 @@ GroupDifference difference_of(const Job& job,
         const std::int64_t unused = difference(unused_at_peak(a), unused_at_peak(b));
         made.unused = size_of(unused) >= limit ? unused : 0;
     }
-    if (a.is_partial() || b.is_partial()) {
+    if (a.misses_parts() || b.misses_parts()) {
         return made;  // memory from before the recording has other lines
     }
     const AllLines of_a(a);

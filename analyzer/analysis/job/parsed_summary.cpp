@@ -252,6 +252,7 @@ JobPlace place_of(const Parsed& json, std::uint32_t pid) {
     place.generation = small_or(json, "generation", kMostRanks);
     place.host = text(json, "host");
     place.boot_id = text(json, "boot_id");
+    place.pid_namespace = text(json, "pid_namespace");
     place.job_id = text(json, "job_id");
     place.process = {pid, count(json, "start_ticks")};
     for (const Parsed& ancestor : list(json, "ancestors", kMostSummaryAncestors)) {

@@ -335,6 +335,7 @@ void set_place(const JobPlace& place, ProcessSummary* process) {
     process->place = place;
     for (std::string* word : {&process->place.host,
                               &process->place.boot_id,
+                              &process->place.pid_namespace,
                               &process->place.job_id,
                               &process->place.rank_source,
                               &process->place.copy_reason}) {

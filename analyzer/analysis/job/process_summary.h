@@ -166,9 +166,10 @@ struct ProcessSummary {
     // When it exited, since the start of the trace. nullopt: not known; not before its last event.
     std::optional<std::uint64_t> end_ns = {};
     KilledBetween killed = {};  // bounds of its end, if a signal ended it
-    // After arrange(): when the next program of the process began, if exec replaced this one. Since
-    // the start of this trace. Its memory was free by then.
+    // After arrange(): when the next program of the process had begun, if exec replaced this one.
+    // Since the start of this trace. Its memory was free by then.
     std::optional<std::uint64_t> replaced_ns = {};
+    bool has_later_program = false;  // after arrange(): the job has the trace of that program
     ProcessEnd end;
     std::string import;                  // the format of an imported recording; empty = none
     std::string analyzer_version;        // of the fraganalyze that computed this; empty = not known
@@ -198,10 +199,18 @@ struct ProcessSummary {
     // It ended then or earlier; equal to ended_at() if the time is exact. nullopt: not known.
     [[nodiscard]] std::optional<std::uint64_t> ended_by() const;
 
-    // Whether parts of the recording are missing: peaks and counts are then lower bounds.
-    [[nodiscard]] bool is_partial() const {
+    // Whether more may have happened than is recorded: peaks and counts are then lower bounds.
+    [[nodiscard]] bool is_partial() const { return misses_parts() || goes_on(); }
+
+    [[nodiscard]] bool misses_parts() const {
         return parts_missing != 0 || recording_gaps || damaged;
     }
+
+    // Whether the process still runs, or its last events may be missing.
+    [[nodiscard]] bool goes_on() const { return end.ending == Ending::kRunning || end_missing(); }
+
+    // Snapshots and imports have no end.
+    [[nodiscard]] bool end_missing() const { return end.unknown() && pid != 0 && import.empty(); }
 
     // The explanation of named_oom(); the first one if it has none. nullptr: no failure is
     // explained.

@@ -188,6 +188,7 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
         {"trace_modified_ns", process.trace.modified_ns},
         {"host", or_null(where.host, !where.host.empty())},
         {"boot_id", or_null(where.boot_id, !where.boot_id.empty())},
+        {"pid_namespace", or_null(where.pid_namespace, !where.pid_namespace.empty())},
         {"process", process.pid},
         {"start_unix_ns", process.start_unix_ns},
         {"job", or_null(process.job, !process.job.empty())},

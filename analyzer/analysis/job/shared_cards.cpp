@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -17,12 +16,11 @@ struct OnCard {
 
     // The programs of one process count once.
     [[nodiscard]] std::size_t processes(const Job& job) const {
-        std::set<std::tuple<std::string, std::uint32_t, std::uint64_t, std::size_t>> all;
+        std::set<std::pair<ProcessKey, std::size_t>> all;
         for (const auto* places : {&devices, &contexts}) {
             for (const auto& [at, part] : *places) {
-                const ProcessSummary& process = job.at(at);
-                const std::uint64_t ticks = process.place.process.start_ticks;
-                all.emplace(process.place.host, process.pid, ticks, ticks == 0 ? at : 0);
+                const JobPlace& place = job.at(at).place;
+                all.emplace(place.key_of(place.process), place.process.start_ticks == 0 ? at : 0);
             }
         }
         return all.size();

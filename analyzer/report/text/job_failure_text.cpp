@@ -224,10 +224,11 @@ std::string others_text(const Job& job, const GenerationEnd& generation) {
     std::erase_if(not_recorded, [&job](std::size_t i) { return job.processes[i].damaged; });
     if (!not_recorded.empty()) {
         parts.add(
-            fmt::format("whether {} died or still {} is not recorded: `fraganalyze list "
-                        "--absorb` on its host, in its container, can tell",
+            fmt::format("how {} ended is not recorded ({} may still run), and last events may be "
+                        "missing: `fraganalyze list --absorb` on the same host, in the same "
+                        "container, adds them if the ring is still there",
                         names_of(job, not_recorded),
-                        not_recorded.size() == 1 ? "runs" : "run"));
+                        not_recorded.size() == 1 ? "it" : "they"));
     }
     if (generation.got_past_oom != 0) {
         parts.add(
@@ -267,16 +268,28 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
         what);
 }
 
+namespace {
+
+JobRows no_failure_row(const std::string& of, std::size_t processes) {
+    return view_row(
+        "",
+        fmt::format(
+            "{}no known failure in {}", of, format_counted(processes, "process", "processes")),
+        JobRowKind::kHeading);
+}
+
+}  // namespace
+
 JobRows generation_rows(const Job& job, const JobView& view) {
     const auto first = first_failure(job);
     JobRows of_first;
     JobRows of_others;
     if (!first && !job.processes.empty()) {
-        of_first =
-            view_row("",
-                     fmt::format("no known failure in {}",
-                                 format_counted(job.processes.size(), "process", "processes")),
-                     JobRowKind::kHeading);
+        std::size_t processes = 0;
+        for (const GenerationEnd& generation : view.generations) {
+            processes += generation.processes;
+        }
+        of_first = no_failure_row("", processes);
     }
     for (const GenerationEnd& generation : view.generations) {
         const bool is_first =
@@ -284,6 +297,10 @@ JobRows generation_rows(const Job& job, const JobView& view) {
         JobRows& rows = is_first ? of_first : of_others;
         if (generation.first) {
             append(failure_rows(job, view, *generation.first), &rows);
+        } else if (first) {
+            append(no_failure_row(fmt::format("generation {}: ", generation.generation),
+                                  generation.processes),
+                   &rows);
         }
         append(view_row("others", others_text(job, generation)), &rows);
         if (generation.first) {

@@ -51,7 +51,8 @@ std::string reasons_text(const Job& job, const JobView& view, const GroupDiffere
     for (const GroupReason reason : difference.reasons) {
         switch (reason) {
             case GroupReason::kDevices:
-                parts.push_back(fmt::format("{} instead of {}",
+                parts.push_back(fmt::format("memory on {}{} instead of {}",
+                                            a.is_partial() ? "at least " : "",
                                             format_counted(a.devices.size(), "device", "devices"),
                                             format_count(b.devices.size())));
                 break;

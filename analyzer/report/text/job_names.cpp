@@ -36,12 +36,18 @@ std::string ranges(const std::vector<int>& numbers) {
     return text;
 }
 
+// Of a rank: exec replaced it.
+bool is_earlier_program(const ProcessSummary& process) {
+    return process.end.ending == Ending::kExec && process.place.inherited_rank >= 0;
+}
+
 // The names of processes of one generation.
 std::string names_in_generation(const std::vector<const ProcessSummary*>& members) {
     constexpr std::size_t kMostNames = 3;
     std::vector<int> ranks;
     std::string others;
     std::size_t without_rank = 0;
+    std::size_t earlier = 0;
     std::size_t named = 0;
     for (const ProcessSummary* process : members) {
         if (process->place.rank >= 0 && process->told_apart_by.empty()) {
@@ -49,13 +55,15 @@ std::string names_in_generation(const std::vector<const ProcessSummary*>& member
             continue;
         }
         without_rank += process->place.rank < 0 ? 1 : 0;
+        earlier += is_earlier_program(*process) ? 1 : 0;
         if (++named <= kMostNames) {
             others += (others.empty() ? "" : ", ") + name_of(*process);
         }
     }
     if (named > kMostNames) {
         others =
-            without_rank == named
+            earlier == named ? fmt::format("{} earlier programs of ranks", format_count(named))
+            : without_rank == named
                 ? format_counted(named, "process", "processes without a rank")
                 : fmt::format("{}, {}",
                               others,
@@ -71,10 +79,7 @@ std::string names_in_generation(const std::vector<const ProcessSummary*>& member
 
 std::string name_of(const ProcessSummary& process) {
     const JobPlace& place = process.place;
-    const std::string rank = place.inherited_rank < 0 ? ""
-                             : process.end.ending == Ending::kExec
-                                 ? fmt::format("before it became rank {}", place.inherited_rank)
-                                 : fmt::format("helper of rank {}", place.inherited_rank);
+    const std::string rank = helper_text(process);
     const std::string apart = printable(process.told_apart_by);
     return (place.rank >= 0    ? fmt::format("rank {}", place.rank)
             : process.pid != 0 ? fmt::format("pid {}", process.pid)
@@ -124,11 +129,11 @@ std::string end_of(const ProcessSummary& process) {
 
 std::string helper_text(const ProcessSummary& process) {
     const int rank = process.place.inherited_rank;
-    return rank < 0
-               ? ""
-               : fmt::format("{} {}",
-                             process.end.ending == Ending::kExec ? "later rank" : "helper of rank",
-                             rank);
+    return rank < 0 ? ""
+                    : fmt::format("{} {}",
+                                  is_earlier_program(process) ? "earlier program of rank"
+                                                              : "helper of rank",
+                                  rank);
 }
 
 }  // namespace fragtrace::analyzer

@@ -23,7 +23,7 @@ std::string on_host(const Job& job, const ProcessSummary& process);
 
 // How a process ended, or the kind of its file.
 std::string end_of(const ProcessSummary& process);
-// "helper of rank 3", "later rank 3"; empty for other processes.
+// "helper of rank 3", "earlier program of rank 3"; empty for other processes.
 std::string helper_text(const ProcessSummary& process);
 
 }  // namespace fragtrace::analyzer

@@ -107,6 +107,20 @@ std::string needed_text(const Job& job, const JobView& view) {
     return text;
 }
 
+// Which processes still run and may need more than their peaks so far; empty if none.
+std::string more_text(const Job& job) {
+    std::vector<std::size_t> running;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        if (job.processes[i].end.ending == Ending::kRunning) {
+            running.push_back(i);
+        }
+    }
+    return running.empty() ? ""
+                           : fmt::format("; so far: {} still {}, and may need more",
+                                         names_of(job, running),
+                                         running.size() == 1 ? "runs" : "run");
+}
+
 // Why no card is known to be enough.
 std::string no_card_text(const Job& job, const JobView& view) {
     if (has_shared_card(job)) {
@@ -114,7 +128,8 @@ std::string no_card_text(const Job& job, const JobView& view) {
     }
     const bool pool = std::any_of(job.processes.begin(), job.processes.end(), has_pool);
     if (pool && !all_recorded(job)) {
-        return "not known: traces are missing or not complete" + needed_text(job, view);
+        return "not known: traces are missing or not complete, or their ends are not recorded" +
+               needed_text(job, view);
     }
     const std::string why = not_replayed_text(job, view);
     return view.groups.empty() ? ""
@@ -158,7 +173,7 @@ std::string card_text(const Job& job, const JobView& view) {
             text.empty() ? "" : "; ",
             format_bytes(card.enough_bytes));
     }
-    return text;
+    return text + more_text(job);
 }
 
 std::string setting_text(const Job& job, const JobView& view) {
@@ -327,7 +342,7 @@ std::string damaged_text(const Job& job) {
     }
     const bool one = damaged.size() == 1;
     return fmt::format(
-        "the trace{} of {} {} cut off or damaged: {} peaks and counts are lower "
+        "the trace{} of {} {} cut off or damaged: {} peaks, counts and held memory are lower "
         "bounds, and out-of-memories in the missing part are not known{}",
         one ? "" : "s",
         names_of(job, damaged),
@@ -377,7 +392,7 @@ JobRows job_rows(const Job& job, const JobView& view) {
     append(view_row("damaged", damaged_text(job)), &rows);
     append(group_rows(job, view), &rows);
     if (view.shares) {
-        append(view_row("balance", shares_text(job, *view.shares)), &rows);
+        append(view_row("balance", shares_text(job, *view.shares) + more_text(job)), &rows);
     }
     append(view_row("card", card_text(job, view)), &rows);
     append(view_row("setting", setting_text(job, view)), &rows);

@@ -21,7 +21,7 @@ std::string ending_text(const ProcessEnd& end) {
         case Ending::kExec:
             return "became another program (exec)";
         case Ending::kKilled:
-            return !end.signal              ? "died or became a program without CUDA"
+            return !end.signal              ? "died or became a program that is not recorded"
                    : *end.signal == SIGKILL ? "killed (SIGKILL)"
                                             : signal_name(*end.signal);
         case Ending::kRunning:

@@ -242,8 +242,13 @@ struct RingHeader {
     uint32_t facts_bytes_written;
     uint32_t part;  // TraceHeader::part of the trace file that this ring continues
     // CLOCK_MONOTONIC in nanoseconds when the drain last ran; 0 = unknown. A killed process ended
-    // later. Rings of version 0.1.0 have 0 here.
+    // later. Rings of version 0.1.0 have 0 here and in the next two fields.
     uint64_t alive_ns;
+    // CLOCK_MONOTONIC in nanoseconds when the next program of the process began, after an exec.
+    // That program writes it, if it has the recorder and needed more than 2 ms of processor time
+    // before or during its start. 0 = there was none, as far as is known.
+    uint64_t next_program_ns;
+    uint64_t process_start_ticks;  // as in TraceHeader
     // Counters of losses. The trace has them as facts "lost.*", too.
     alignas(64) uint64_t lost_ring_full;
     uint64_t lost_reentrant;       // events lost because a signal handler had interrupted the

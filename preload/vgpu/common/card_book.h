@@ -15,8 +15,8 @@ namespace fragtrace::vgpu {
 constexpr int kMostCardUsers = 512;
 
 struct BookPage {
-    int32_t process;  // 0: never used
-    int32_t unused;
+    int32_t process;              // 0: never used
+    uint32_t pid_namespace;       // of that process id (inode); 0: not known
     uint64_t taken[kMaxDevices];  // by physical index of the card
 };
 
@@ -38,8 +38,11 @@ constexpr size_t kBookNameBytes = 96;
 // The name of the book of config().cards, which must not be empty.
 void name_of_book(char out[kBookNameBytes]);
 
+// Of this process. It does not change. 0 if it is not known.
+uint32_t this_pid_namespace();
+
 struct CardUser {
-    int process;
+    int process;  // 0: of another PID namespace, in which its id means another process
     uint64_t bytes;
 };
 

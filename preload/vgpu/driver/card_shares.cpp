@@ -67,6 +67,7 @@ bool take_page() {
         for (int card = 0; card < kMaxDevices; ++card) {
             __atomic_store_n(&page.taken[card], g_taken[card], __ATOMIC_RELAXED);
         }
+        __atomic_store_n(&page.pid_namespace, this_pid_namespace(), __ATOMIC_RELAXED);
         __atomic_store_n(&page.process, int32_t(getpid()), __ATOMIC_RELEASE);
         g_page = i;
         return true;

@@ -101,9 +101,10 @@ struct ProcessList {
 };
 
 void add_process(const Process& process, ProcessList* list) {
+    list->used += process.used;
+    if (process.pid == 0) return;  // of another container: a list in a container does not have it
     if (list->count < list->room) list->out[list->count] = process;
     ++list->count;
-    list->used += process.used;
 }
 
 // Finds the processes of shared cards, and the simulated ones, which are on the first device.

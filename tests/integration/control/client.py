@@ -10,6 +10,7 @@ own=NAME       handles the signal itself, and prints when it comes
 sleep=SECONDS
 wait=PATTERN   until the recorder has left such a file, at most two minutes
 kill           SIGKILL to itself
+exec=COMMAND   becomes this program, of the shell
 """
 
 import ctypes
@@ -83,6 +84,8 @@ for step in sys.argv[1:]:
         wait_for(value)
     elif name == "sleep":
         time.sleep(float(value))
+    elif name == "exec":
+        os.execv("/bin/sh", ["sh", "-c", value])
     elif name == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     else:

@@ -112,6 +112,16 @@ class JobTest(real_process.RealProcessTest):
             self.assertIn("client.py", row["command_line"])
             self.assertEqual(row["retries"], 0)
 
+    def test_a_rank_that_becomes_a_program_without_cuda_has_not_failed(self):
+        replaced = self.record(f"alloc={MIB}", "exec=exit 0", RANK=0, WORLD_SIZE=2)
+        self.record(f"alloc={MIB}", RANK=1, WORLD_SIZE=2)
+        text = self.run_well([ANALYZER, self.folder]).stdout
+        self.assertTrue(text.startswith("no known failure in 2 processes"), text)
+        self.assertIn("became another program (exec)", text)
+        job = self.job()
+        self.assertEqual([row["ended"] for row in job["processes"]], ["exec", "normal"])
+        self.assertEqual(job["processes"][0]["file"], replaced)
+
     def test_jobs_with_equal_ranks_in_one_folder_are_viewed_one_by_one(self):
         for number in (11, 12):
             for rank in (0, 1):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import subprocess
 import time
 import uuid
 
@@ -128,6 +130,49 @@ class SmallPrograms(SharedCardTest):
             client.end()
         job = json.loads(self.run_well([ANALYZER, self.folder, "--json", "-"]).stdout)
         self.assertEqual((len(job["processes"]), job["shared_cards"]), (4, []))
+
+
+class Containers(SharedCardTest):
+    """In each container the main process has the id 1."""
+
+    CONTAINER = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--map-current-user")
+
+    def setUp(self):
+        super().setUp()
+        if (
+            shutil.which("unshare") is None
+            or subprocess.run([*self.CONTAINER, "true"], check=False).returncode != 0
+        ):
+            self.skipTest("no other PID namespace: unshare --pid is not allowed here")
+
+    def test_the_holder_in_another_container_is_named_although_both_processes_have_the_id_1(self):
+        holder, failed = (self.start(*self.CONTAINER, CLIENT, "0") for _ in range(2))
+        holder.ask(f"alloc {700 * MIB}")
+        self.assertEqual(failed.ask(f"alloc {600 * MIB}"), "refused")
+        failed.end()
+        holder.kill()
+        one, other = traces(self.folder)
+        self.assertTrue(".1." in one.name and ".1." in other.name, (one, other))
+        self.assert_names_holder()
+
+    def test_no_other_process_is_taken_for_one_of_a_container(self):
+        """The list of the driver's library has process ids, which mean others outside."""
+        holder, failed = self.start(*self.CONTAINER, CLIENT, "0"), self.client()
+        holder.ask(f"alloc {700 * MIB}")
+        self.assertEqual(failed.ask(f"alloc {600 * MIB}"), "refused")
+        failed.end()
+        holder.kill()
+        self.assertNotIn("mostly pid", self.run_well([ANALYZER, self.trace_of(failed), "--no-whatif"]).stdout)
+        self.assert_names_holder()
+
+    def assert_names_holder(self):
+        folder = self.run_well([ANALYZER, self.folder, "--json", self.folder / "job.json"]).stdout
+        job = json.loads((self.folder / "job.json").read_text())
+        (holding,) = self.users(job).values()
+        self.assertEqual(holding["bytes"], 700 * MIB)
+        self.assertEqual(job["processes"][holding["index"]]["process"], 1)
+        holds = r"700 MiB, most in main in .*: it may have ended since\n"
+        self.assertRegex(folder, r"  holders +pid 1 .*\(vgpu_cards_client 0\) " + holds)
 
 
 class Pytorch(SharedCardTest):

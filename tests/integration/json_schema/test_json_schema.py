@@ -45,6 +45,7 @@ MAY_BE_ABSENT = {
         "alive_ns",
         "analyzer_version",
         "boot_id",
+        "pid_namespace",
         "contexts",
         "end_ns",
         "signal_seen_ns",

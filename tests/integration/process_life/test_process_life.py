@@ -58,6 +58,24 @@ class ProcessLife(real_process.RealProcessTest):
             part = logged[:300] if ended == "exec" else logged[300:]
             self.assert_events_hold(trace, part, "device_alloc")
 
+    def test_the_next_program_notes_the_exec_and_a_signal_that_ends_it_is_not_the_earlier_ones(self):
+        client = real_process.SOURCE / "tests" / "integration" / "control" / "client.py"
+        parent = "import subprocess, sys\nsubprocess.run(sys.argv[1:])"
+        begin = time.monotonic_ns()
+        self.run_well(
+            [sys.executable, "-c", parent, sys.executable, client, "alloc=8192", "exec=kill -KILL $$"],
+            env=environment(CARD, record_to=self.folder),
+        )
+        trace = self.only_trace()
+        self.assertEqual(self.report(trace)["source"]["ended"], "exec")
+        self.run_well([ANALYZER, "list", "--absorb", trace])
+        facts = self.run_well([ANALYZER, "dump", trace, "--facts"]).stdout
+        (noted,) = re.findall(r"^recorder\.next_program_ns\t(\d+)$", facts, re.MULTILINE)
+        self.assertTrue(begin < int(noted) < time.monotonic_ns())
+        self.assertNotIn("end.signal", facts)
+        self.assertEqual(list(self.folder.glob("*.ring")), [])
+        self.assertEqual(self.report(trace)["source"]["ended"], "exec")
+
     def test_an_abort_is_reported_as_killed(self):
         self.assert_ending("abort", -signal.SIGABRT, "killed", "unknown")
 

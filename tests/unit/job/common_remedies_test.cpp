@@ -357,7 +357,8 @@ TEST_CASE("no card is known to be enough if a trace is missing or not complete")
         process.devices[0].blocks_are_pool_blocks = true;
     }
     const std::string unknown =
-        "  card       not known: traces are missing or not complete; the pool of rank 0 needs at "
+        "  card       not known: traces are missing or not complete, or their ends are not "
+        "recorded; the pool of rank 0 needs at "
         "least 1.9 GiB (its peak)";
     CHECK(contains(card(made), "is enough for the recorded runs"));
     CHECK(card(made, true) == unknown);

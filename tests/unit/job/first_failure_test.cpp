@@ -147,11 +147,12 @@ TEST_CASE("a cut trace is named, and is no first failure without its end") {
     Job job = job_of(made);
     CHECK(first_failure(job)->process == 0);
     CHECK(line_with(job, "  damaged    ") ==
-          "  damaged    the trace of rank 1 is cut off or damaged: its peaks and counts are lower "
-          "bounds, and out-of-memories in the missing part are not known; how rank 1 ended is not "
-          "known");
+          "  damaged    the trace of rank 1 is cut off or damaged: its peaks, counts and held "
+          "memory are lower bounds, and out-of-memories in the missing part are not known; how "
+          "rank 1 "
+          "ended is not known");
     CHECK(line_with(job, "  partial    ").empty());
-    CHECK(line_with(job, "can tell").empty());
+    CHECK(line_with(job, "--absorb").empty());
     CHECK(contains(line_with(job, "  others     "),
                    "rank 1 may have failed first: it was last known to run 1.5 s before it"));
     CHECK(made[1].is_partial());
@@ -287,8 +288,8 @@ TEST_CASE("a process that became another program by exec counts once") {
     made[2].devices[0].first_oom_ns = made[2].devices[0].final_oom_ns = 100;
     made[2].devices[0].run.ooms = 1;
     // Its earlier program is the first failure.
-    CHECK(
-        lines_of(job_of(made))[0].starts_with("pid 100 (before it became rank 0) of 2 processes"));
+    CHECK(lines_of(job_of(made))[0].starts_with(
+        "pid 100 (earlier program of rank 0) of 2 processes"));
     CHECK(line_with(job_of(made), "others") == "  others     1 without a known failure");
     // Its later program is.
     made[0].end.code = 6;

@@ -20,9 +20,11 @@ TEST_CASE("whether a process of another host died may be unknown") {
     made[1].end = {.ending = Ending::kNotRecorded};
     made[1].last_event_ns = 100;
     CHECK(lines_of(job_of(made))[0] == "no known failure in 3 processes");
-    CHECK(lines_of(job_of(made))[1] ==
-          "  others     whether rank 1 died or still runs is not recorded: `fraganalyze list "
-          "--absorb` on its host, in its container, can tell");
+    CHECK(
+        lines_of(job_of(made))[1] ==
+        "  others     how rank 1 ended is not recorded (it may still run), and last events may be "
+        "missing: `fraganalyze list --absorb` on the same host, in the same container, adds them "
+        "if the ring is still there");
     made[2].end = {.ending = Ending::kNormal, .code = 1};
     made[2].end_ns = 200;
     CHECK(contains(lines_of(job_of(made))[1],
@@ -31,7 +33,7 @@ TEST_CASE("whether a process of another host died may be unknown") {
     made[1].end = {.ending = Ending::kKilled};
     CHECK(first_failure(job_of(made))->process == 1);
     CHECK(contains(lines_of(job_of(made))[0],
-                   "failed first: died or became a program without CUDA, at least"));
+                   "failed first: died or became a program that is not recorded, at least"));
 }
 
 TEST_CASE("the others of a failed job are counted by how they ended") {

@@ -122,8 +122,9 @@ TEST_CASE("a group differs by what made it a group, not by small lines") {
               process->devices.push_back(process->devices[0]);
               process->devices[1].device = 1;
           })
-              .starts_with("  differs    rank 2: peak 4 GiB, 2 GiB more than ranks 0-1; 2 devices "
-                           "instead of 1"));
+              .starts_with(
+                  "  differs    rank 2: peak 4 GiB, 2 GiB more than ranks 0-1; memory on 2 devices "
+                  "instead of 1"));
     CHECK(differs([&](ProcessSummary* process) { shift_lines(process, 300 * kMiB); }) ==
           "  differs    rank 2: peak 2 GiB as ranks 0-1, but not in the same lines: +300 MiB "
           "train.py:10 weights; -300 MiB train.py:42 step");
@@ -201,9 +202,9 @@ TEST_CASE("processes that are like none of 64 groups are in no group, and stand 
 TEST_CASE("a rank that used no device differs from the ranks that did") {
     std::vector<ProcessSummary> made = ranks(3);
     made[2].devices.clear();
-    CHECK(
-        contains(line_with(job_of(made), "  differs "),
-                 "differs    rank 2: peak 0 B, 2 GiB less than ranks 0-1; 0 devices instead of 1"));
+    CHECK(contains(line_with(job_of(made), "  differs "),
+                   "differs    rank 2: peak 0 B, 2 GiB less than ranks 0-1; memory on 0 devices "
+                   "instead of 1"));
     made[1].devices.clear();
     CHECK(contains(line_with(job_of(made), "  equal "), "ranks 1-2 (2): peak 0 B"));
     // A helper without a device says nothing.

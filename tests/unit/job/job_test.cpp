@@ -71,7 +71,8 @@ TEST_CASE("the first failure is named: an out-of-memory before other ends, victi
     CHECK(first_failure(job)->process == 4);
     CHECK(first_failure(job)->out_of_memory);
     CHECK(first_failure(job)->of == 5);
-    job.processes[0].end = {.ending = Ending::kExec};  // its later program counts
+    job.processes[0].end = {.ending = Ending::kExec};
+    job.processes[0].has_later_program = true;  // which counts
     CHECK(first_failure(job)->of == 4);
     CHECK(by_interest(job).front() == 4);
     CHECK_FALSE(first_failure(Job()));

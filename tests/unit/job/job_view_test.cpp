@@ -28,7 +28,7 @@ TEST_CASE("the program before an exec is no rank of its own") {
     CHECK(job.processes[2].place.rank == -1);
     CHECK(job.processes[2].place.inherited_rank == 1);
     CHECK(job.processes[1].told_apart_by.empty());
-    CHECK(name_of(job.processes[2]).ends_with("(before it became rank 1)"));
+    CHECK(name_of(job.processes[2]).ends_with("(earlier program of rank 1)"));
     CHECK(view_of(job).generations[0].processes == 2);
 }
 

@@ -299,9 +299,10 @@ TEST_CASE("the programs of one process do not share a card") {
     made[1].start_unix_ns += 11'000'000'000;
     made.push_back(earlier);
     CHECK(view_of(job_of(made)).shared.empty());
-    CHECK(contains(line_with(job_of(made), "  differs "),
-                   "pid 101 (before it became rank 1): peak 2 GiB as ranks 0-1; an earlier program "
-                   "of a rank"));
+    CHECK(
+        contains(line_with(job_of(made), "  differs "),
+                 "pid 101 (earlier program of rank 1): peak 2 GiB as ranks 0-1; an earlier program "
+                 "of a rank"));
     // Two processes do.
     made[0].devices[0].uuid = made[1].devices[0].uuid;
     CHECK(view_of(job_of(made)).shared.size() == 1);

@@ -171,13 +171,11 @@ function drawName(
         row.rank === null ? `pid ${row.pid}` : `rank ${row.rank}`,
         row.generation === null ? "" : `gen. ${row.generation}`,
         row.gpu === 0 ? "" : `GPU ${row.gpu}`,
-        failed ? "OOM" : "",
     ];
     context.font = font(10.5);
     context.fillStyle = failed ? colours.oom : colours.ink;
-    context.fillText(
-        fitText(context, parts.filter((part) => part).join(" · "), namesWidth - 8),
-        4,
-        top + tall - 4,
-    );
+    const state = failed ? " · OOM" : ""; // stays, even if the name is cut off
+    const room = namesWidth - 8 - context.measureText(state).width;
+    const name = fitText(context, parts.filter((part) => part).join(" · "), room);
+    context.fillText(name + state, 4, top + tall - 4);
 }
