@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace fragtrace::preload {
@@ -88,10 +89,12 @@ __attribute__((section(".text.startup"))) void on_exit_code(int status, void*) {
 }
 
 // Whether the process has worked already, perhaps as another program that called exec. Most
-// processes have just begun, and must not pay for a search.
-bool has_worked() {
-    constexpr uint64_t kStart_ns = 2 * kMillisecond_ns;
-    return clock_ns(CLOCK_PROCESS_CPUTIME_ID) > kStart_ns;
+// processes have just begun, and must not pay for a search, nor for the pages of clock_gettime().
+[[gnu::always_inline]] inline bool has_worked() {
+    constexpr long kStart_ns = 2 * static_cast<long>(kMillisecond_ns);
+    timespec used{};
+    return syscall(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &used) == 0 &&
+           (used.tv_sec > 0 || used.tv_nsec > kStart_ns);
 }
 
 __attribute__((constructor)) void on_load() {
