@@ -28,10 +28,11 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
             () =>
                 page.change({
                     culprit: page.view.culprit === row ? -1 : row,
+                    line: -1,
                     stack:
                         page.view.culprit === row
                             ? -1
-                            : page.shownStacks.node(culprit.stack, page.view.fold),
+                            : page.shownStacks.node(culprit.stack, page.view),
                 }),
         ),
     );
@@ -62,10 +63,10 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
 
 /** A row that marks the blocks of a line, and shows the live memory of stacks. */
 function lineRow(page: PageView, node: number, ...cells: (HTMLElement | false)[]): HTMLElement {
-    const stack = page.shownStacks.node(node, page.view.fold);
+    const stack = page.shownStacks.node(node, page.view);
     const chosen = (): boolean => page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
     return choosable(el("tr", { tabindex: "0", "aria-selected": String(chosen()) }, ...cells), () =>
-        page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }),
+        page.change({ culprit: -1, line: -1, stack: chosen() ? -1 : stack, stacks: "live" }),
     );
 }
 

@@ -5,6 +5,7 @@ import { never } from "../data/model";
 import { phaseAt } from "../data/phases";
 import { addressText } from "../draw/map";
 import { zoomToLife } from "./actions";
+import { copyAndSay, stackText } from "./copy";
 import { byId, el } from "./dom";
 import type { PageView } from "./view";
 
@@ -86,6 +87,10 @@ export function showDetails(page: PageView): void {
             { class: "headline" },
             el("h2", {}, `Block ${formatCount(block)} · ${formatBytes(size)}`),
             el("span", { class: "grow" }),
+            frames.length > 0 &&
+                button("copy stack", "copy the stack of this block", () => {
+                    void copyAndSay(page, "stack of the block", stackText(stacks, frames));
+                }),
             button("zoom (z)", "zoom to this block's life", () => zoomToLife(page)),
             button("×", "close block details", () => page.change({ selected: -1 })),
         ),

@@ -10,6 +10,7 @@ import type { WindowSweep } from "../data/sweep";
 import type { Colours } from "../draw/colours";
 import type { Layer, Surface } from "../draw/surface";
 import type { View } from "../state/store";
+import type { MeasuredRange } from "./rangework";
 
 /** `colour` may also be "hatch" (free memory), "line", "burst" or "emptied" (markers). */
 export interface LegendEntry {
@@ -51,6 +52,7 @@ export interface PageView {
     readonly marked: Uint8Array | null; // per stack: whether its blocks are marked; null = none
     readonly sums: StackSums;
     readonly sweep: WindowSweep | null; // null: the overview is shown instead
+    readonly ranges: readonly MeasuredRange[]; // the selected ranges: at most two
 
     /** Changes the view within its bounds. */
     change(change: Partial<View>): void;
