@@ -47,7 +47,7 @@ export function openedView(
         device,
     };
     view.card = card;
-    if (!model.curves.byRow[view.whatif]) view.whatif = -1;
+    if (view.whatif >= head.whatif.length) view.whatif = -1;
     if (view.culprit >= (head.cards[card]?.culprits.length ?? 0)) view.culprit = -1;
     if (view.selected >= head.blocks) view.selected = -1;
     // A bottom-up tree has nodes of its own.

@@ -1,6 +1,7 @@
 // The changes of the view that keys, buttons and the wheel make.
 import { eventAfter, eventBefore } from "../data/events";
 import { lifeWindow } from "../data/life";
+import { never } from "../data/model";
 import { phaseRange, type Range, rangeBefore } from "../data/ranges";
 import { type Shape, shapes } from "../data/shownstacks";
 import { rangesOf, type View } from "../state/store";
@@ -22,6 +23,26 @@ function moveTo(page: PageView, cursor: number): void {
     const { t0, t1 } = page.view;
     const shift = cursor < t0 ? cursor - t0 : cursor > t1 ? cursor - t1 : 0;
     page.change({ cursor, t0: t0 + shift, t1: t1 + shift });
+}
+
+/** Moves the cursor to a moment. A window that does not show it gets it in its middle. */
+export function jumpTo(page: PageView, cursor: number): void {
+    const { t0, t1 } = page.view;
+    const shift = cursor < t0 || cursor > t1 ? cursor - (t0 + t1) / 2 : 0;
+    page.change({ cursor, t0: t0 + shift, t1: t1 + shift });
+}
+
+/** Moves the cursor to the allocation of the selected block, from there to its free, and back. */
+export function jumpInLife(page: PageView): void {
+    const { model, view } = page;
+    if (view.selected < 0 || view.selected >= model.blocks.count) {
+        page.say("select a block first");
+        return;
+    }
+    const born = model.blocks.start[view.selected];
+    const freed = model.blocks.freed[view.selected];
+    if (view.cursor === born && freed === never) page.say("this block was not freed");
+    else jumpTo(page, view.cursor === born ? freed : born);
 }
 
 export function pan(page: PageView, direction: number): void {

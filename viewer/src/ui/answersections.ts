@@ -1,5 +1,5 @@
 // The sections of the panel beside the verdict. Each shows what the analysis found, or nothing.
-import { formatBytes, formatChange, formatCount } from "../data/format";
+import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
 import { type Card, type Culprit, type ReportLine, savings } from "../data/header";
 import { barGrid, choosable, heads } from "./cards";
 import { el, table } from "./dom";
@@ -8,7 +8,7 @@ import type { PageView } from "./view";
 function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
     const { view, stacks } = page;
     const ages = culprits.some((culprit) => culprit.age !== "");
-    const rows = culprits.map((culprit, row) =>
+    const rows = culprits.flatMap((culprit, row) => [
         choosable(
             el(
                 "tr",
@@ -35,7 +35,8 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
                             : page.shownStacks.node(culprit.stack, page.view),
                 }),
         ),
-    );
+        ...(view.culprit === row ? blockers(page, culprit) : []),
+    ]);
     return el(
         "table",
         { role: "grid" },
@@ -59,6 +60,26 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
         ]),
         el("tbody", {}, ...rows),
     );
+}
+
+const mostBlockers = 4;
+
+// Below the chosen row: its largest blocks, to go to.
+function blockers(page: PageView, { blocks: rows }: Culprit): HTMLElement[] {
+    const { model } = page;
+    const { size, start, count } = model.blocks;
+    const known = rows.filter((row) => row < count).sort((a, b) => size[b] - size[a]);
+    if (known.length === 0) return [];
+    const buttons = known.slice(0, mostBlockers).map((row) => {
+        const time = formatTime(start[row] * model.head.tick_ns);
+        const title = `select this block, allocated at ${time}`;
+        const text = `${formatBytes(size[row])} at ${time}`;
+        const button = el("button", { type: "button", title }, text);
+        button.addEventListener("click", () => page.change({ selected: row }));
+        return button;
+    });
+    const what = known.length > mostBlockers ? "largest blocks: " : "blocks: ";
+    return [el("tr", { class: "below" }, el("td", { colspan: "5" }, what, ...buttons))];
 }
 
 /** A row that marks the blocks of a line, and shows the live memory of stacks. */

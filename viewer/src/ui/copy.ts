@@ -1,6 +1,6 @@
 // Copies text. A file that is opened from a disk may not use the clipboard in every browser.
 import type { Stacks } from "../data/stacks";
-import { byId } from "./dom";
+import { byId, el } from "./dom";
 import type { PageView } from "./view";
 
 /** Returns whether it was copied. */
@@ -26,6 +26,18 @@ export async function copy(text: string): Promise<boolean> {
 export async function copyAndSay(page: PageView, what: string, text: string): Promise<void> {
     const done = await copy(text);
     page.say(done ? `${what} copied` : "the browser does not allow copying here");
+}
+
+/** A button that copies `text`. */
+export function copyButton(page: PageView, what: string, text: string): HTMLElement {
+    const title = `copy the ${what}`;
+    const button = el("button", { type: "button", "aria-label": title, title }, "copy");
+    // A click on the button must not choose the row that it is in.
+    button.addEventListener("click", (event) => {
+        event.stopPropagation();
+        void copyAndSay(page, what, text);
+    });
+    return button;
 }
 
 /** One line per frame, the innermost first: its name and its place. */

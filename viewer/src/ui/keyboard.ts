@@ -99,6 +99,12 @@ const table: Key[] = [
         text: "select the next block above, at the cursor's time",
         run: (page) => actions.stepBlock(page, 1),
     },
+    {
+        keys: ["b"],
+        shown: "b",
+        text: "move the cursor to the allocation of the selected block, from there to its free, and back",
+        run: actions.jumpInLife,
+    },
     { keys: ["z"], shown: "z", text: "zoom to the selected block's life", run: actions.zoomToLife },
     {
         keys: ["m"],

@@ -27,11 +27,12 @@ import { connectRanks, type RankStrip, selectDevice, showOwnTitle } from "./rank
 import { Results } from "./results";
 import { connectScrollHints } from "./scrollhint";
 import { SegmentsPanel } from "./segmentspanel";
-import { showAdvice, showProgramPools, showRun, showTotals, showWhatIf } from "./side";
+import { showAdvice, showProgramPools, showRun, showTotals } from "./side";
 import { StacksPanel } from "./stackspanel";
 import { describe, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 import type { PageView, Picture } from "./view";
+import { showWhatIf } from "./whatif";
 
 // What the picture of the stacks depends on besides the bytes.
 const stackParts = ["shape", "fold", "stack", "zoom", "frame"] as const;
@@ -69,7 +70,7 @@ export class Page extends Results implements PageView {
         },
         { on: ["device", "whatif"], draw: () => showWhatIf(this) },
         {
-            on: ["device", "card", "culprit", "stack", "fold", "theme"],
+            on: ["device", "blocks", "card", "culprit", "stack", "fold", "theme"],
             draw: () => this.showCards(),
         },
         {
@@ -236,7 +237,7 @@ export class Page extends Results implements PageView {
     private showCards(): void {
         const { cards } = this.model.head;
         const { card } = this.view;
-        showCard(this.model.head, this.header.class_words, card, (by) => this.stepCard(by));
+        showCard(this);
         showAnswer(this, cards[card]);
         byId("main").dataset.screen = cards[card]?.screen ?? "";
     }
