@@ -244,6 +244,13 @@ test("on a narrow screen the range follows the chart, in both themes", async () 
                 () => document.documentElement.scrollWidth - innerWidth,
             );
             assert.ok(over <= 0, `${over} pixels too wide`);
+            await page.keyboard.press("R");
+            await settle(page);
+            const cut = await page.$eval(
+                "#range",
+                (place) => place.scrollWidth - place.clientWidth,
+            );
+            assert.ok(cut <= 0, `${cut} pixels of two ranges are cut off`);
         });
     }
 });

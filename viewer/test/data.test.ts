@@ -283,6 +283,7 @@ const view: View = {
     card: 1,
     culprit: -1,
     selected: 5,
+    hole: 4096,
     stack: -1,
     query: "a b&c=d",
     theme: "dark",

@@ -20,6 +20,7 @@ const numbers = [
     "card",
     "culprit",
     "selected",
+    "hole",
     "stack",
     "zoom",
     "frame",

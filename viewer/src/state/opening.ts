@@ -38,6 +38,7 @@ export function openedView(
         line: -1,
         culprit: -1,
         selected: -1,
+        hole: -1,
         stack: -1,
         zoom: -1,
         frame: -1,

@@ -26,6 +26,7 @@ export interface View {
     card: number;
     culprit: number; // row of the card whose blocks are marked; -1 = all rows
     selected: number; // block; -1 = none
+    hole: number; // an offset in the selected hole; -1 = none
     stack: number; // stack whose blocks are marked; -1 = none
     query: string;
     theme: Theme;
@@ -58,6 +59,7 @@ export const initialView: View = {
     card: -1,
     culprit: -1,
     selected: -1,
+    hole: -1,
     stack: -1,
     query: "",
     theme: "auto",
@@ -91,6 +93,7 @@ export type Part =
     | "measuredWindow" // the window, while the bytes per stack depend on it
     | "sums" // the bytes of each stack
     | "sweep" // the exact events of the window
+    | "freeRange" // the selected hole at the cursor
     | "ranges" // the figures of the selected ranges
     | "chart" // the pictures without the layer that moves with the cursor
     | "map"

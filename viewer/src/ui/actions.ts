@@ -1,5 +1,6 @@
 // The changes of the view that keys, buttons and the wheel make.
 import { eventAfter, eventBefore } from "../data/events";
+import { holesBySize } from "../data/hole";
 import { lifeWindow } from "../data/life";
 import { never } from "../data/model";
 import { phaseRange, type Range, rangeBefore } from "../data/ranges";
@@ -123,6 +124,18 @@ export function stepBlock(page: PageView, by: number): void {
         selected:
             live[at < 0 ? (by > 0 ? 0 : live.length - 1) : (at + by + live.length) % live.length],
     });
+}
+
+/** Selects holes at the cursor in order of size. */
+export function stepHole(page: PageView, by: number): void {
+    const holes = holesBySize(page.model, page.heap);
+    if (holes.length === 0) {
+        page.say("no hole at the cursor");
+        return;
+    }
+    const at = page.hole ? holes.indexOf(page.hole.offset) : -1;
+    const first = by > 0 ? 0 : holes.length - 1;
+    page.change({ hole: holes[at < 0 ? first : (at + by + holes.length) % holes.length] });
 }
 
 export function stepCurve(page: PageView, by: number): void {

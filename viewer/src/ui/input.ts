@@ -130,6 +130,10 @@ function connectPicture(
         const slack = (1.5 / Math.max(1, layer.height)) * (view.a1 - view.a0);
         return blockUnder(model, tick, offset, byAddress(model, pins), slack);
     };
+    const selectAt = (cursor: number, offset: number): void => {
+        const selected = blockAt(cursor, offset);
+        page.change({ cursor, selected, hole: selected < 0 ? Math.floor(offset) : -1 });
+    };
     let drag: Drag | null = null;
     const point = (event: MouseEvent): [number, number] => {
         const box = canvas.getBoundingClientRect();
@@ -191,7 +195,7 @@ function connectPicture(
             const strip = inStrip(x);
             const cursor = strip ? page.view.cursor : Math.floor(map.tick(x));
             if (!map.offset) page.change({ cursor });
-            else page.change({ cursor, selected: blockAt(cursor, map.offset(y)) });
+            else selectAt(cursor, map.offset(y));
         }
         drag = null;
     });

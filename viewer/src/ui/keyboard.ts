@@ -100,6 +100,18 @@ const table: Key[] = [
         run: (page) => actions.stepBlock(page, 1),
     },
     {
+        keys: ["h"],
+        shown: "h",
+        text: "select the largest hole at the cursor, then the next smaller one",
+        run: (page) => actions.stepHole(page, 1),
+    },
+    {
+        keys: ["H"],
+        shown: "H",
+        text: "select the next larger hole",
+        run: (page) => actions.stepHole(page, -1),
+    },
+    {
         keys: ["b"],
         shown: "b",
         text: "move the cursor to the allocation of the selected block, from there to its free, and back",
@@ -207,6 +219,7 @@ function clear(page: PageView, player: Player): void {
     player.stop();
     page.change({
         selected: -1,
+        hole: -1,
         stack: -1,
         zoom: -1,
         line: -1,

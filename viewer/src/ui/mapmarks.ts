@@ -6,7 +6,7 @@ import { type Area, visitHits } from "../data/hits";
 import { finish } from "../data/steps";
 import { mapFrame, type MapFrame } from "../draw/map";
 import { drawRaster, MarkRaster } from "../draw/markraster";
-import { drawAtCursor, drawBlocks, outlineBlock } from "../draw/marks";
+import { drawAtCursor, drawBlocks, outlineBlock, outlineHole } from "../draw/marks";
 import { drawRanges } from "../draw/ranges";
 import type { Surface } from "../draw/surface";
 import { rangesOf } from "../state/store";
@@ -84,6 +84,8 @@ export class MapMarks {
         }
         const ranges = rangesOf(view).map((range) => ({ range, text: "" }));
         drawRanges(layer, context, view, ranges, frame.top, frame.bottom, colours);
+        const { hole } = this.page;
+        if (hole) outlineHole(context, frame, hole, heap.tick, colours);
         const x = frame.x(heap.tick);
         if (x >= frame.left && x <= frame.right) {
             drawCursor(context, x, frame.top, frame.bottom, colours);

@@ -16,6 +16,7 @@ import { ChartPanel } from "./chartpanel";
 import { showDetails } from "./details";
 import { byId } from "./dom";
 import { HeatPanel } from "./heat";
+import { showHole } from "./holecard";
 import { connectControls, connectPictures, showControls } from "./input";
 import { fillLegends } from "./legends";
 import { MapPanel } from "./mappanel";
@@ -85,7 +86,7 @@ export class Page extends Results implements PageView {
             makes: "map",
         },
         {
-            on: ["map", "heap", "pins", "marked", "selected", "ranges"],
+            on: ["map", "heap", "pins", "marked", "selected", "ranges", "freeRange"],
             draw: () => this.map.drawOver(),
         },
         {
@@ -93,12 +94,16 @@ export class Page extends Results implements PageView {
             draw: () => this.segments.draw(),
             makes: "segments",
         },
-        { on: ["segments", "marked", "selected"], draw: () => this.segments.drawOver() },
+        {
+            on: ["segments", "marked", "selected", "freeRange"],
+            draw: () => this.segments.drawOver(),
+        },
         {
             on: ["device", "blocks", "size", "theme", "sums", "matches", ...stackParts],
             draw: () => this.panel.draw(),
         },
         { on: ["device", "blocks", "selected"], draw: () => showDetails(this) },
+        { on: ["freeRange"], draw: () => showHole(this) },
         { on: ["ranges", "by", "line", "theme"], draw: () => showRanges(this) },
         { on: viewParts, draw: () => showControls(this) },
         { on: ["device", "t0", "t1"], draw: () => this.showWindow() },

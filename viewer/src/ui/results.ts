@@ -1,9 +1,10 @@
 // What the panels draw, computed from the view and the data: the heap at the cursor, the kinds of
 // blocks, the matches of the search, the bytes per stack, and the events of the window. Each row of
 // `computing` names the parts of the state that its result depends on.
-import { asksForBlockers, type Header } from "../data/header";
+import { asksForBlockers, type Header, segmentsKnown } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
 import { usedStacks } from "../data/hits";
+import { type Hole, holeAt } from "../data/hole";
 import { type Kinds, kindsInSteps } from "../data/kinds";
 import { measuresWindow, noSums, onlyStacks, type StackSums, stackSums } from "../data/measures";
 import type { DeviceModel } from "../data/model";
@@ -35,6 +36,7 @@ export class Results {
     sums: StackSums = noSums;
     sweep: WindowSweep | null = null;
     ranges: MeasuredRange[] = [];
+    hole: Hole | null = null;
     protected readonly store = new Store(initialView);
     private readonly exact = new RestSweep(() => {
         this.sweep = this.exact.sweep;
@@ -78,6 +80,7 @@ export class Results {
             draw: (changed) => this.findSweep(changed),
             makes: "sweep",
         },
+        { on: ["heap", "hole"], draw: () => this.findHole(), makes: "freeRange" },
         {
             on: ["device", "blocks", "r0", "r1", "s0", "s1"],
             draw: () => this.measureRanges(),
@@ -206,6 +209,14 @@ export class Results {
             this.sweep = null;
         }
         return this.sweep !== before;
+    }
+
+    private findHole(): boolean {
+        const before = this.hole;
+        const { model, heap, view } = this;
+        const known = view.hole >= 0 && model.complete && segmentsKnown(model.head);
+        this.hole = known ? holeAt(model, heap, view.hole) : null;
+        return this.hole !== before;
     }
 
     private measureRanges(): void {

@@ -1,6 +1,7 @@
 // The page as panels see it. Panels use this interface, never the page itself.
 import type { Header } from "../data/header";
 import type { HeapState } from "../data/heap";
+import type { Hole } from "../data/hole";
 import type { Kinds } from "../data/kinds";
 import type { StackSums } from "../data/measures";
 import type { DeviceModel } from "../data/model";
@@ -52,6 +53,7 @@ export interface PageView {
     readonly marked: Uint8Array | null; // per stack: whether its blocks are marked; null = none
     readonly sums: StackSums;
     readonly sweep: WindowSweep | null; // null: the overview is shown instead
+    readonly hole: Hole | null; // the selected hole, if it exists at the cursor
     readonly ranges: readonly MeasuredRange[]; // the selected ranges: at most two
 
     /** Changes the view within its bounds. */
