@@ -153,9 +153,9 @@ export class Page extends Results implements PageView {
             if (surfaces.some((surface) => surface.grew())) this.store.flush(["size"]);
         });
         for (const surface of surfaces) observer.observe(surface.box);
-        matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
-            this.store.flush(["theme"]),
-        );
+        for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+            matchMedia(query).addEventListener("change", () => this.store.flush(["theme"]));
+        }
         // Handles a link pasted while the page is open.
         addEventListener("hashchange", () => {
             clearTimeout(this.hashTimer);
@@ -226,7 +226,9 @@ export class Page extends Results implements PageView {
         const darkWanted =
             theme === "dark" ||
             (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
-        document.documentElement.dataset.theme = darkWanted ? "dark" : "light";
+        // Paper is light.
+        const isDark = darkWanted && !matchMedia("print").matches;
+        document.documentElement.dataset.theme = isDark ? "dark" : "light";
     }
 
     private showDevice(): void {
