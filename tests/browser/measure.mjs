@@ -48,12 +48,47 @@ const frames = (key, count) =>
             }),
         [key, count],
     );
-const report = async (name, key) => {
-    const times = await frames(key, 60);
+const print = (name, times) =>
     console.log(
         `  ${name}: frame median ${middle(times).toFixed(1)} ms, 95th ${most(times).toFixed(1)} ms`,
     );
-};
+const report = async (name, key) => print(name, await frames(key, 60));
+// Drags the end of a range over the chart, once per frame, and collects the frame times.
+const dragFrames = (count) =>
+    page.evaluate(
+        (count) =>
+            new Promise((done) => {
+                const chart = document.getElementById("chart");
+                const box = chart.getBoundingClientRect();
+                // A synthetic pointer cannot be captured.
+                chart.setPointerCapture = () => undefined;
+                const send = (type, share) =>
+                    chart.dispatchEvent(
+                        new PointerEvent(type, {
+                            clientX: box.left + share * box.width,
+                            clientY: box.top + box.height / 2,
+                            shiftKey: true,
+                            pointerId: 1,
+                        }),
+                    );
+                send("pointerdown", 0.15);
+                const times = [];
+                let last = performance.now();
+                const next = () => {
+                    const now = performance.now();
+                    times.push(now - last);
+                    last = now;
+                    if (times.length > count) {
+                        send("pointerup", 0.9);
+                        return done(times.slice(1));
+                    }
+                    send("pointermove", 0.2 + (0.7 * times.length) / count);
+                    requestAnimationFrame(next);
+                };
+                requestAnimationFrame(next);
+            }),
+        count,
+    );
 const blocks = await page.evaluate(() => document.documentElement.dataset.blocks);
 console.log(`${blocks} blocks, ${(statSync(path).size / 1e6).toFixed(2)} MB`);
 console.log(
@@ -61,6 +96,13 @@ console.log(
         `(${Math.min(...interactive).toFixed(0)}-${Math.max(...interactive).toFixed(0)})`,
 );
 await report("scrubbing the cursor", "ArrowLeft");
+await page.keyboard.press("0");
+await page.keyboard.press("r");
+await page.waitForSelector("#range .figures", { timeout: 60000 });
+await page.waitForTimeout(1000);
+print("dragging a range, up to 3/4 of the time", await dragFrames(60));
+await page.waitForSelector("#range table[role=grid]", { timeout: 60000 });
+await page.keyboard.press("Escape");
 await page.keyboard.press("w");
 await page.waitForTimeout(600);
 await report("panning, 3/5 of the time", "a");

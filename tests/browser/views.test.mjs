@@ -44,11 +44,12 @@ test("stacks have four measures, icicle and flame, and folded libraries", () =>
         await page.selectOption("#stacks", "churn");
         await settle(page);
         const icicle = await print(page, "#icicle");
-        await page.click("#shape");
+        await page.selectOption("#shape", "flame");
         assert.equal((await hash(page)).shape, "flame");
         assert.notEqual(await print(page, "#icicle"), icicle);
-        await page.keyboard.press("f");
+        await page.selectOption("#shape", "icicle");
         await settle(page);
+        await page.evaluate(() => document.activeElement.blur());
         assert.equal(await print(page, "#icicle"), icicle);
         await page.keyboard.press("1");
         await settle(page);

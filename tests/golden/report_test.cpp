@@ -191,6 +191,25 @@ TEST_CASE("a trace too long for `offline` gets a line instead of its row") {
     CHECK(json.find("\"offline\"") == std::string::npos);
 }
 
+// The page's commands are those that `fragtrace try` accepts for the row of the report.
+void check_commands(const PageWhatIf& row, const nlohmann::json& told) {
+    const std::string config = told["config"];
+    const bool usable = told["usable"] && !row.as_run;
+    const bool settings = told["remedy"] == "settings" && told["pool"] == "pytorch";
+    std::string set;
+    if (usable && told["remedy"] == "caching_off") {
+        set = told["name"];
+    } else if (usable && settings && !config.empty()) {
+        set = "PYTORCH_CUDA_ALLOC_CONF=" + config;
+    }
+    CHECK(row.commands.set == set);
+    if (!row.commands.run.empty()) {
+        const std::string end = " --remedy " + told["rank"].dump();
+        CHECK(row.commands.run.substr(0, 14) == "fragtrace try ");
+        CHECK(row.commands.run.find(end) != std::string::npos);
+    }
+}
+
 TEST_CASE("the page's numbers equal the JSON's to the byte") {
     const bool ran_out = GENERATE(true, false);
     TemporaryFolder folder;
@@ -251,6 +270,7 @@ TEST_CASE("the page's numbers equal the JSON's to the byte") {
         CHECK(row.run.peak_reserved == (*told)["peak_reserved_bytes"]);
         CHECK(row.run.waste_at_peak.inactive_split == (*told)["waste_at_peak"]["inactive_split"]);
         CHECK(row.run.waste_at_peak.releasable == (*told)["waste_at_peak"]["releasable"]);
+        check_commands(row, *told);
     }
 
     // The first card uses the words of the report, and its curves are those of its rows.

@@ -9,7 +9,7 @@ import { heldByStack, keptByPools } from "../src/data/held";
 import { kindsOf, mostKinds } from "../src/data/kinds";
 import { lifeOf, lifeWindow } from "../src/data/life";
 import { LiveIndex } from "../src/data/liveindex";
-import { stackSums } from "../src/data/measures";
+import { onlyStacks, stackSums } from "../src/data/measures";
 import { type DeviceModel, never } from "../src/data/model";
 import { copyText, csvText, rowsText, sortedRows, type TableData } from "../src/data/rows";
 import { countAll, countOf, visitHits } from "../src/data/hits";
@@ -361,18 +361,115 @@ test("the folded tree has the full tree's matches and those of its own names", (
     const shown = new ShownStacks(tables, stacks);
     const found = (text: string, fold: boolean): number[] => {
         const hits = findText(shown.names(fold), text);
-        const marks = shown.matches(hits, stacks.search(hits), fold);
-        assert.equal(marks.length, shown.tree(fold).count);
+        const marks = shown.matches(hits, stacks.search(hits), { fold, shape: "flame" });
+        assert.equal(marks.length, shown.tree({ fold, shape: "flame" }).count);
         return [...marks].flatMap((hit, node) => (hit ? [node] : []));
     };
     assert.deepEqual(found("keep", false), [4, 5]);
-    const keep = shown.node(4, true);
-    assert.equal(shown.tree(true).label(keep), "samples.py:33 keep");
-    assert.deepEqual(found("keep", true), [keep, shown.node(5, true)]);
-    const torch = shown.node(2, true);
-    assert.equal(shown.tree(true).label(torch), "torch …");
+    const folded = { fold: true, shape: "icicle" } as const;
+    const keep = shown.node(4, folded);
+    assert.equal(shown.tree(folded).label(keep), "samples.py:33 keep");
+    assert.deepEqual(found("keep", true), [keep, shown.node(5, folded)]);
+    const torch = shown.node(2, folded);
+    assert.equal(shown.tree(folded).label(torch), "torch …");
     assert.ok(found("torch …", true).includes(torch));
     assert.deepEqual(found("torch …", false), []);
+});
+
+const perStack = new Map(Array.from({ length: 11 }, (_, node) => [node, 2 ** node]));
+
+/** The labels from a node of a drawn tree to its root. */
+const way = (stacks: Stacks, node: number): string[] =>
+    stacks.frames(node).map((at) => stacks.label(at));
+
+test("the bottom-up tree begins with the lines that reports name", () => {
+    const stacks = new Stacks(tables);
+    const shown = new ShownStacks(tables, stacks);
+    shown.use(new Uint8Array(11).fill(1));
+    for (const fold of [false, true]) {
+        const choice = { fold, shape: "bottom-up" } as const;
+        const tree = shown.tree(choice);
+        const sums = shown.sums(perStack, choice);
+        const all = [...sums.values()].reduce((sum, bytes) => sum + bytes, 0);
+        assert.equal(all, 2 ** 11 - 1, "no bytes are lost");
+        const { boxes, total } = tree.layout(sums, 0);
+        assert.equal(total, all);
+        // Below the root: one box per line, with the bytes of all stacks that it names.
+        const lines = new Map<string, number>();
+        for (let node = 1; node < 11; ++node) {
+            const at = shown.node(node, { fold, shape: "icicle" });
+            const base = shown.tree({ fold, shape: "icicle" });
+            const line = base.label(base.telling(at));
+            lines.set(line, (lines.get(line) ?? 0) + 2 ** node);
+        }
+        const drawn = boxes
+            .filter(({ depth }) => depth === 1)
+            .map(({ chain, from, to }) => [tree.label(chain.at(-1)!), to - from]);
+        assert.deepEqual(new Map(drawn as [string, number][]), lines);
+    }
+});
+
+test("a mark in the bottom-up tree marks the stacks through its callers", () => {
+    const stacks = new Stacks(tables);
+    const shown = new ShownStacks(tables, stacks);
+    shown.use(new Uint8Array(11).fill(1));
+    const choice = { fold: false, shape: "bottom-up" } as const;
+    const tree = shown.tree(choice);
+    const keep = shown.node(5, choice); // keep > malloc, which keep names
+    assert.deepEqual(way(tree, keep), ["samples.py:33 keep"]);
+    assert.deepEqual(
+        [...shown.andBelow(keep, choice)!].flatMap((hit, node) => (hit ? [node] : [])),
+        [4, 5],
+    );
+    assert.equal(shown.andBelow(tree.count, choice), null);
+    shown.use(new Uint8Array(11));
+    assert.equal(shown.tree(choice).count, 1, "without blocks there is no tree");
+});
+
+test("the callers and the callees of a frame have the bytes of its stacks", () => {
+    const stacks = new Stacks(tables);
+    const shown = new ShownStacks(tables, stacks);
+    shown.use(new Uint8Array(11).fill(1));
+    const run = stacks.name(2);
+    const { trees, callers, callees } = shown.around(run, false, perStack);
+    const bytes = [2, 3, 4, 5, 9].reduce((sum, node) => sum + 2 ** node, 0);
+    for (const [tree, sums] of [
+        [trees.callers.stacks, callers],
+        [trees.callees.stacks, callees],
+    ] as const) {
+        assert.equal(tree.layout(sums, 0, 1).total, bytes);
+        assert.equal(tree.label(1), "nn/module.py:2 run");
+    }
+    assert.deepEqual(way(trees.callers.stacks, trees.callers.to[5]), [
+        "train.py:1 main",
+        "nn/module.py:2 run",
+    ]);
+    assert.deepEqual(way(trees.callees.stacks, trees.callees.to[5]), [
+        "c10::malloc in libc10_cuda.so",
+        "samples.py:33 keep",
+        "nn/module.py:3 forward",
+        "nn/module.py:2 run",
+    ]);
+    assert.equal(trees.callers.to[10], -1, "a stack without the frame");
+    const none = shown.around(0, false, perStack);
+    assert.deepEqual([none.callers.size, none.callees.size], [0, 0]);
+});
+
+test("a zoomed layout has the bytes below its box", () => {
+    const stacks = new Stacks(tables);
+    const { boxes, total } = stacks.layout(perStack, 0, 2);
+    assert.equal(
+        total,
+        [2, 3, 4, 5, 9].reduce((sum, node) => sum + 2 ** node, 0),
+    );
+    assert.deepEqual([boxes[0].node, boxes[0].from, boxes[0].to], [2, 0, total]);
+    const marks = stacks.search(findText(tables.strings, "keep"));
+    const some = onlyStacks(
+        { sums: perStack, total: 0, shrunk: new Map([[1, 5]]), blocks: () => new Map() },
+        marks,
+    );
+    assert.deepEqual([...some.sums.keys()], [4, 5]);
+    assert.deepEqual([some.total, some.shrunk.size], [2 ** 4 + 2 ** 5, 0]);
 });
 
 test("every block has a kind, and large kinds have a name", () => {

@@ -42,6 +42,13 @@ class CardBuilder {
     }
 
   private:
+    void add_change(const Recommendation& remedy, PageCard* card) const {
+        card->change = remedy_text(device_, remedy);
+        if (remedy.kind == Recommendation::Kind::kRow && remedy.row != nullptr) {
+            card->change_row = remedy.row->candidate.name;
+        }
+    }
+
     PageCard card_of(const Diagnosis& diagnosis) {
         const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
         PageCard card;
@@ -150,7 +157,7 @@ class CardBuilder {
         // Use the same words as the text report.
         const Conclusion conclusion = conclusion_at(analysis_, device_, diagnosis);
         card.who = culprit_text(conclusion.culprit);
-        card.change = remedy_text(device_, conclusion.remedy);
+        add_change(conclusion.remedy, &card);
         card.screen = screen_of(card.kind, &verdict, conclusion.culprit);
         card.question = question_of(card.screen);
         if (const std::string grows = growth_heading(conclusion.culprit, device_); !grows.empty()) {
@@ -194,7 +201,7 @@ class CardBuilder {
         card.verdict = device_.state_only ? "state" : failed ? "not_judged" : "no_oom";
         const Conclusion conclusion = conclusion_of(analysis_, device_);
         card.who = culprit_text(conclusion.culprit);
-        card.change = remedy_text(device_, conclusion.remedy);
+        add_change(conclusion.remedy, &card);
         card.screen = screen_of(card.kind, nullptr, conclusion.culprit);
         card.question = question_of(card.screen);
         const std::string grows = growth_heading(conclusion.culprit, device_);

@@ -7,6 +7,7 @@
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/model/unknown_segments.h"
 #include "analyzer/report/page/page_cards.h"
+#include "analyzer/report/page/page_commands.h"
 #include "analyzer/report/page/page_phases.h"
 #include "analyzer/report/page/page_report.h"
 #include "analyzer/report/page/page_stacks.h"
@@ -178,13 +179,14 @@ class DevicePage {
     void add_whatif() {
         add_curve_times();
         std::vector<const WhatIfRow*> rows = ranked_rows(device_);
+        const std::size_t ranked = rows.size();
         for (const auto* list : {&device_.pools, &device_.bounds, &device_.capacities}) {
             for (const WhatIfRow& row : *list) {
                 rows.push_back(&row);
             }
         }
-        for (const WhatIfRow* at : rows) {
-            const WhatIfRow& row = *at;
+        for (std::size_t at = 0; at < rows.size(); ++at) {
+            const WhatIfRow& row = *rows[at];
             RunFigures run = summarize(row.result);
             run.ooms = row.ooms();
             PageWhatIf shown{.name = (row.is_recorded ? "as recorded: " : "") + row.candidate.name,
@@ -195,6 +197,7 @@ class DevicePage {
                              .as_run = row.is_recorded,
                              .gets_past = row.gets_past(),
                              .cost = row.is_recorded ? std::string() : cost_text(row),
+                             .commands = commands_of(analysis_, row, at < ranked ? at + 1 : 0),
                              .reserved_curve = row.reserved_curve};
             const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
             page_.whatif.insert(place, std::move(shown));

@@ -126,8 +126,9 @@ struct PageCard {
     std::string sentence;
     // "train.py:33 add prevents 5.9 GiB of free memory from being reused ..."
     std::string who = {};
-    std::string change = {};  // what would have helped, or that nothing that was tested would
-    std::string verdict;      // id in the table of verdicts
+    std::string change = {};      // what would have helped, or that nothing that was tested would
+    std::string change_row = {};  // PageWhatIf::name of this change; empty: it has no row
+    std::string verdict;          // id in the table of verdicts
     std::uint64_t requested_bytes = kPageUnknown;  // drawn as a line across all bars
     std::vector<PageBar> bars = {};
     std::vector<std::string> details;
@@ -147,6 +148,12 @@ struct PageCard {
     std::vector<ReportLine> lines = {};  // what else the report says about this moment
 };
 
+// What a reader can copy to use a change.
+struct PageCommands {
+    std::string set = {};  // the setting as an assignment for a shell; empty: no setting
+    std::string run = {};  // runs the program again with the change; empty: it cannot
+};
+
 struct PageWhatIf {
     std::string name;       // the setting as the user would type it
     std::string row_class;  // in the words of class_words
@@ -156,6 +163,7 @@ struct PageWhatIf {
     bool as_run = false;     // the recorded run itself, shown first and separately
     bool gets_past = false;  // avoids an out-of-memory of the recorded run
     std::string cost = {};   // as the report says it; empty = unknown
+    PageCommands commands = {};
     // Reserved bytes at PageDevice::curve_times_ns. Each value is valid until the next. Empty =
     // unknown.
     std::vector<std::uint64_t> reserved_curve = {};

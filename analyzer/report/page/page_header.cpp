@@ -53,6 +53,8 @@ json whatif_json(const PageWhatIf& row) {
             {"as_run", row.as_run},
             {"gets_past", row.gets_past},
             {"cost", row.cost},
+            {"set", row.commands.set},
+            {"run", row.commands.run},
             {"curve", !row.reserved_curve.empty()}};
 }
 

@@ -107,6 +107,7 @@ json card_json(const PageCard& card) {
             {"sentence", card.sentence},
             {"who", card.who},
             {"change", card.change},
+            {"change_row", card.change_row},
             {"verdict", card.verdict},
             {"requested", known_json(card.requested_bytes)},
             {"bars", std::move(bars)},

@@ -121,11 +121,8 @@ constexpr std::string_view kFreeWhatGrows = "free what that line accumulates eac
 
 // The change as a user would type it, or call it.
 std::string change_text(const WhatIfRow& row) {
-    const Candidate& candidate = row.candidate;
-    if (candidate.remedy == Remedy::kSettings && !candidate.config.empty()) {
-        return "PYTORCH_CUDA_ALLOC_CONF=" + candidate.config;
-    }
-    return candidate.name;
+    const std::string assignment = shell_assignment(row.candidate);
+    return assignment.empty() ? row.candidate.name : assignment;
 }
 
 std::string retries_text(const WhatIfRow& row, const WhatIfRow& recorded) {
@@ -232,6 +229,15 @@ std::string nothing_helps(const DeviceAnalysis& device, const Recommendation& re
 }
 
 }  // namespace
+
+std::string shell_assignment(const Candidate& candidate) {
+    if (candidate.remedy == Remedy::kCachingOff) {
+        return candidate.name;
+    }
+    return candidate.remedy == Remedy::kSettings && !candidate.config.empty()
+               ? "PYTORCH_CUDA_ALLOC_CONF=" + candidate.config
+               : std::string();
+}
 
 std::string culprit_text(const Culprit& culprit) {
     return std::visit([](const auto& of) { return words(of); }, culprit);

@@ -15,6 +15,10 @@ std::string culprit_text(const Culprit& culprit);
 // The recommended change, its replayed result, its certainty and its cost. Empty if nothing helps.
 std::string remedy_text(const DeviceAnalysis& device, const Recommendation& remedy);
 
+// The setting of a row as an assignment for a shell. Empty if the row is not one of settings, or
+// has the default settings.
+std::string shell_assignment(const Candidate& candidate);
+
 // The row's class word for a sentence about its effect. For a row that gets past the failed
 // request: the class of the replay up to that request.
 std::string class_in_sentence(const WhatIfRow& row);

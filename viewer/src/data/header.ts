@@ -76,6 +76,7 @@ export interface Card {
     sentence: string;
     who: string;
     change: string;
+    change_row: string; // the WhatIf.name of this change; "" = it has no row
     verdict: string;
     requested: number | null;
     bars: Bar[];
@@ -112,6 +113,8 @@ export interface WhatIf {
     gets_past: boolean;
     curve: boolean;
     cost: string; // "" = unknown
+    set: string; // the setting as an assignment for a shell; "" = no setting
+    run: string; // command that runs the program again with the change; "" = it cannot
 }
 
 /** Popular advice. `settings` is false if it reduces the program's own memory. */
@@ -320,7 +323,7 @@ export interface Header extends StackTables {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 11;
+export const formatVersion = 12;
 
 /** Throws one plain sentence if the text is not a complete header of this version. */
 export function parseHeader(text: string): Header {

@@ -31,6 +31,11 @@ function totals(model: DeviceModel): StackTotals {
     return made;
 }
 
+/** Per stack: 1 if a block of the trace has it. */
+export function usedStacks(model: DeviceModel): Uint8Array {
+    return Uint8Array.from(totals(model).blocks, (count) => Number(count > 0));
+}
+
 /** Number and bytes of all blocks of the trace with a wanted stack, freed or not. */
 export function countAll(model: DeviceModel, wanted: Uint8Array): BlockCount {
     const { blocks, bytes } = totals(model);

@@ -108,6 +108,14 @@ function sum(values: Map<number, number>): number {
     return total;
 }
 
+/** The sums of those stacks that `wanted` has a 1 for. */
+export function onlyStacks(all: StackSums, wanted: Uint8Array): StackSums {
+    const some = (values: Map<number, number>): Map<number, number> =>
+        new Map([...values].filter(([stack]) => wanted[stack] === 1));
+    const sums = some(all.sums);
+    return { ...all, sums, total: sum(sums), shrunk: some(all.shrunk) };
+}
+
 export interface Times {
     t0: number;
     t1: number;

@@ -85,6 +85,39 @@ export class Stacks {
         return at;
     }
 
+    /** The child of a node with a frame; 0 = none. */
+    childOf(node: number, frame: number): number {
+        for (let i = this.firstChild[node]; i < this.firstChild[node + 1]; ++i) {
+            if (this.header.stacks.frame[this.children[i]] === frame) return this.children[i];
+        }
+        return 0;
+    }
+
+    /** The name of a node's frame, as a number that equal names share. */
+    name(node: number): number {
+        const { frames, stacks } = this.header;
+        return frames.label[stacks.frame[node] ?? 0] ?? 0;
+    }
+
+    /** The line that names the stack in reports, as a number that equal lines share. */
+    line(node: number): number {
+        return this.name(this.telling(node));
+    }
+
+    /** The text of name() and line(). */
+    lineName(line: number): string {
+        return this.header.strings[line] || "no stack recorded";
+    }
+
+    /** Per node: whether its stack is named by the line. */
+    ofLine(line: number): Uint8Array {
+        const found = new Uint8Array(this.count);
+        for (let node = 0; node < this.count; ++node) {
+            found[node] = Number(this.line(node) === line);
+        }
+        return found;
+    }
+
     /**
      * Per node: whether it or one of its callers matches. `hits` has a 1 for each matching string.
      */
@@ -101,6 +134,13 @@ export class Stacks {
         return matches;
     }
 
+    /** Whether the frame of a node matches. */
+    isHit(node: number, hits: Uint8Array): boolean {
+        const { frames, stacks } = this.header;
+        const frame = stacks.frame[node];
+        return [frames.label, frames.function, frames.file].some((of) => hits[of[frame]] === 1);
+    }
+
     /** Per node: whether it is `top` or called by it. */
     andBelow(top: number): Uint8Array {
         const below = new Uint8Array(this.count);
@@ -111,8 +151,10 @@ export class Stacks {
         return below;
     }
 
-    /** Boxes of the icicle, outermost on top. Chains without branches become one box. */
-    layout(sums: Map<number, number>, smallestShare: number): StackLayout {
+    /**
+     * Boxes of the icicle below `top`, outermost first. Chains without branches become one box.
+     */
+    layout(sums: Map<number, number>, smallestShare: number, top = 0): StackLayout {
         const { parent } = this.header.stacks;
         const values = new Float64Array(this.count);
         const own = new Float64Array(this.count);
@@ -121,11 +163,11 @@ export class Stacks {
             own[stack] += bytes;
         }
         for (let node = this.count - 1; node > 0; --node) values[parent[node]] += values[node];
-        const total = values[0];
+        const total = values[top];
         const boxes: StackBox[] = [];
         const thin: Thin = { branches: 0, bytes: 0 };
         const work: { node: number; depth: number; from: number }[] = [
-            { node: 0, depth: 0, from: 0 },
+            { node: top, depth: 0, from: 0 },
         ];
         let depth = 0;
         while (total > 0 && work.length > 0) {
@@ -134,7 +176,7 @@ export class Stacks {
             const chain = [item.node];
             let kids = this.heavyChildren(item.node, values, total * smallestShare, thin);
             while (
-                item.node !== 0 &&
+                item.node !== top &&
                 kids.length === 1 &&
                 own[chain[0]] === 0 &&
                 values[kids[0]] >= value * 0.9999

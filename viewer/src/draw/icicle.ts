@@ -1,5 +1,6 @@
-// Draws stacks as an icicle (callers on top) or a flame graph (callers at the bottom). Width is
-// bytes. stacks.ts computes the boxes.
+// Draws stacks as boxes in rows: callers on top (icicle, bottom-up trees) or below (flame graph),
+// or the callers of a frame above it and what it calls below it. Width is bytes. stacks.ts computes
+// the boxes, stackplaces.ts their rows.
 import { formatBytes } from "../data/format";
 import type { StackBox, Stacks } from "../data/stacks";
 import { type Colours, hatched } from "./colours";
@@ -7,9 +8,17 @@ import { type Layer, fitText, mono } from "./surface";
 
 export const rowHeight = 19;
 
-export function boxLabel(stacks: Stacks, box: StackBox, total: number, what: string): string {
+/** A box with its place in the picture. */
+export interface PlacedBox extends StackBox {
+    stacks: Stacks; // the tree of its nodes
+    top: number; // pixels
+    note: string; // follows its label
+}
+
+export function boxLabel(box: PlacedBox): string {
+    const { stacks, note } = box;
     const bytes = formatBytes(Math.round(box.to - box.from));
-    if (box.node === 0) return total > 0 ? `${what}  ${bytes}` : what;
+    if (box.node === 0) return box.to > box.from ? `${note}  ${bytes}` : note;
     // Python frames come first because they say most, from the innermost to its callers. Native
     // frames come last.
     const python = box.chain.filter((node) => stacks.isPython(node));
@@ -20,31 +29,20 @@ export function boxLabel(stacks: Stacks, box: StackBox, total: number, what: str
     }
     const native = plain.map((node) => stacks.label(node)).join(" ‹ ");
     const names = python.map((node) => stacks.label(node)).join(" ‹ ");
-    return `${names && native ? `${names} [${native}]` : names || native}  ${bytes}`;
+    return `${names && native ? `${names} [${native}]` : names || native}  ${bytes}${note}`;
 }
 
 export interface StackPicture {
-    boxes: StackBox[];
+    boxes: PlacedBox[];
     total: number;
-    what: string; // label of the outermost box
-    marked: number; // node; <= 0 = none
-    matches: Uint8Array | null;
+    isMarked: (box: PlacedBox) => boolean;
+    isMatch: (box: PlacedBox) => boolean;
     hatch: boolean; // whether the bytes are blocked free memory
-    flame: boolean;
 }
 
-export function boxTop(box: StackBox, height: number, flame: boolean): number {
-    return flame ? height - (box.depth + 1) * rowHeight : box.depth * rowHeight;
-}
-
-export function drawIcicle(
-    layer: Layer,
-    stacks: Stacks,
-    picture: StackPicture,
-    colours: Colours,
-): void {
+export function drawIcicle(layer: Layer, picture: StackPicture, colours: Colours): void {
     const { context, width, height } = layer;
-    const { boxes, total, matches, hatch, flame } = picture;
+    const { boxes, total, hatch } = picture;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
     context.font = mono(11);
@@ -54,10 +52,10 @@ export function drawIcicle(
         const x = box.from * scale;
         const size = (box.to - box.from) * scale;
         if (size < 0.5) continue;
-        const y = boxTop(box, height, flame);
-        const isMarked = picture.marked > 0 && box.chain.includes(picture.marked);
-        const isMatch = matches !== null && box.node > 0 && matches[box.node] === 1;
-        const own = box.chain.some((node) => stacks.isOwn(node));
+        const y = box.top;
+        const isMarked = picture.isMarked(box);
+        const isMatch = box.node > 0 && picture.isMatch(box);
+        const own = box.chain.some((node) => box.stacks.isOwn(node));
         const plain = hatch ? colours.cached : colours.ground;
         context.fillStyle =
             box.node === 0
@@ -86,29 +84,22 @@ export function drawIcicle(
                     : onColour === "hole"
                       ? colours.onHole
                       : colours.ink;
-            context.fillText(
-                fitText(context, boxLabel(stacks, box, total, picture.what), size - 14),
-                x + 8,
-                y + 13,
-            );
+            context.fillText(fitText(context, boxLabel(box), size - 14), x + 8, y + 13);
         }
     }
 }
 
 export function hitIcicle(
-    boxes: StackBox[],
+    boxes: PlacedBox[],
     total: number,
     width: number,
-    height: number,
-    flame: boolean,
     x: number,
     y: number,
-): StackBox | null {
+): PlacedBox | null {
     const at = (x / width) * total;
     return (
-        boxes.find((box) => {
-            const top = boxTop(box, height, flame);
-            return y >= top && y < top + rowHeight && box.from <= at && at < box.to;
-        }) ?? null
+        boxes.find(
+            ({ top, from, to }) => y >= top && y < top + rowHeight && from <= at && at < to,
+        ) ?? null
     );
 }

@@ -2,6 +2,7 @@
 // selected block, and the column of addresses at the cursor.
 import { LineCoverage } from "../data/coverage";
 import type { HeapState } from "../data/heap";
+import type { Hole } from "../data/hole";
 import type { DeviceModel } from "../data/model";
 import type { Colours } from "./colours";
 import type { MapFrame } from "./map";
@@ -79,14 +80,34 @@ export function outlineBlock(
     colours: Colours,
 ): void {
     const { blocks, lastTick } = model;
+    const [from, to] = [blocks.start[row], Math.min(blocks.end[row], lastTick)];
+    outline(context, frame, [from, to], [blocks.offset[row], blocks.size[row]], colours);
+}
+
+/** Outlines a hole from the time since which it is free to the cursor. */
+export function outlineHole(
+    context: CanvasRenderingContext2D,
+    frame: MapFrame,
+    { since, offset, size }: Hole,
+    tick: number,
+    colours: Colours,
+): void {
+    outline(context, frame, [since, tick], [offset, size], colours);
+}
+
+function outline(
+    context: CanvasRenderingContext2D,
+    frame: MapFrame,
+    [from, to]: [number, number],
+    [offset, size]: [number, number],
+    colours: Colours,
+): void {
     context.save();
     context.beginPath();
     context.rect(frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top);
     context.clip();
-    const left = frame.x(blocks.start[row]);
-    const right = frame.x(Math.min(blocks.end[row], lastTick));
-    const top = frame.y(blocks.offset[row]);
-    const bottom = frame.y(blocks.offset[row] + blocks.size[row]);
+    const [left, right] = [frame.x(from), frame.x(to)];
+    const [top, bottom] = [frame.y(offset), frame.y(offset + size)];
     for (const [colour, width] of [
         [colours.halo, 4],
         [colours.mark, 2],

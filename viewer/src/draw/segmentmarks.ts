@@ -2,24 +2,25 @@
 // layer of its own, so that a click or a typed letter redraws only the marks. A moving cursor
 // redraws it only if something is marked.
 import { LineCoverage } from "../data/coverage";
+import type { Hole } from "../data/hole";
 import { type DeviceModel, forUnits } from "../data/model";
 import type { Colours } from "./colours";
 import type { Placed } from "./segments";
 
 type Place = Pick<Placed, "x" | "y" | "width" | "height">;
 
-// A block's place in its unit, in pixels from the drawn unit's left edge.
+// The place of bytes in their unit, in pixels from the drawn unit's left edge.
 function partOf(
     model: DeviceModel,
-    block: number,
+    [offset, size]: [offset: number, size: number],
     unit: number,
     place: Place,
 ): [from: number, to: number] {
-    const { blocks, units } = model;
+    const { units } = model;
     const scale = place.width / units.size[unit];
-    const at = (offset: number): number =>
-        Math.max(0, Math.min(place.width, (offset - units.offset[unit]) * scale));
-    return [at(blocks.offset[block]), at(blocks.offset[block] + blocks.size[block])];
+    const at = (byte: number): number =>
+        Math.max(0, Math.min(place.width, (byte - units.offset[unit]) * scale));
+    return [at(offset), at(offset + size)];
 }
 
 /** `marked` has a 1 for each stack with marked blocks; null = no marks. */
@@ -31,6 +32,7 @@ export function drawSegmentMarks(
     tick: number,
     marked: Uint8Array | null,
     selected: number,
+    hole: Hole | null,
     colours: Colours,
 ): void {
     const { blocks } = model;
@@ -44,7 +46,8 @@ export function drawSegmentMarks(
                     : null;
             for (const block of state.blocks) {
                 if (marked[blocks.stack[block]] !== 1) continue;
-                const [from, to] = partOf(model, block, state.unit, place);
+                const range: [number, number] = [blocks.offset[block], blocks.size[block]];
+                const [from, to] = partOf(model, range, state.unit, place);
                 if (crowd) {
                     crowd.add(from * ratio, to * ratio);
                 } else {
@@ -59,24 +62,39 @@ export function drawSegmentMarks(
             if (crowd) drawShares(context, crowd, place);
         }
     }
+    const placeOf = (unit: number): Placed | undefined =>
+        placed.find(({ state }) => state.unit === unit);
+    const holePlace = hole && placeOf(hole.unit);
+    if (hole && holePlace) {
+        const { offset, size } = hole;
+        outline(context, holePlace, partOf(model, [offset, size], hole.unit, holePlace), colours);
+    }
     if (selected < 0 || blocks.start[selected] > tick || tick >= blocks.end[selected]) return;
     forUnits(model, selected, (unit) => {
-        const place = placed.find(({ state }) => state.unit === unit);
-        if (!place) return;
-        const [from, to] = partOf(model, selected, unit, place);
-        const middle = (from + to) / 2;
-        const width = Math.max(4, to - from);
-        const left = Math.max(0, Math.min(place.width - width, middle - width / 2));
-        for (const [colour, line] of [
-            [colours.halo, 4],
-            [colours.mark, 2],
-        ] as const) {
-            context.strokeStyle = colour;
-            context.lineWidth = line;
-            context.strokeRect(place.x + left, place.y + 1, width, Math.max(2, place.height - 2));
-        }
-        context.lineWidth = 1;
+        const place = placeOf(unit);
+        const range: [number, number] = [blocks.offset[selected], blocks.size[selected]];
+        if (place) outline(context, place, partOf(model, range, unit, place), colours);
     });
+}
+
+function outline(
+    context: CanvasRenderingContext2D,
+    place: Place,
+    [from, to]: [number, number],
+    colours: Colours,
+): void {
+    const middle = (from + to) / 2;
+    const width = Math.max(4, to - from);
+    const left = Math.max(0, Math.min(place.width - width, middle - width / 2));
+    for (const [colour, line] of [
+        [colours.halo, 4],
+        [colours.mark, 2],
+    ] as const) {
+        context.strokeStyle = colour;
+        context.lineWidth = line;
+        context.strokeRect(place.x + left, place.y + 1, width, Math.max(2, place.height - 2));
+    }
+    context.lineWidth = 1;
 }
 
 // Used if there are more blocks than pixels. Each pixel is as strong as its share of marked bytes,

@@ -1,5 +1,7 @@
 // Stores the view in the part of the address after "#", so that a link shows what its sender saw.
 // Unknown or broken values are ignored.
+import { orders } from "../data/rangelines";
+import { shapes } from "../data/shownstacks";
 import type { View } from "./store";
 
 const numbers = [
@@ -10,10 +12,18 @@ const numbers = [
     "a1",
     "cursor",
     "mark",
+    "r0",
+    "r1",
+    "s0",
+    "s1",
+    "line",
     "card",
     "culprit",
     "selected",
+    "hole",
     "stack",
+    "zoom",
+    "frame",
     "whatif",
 ] as const;
 
@@ -21,10 +31,14 @@ const numbers = [
 const choices = {
     theme: ["auto", "light", "dark"],
     stacks: ["holes", "live", "churn", "growth"],
-    shape: ["icicle", "flame"],
+    shape: shapes,
     colour: ["state", "age", "phase", "stream", "pool", "category", "stack"],
     order: ["worst", "address"],
+    by: orders,
+    drag: ["pan", "range"],
 } as const satisfies { [Key in keyof View]?: readonly View[Key][] };
+
+const switches = ["fold", "only"] as const;
 
 /** Defaults for values that a link leaves out, if they do not depend on the device. */
 export const unsaid = {
@@ -32,8 +46,11 @@ export const unsaid = {
     theme: "auto",
     shape: "icicle",
     fold: false,
+    only: false,
     colour: "state",
     order: "worst",
+    by: "change",
+    drag: "pan",
 } as const satisfies Partial<View>;
 
 export function writeHash(view: View): string {
@@ -44,7 +61,7 @@ export function writeHash(view: View): string {
     for (const key of Object.keys(choices) as (keyof typeof choices)[]) {
         if (view[key] !== choices[key][0] || key === "stacks") parts.push(`${key}=${view[key]}`);
     }
-    if (view.fold) parts.push("fold=1");
+    for (const key of switches) if (view[key]) parts.push(`${key}=1`);
     return "#" + parts.join("&");
 }
 
@@ -70,7 +87,7 @@ export function readHash(hash: string): Partial<View> {
                 Object.assign(view, { [name]: value });
             }
         }
-        if (key === "fold") view.fold = value === "1";
+        for (const name of switches) if (name === key) view[name] = value === "1";
     }
     return view;
 }

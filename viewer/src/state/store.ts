@@ -2,6 +2,9 @@
 
 import type { ColourBy } from "../data/kinds";
 import type { Measure } from "../data/measures";
+import type { LineOrder } from "../data/rangelines";
+import type { Range } from "../data/ranges";
+import type { Shape } from "../data/shownstacks";
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -13,14 +16,25 @@ export interface View {
     a1: number;
     cursor: number; // tick
     mark: number; // second cursor, for growth; -1 = none
+    r0: number; // the selected range of time, in ticks; -1 = none
+    r1: number;
+    s0: number; // a second range, to compare with; -1 = none
+    s1: number;
+    line: number; // Stacks.line() whose blocks are marked; -1 = none
+    by: LineOrder; // of the lines of a range
+    drag: "pan" | "range"; // what dragging in the pictures over time does
     card: number;
     culprit: number; // row of the card whose blocks are marked; -1 = all rows
     selected: number; // block; -1 = none
+    hole: number; // an offset in the selected hole; -1 = none
     stack: number; // stack whose blocks are marked; -1 = none
     query: string;
     theme: Theme;
     stacks: Measure;
-    shape: "icicle" | "flame";
+    shape: Shape;
+    zoom: number; // node of the drawn tree that has the whole width; -1 = all stacks
+    frame: number; // Stacks.name() whose callers and callees are drawn; -1 = that of the most bytes
+    only: boolean; // only stacks that match the search are drawn
     fold: boolean; // library frames are drawn as one
     colour: ColourBy;
     whatif: number; // row whose replayed curve is drawn; -1 = none
@@ -35,14 +49,25 @@ export const initialView: View = {
     a1: 1,
     cursor: 0,
     mark: -1,
+    r0: -1,
+    r1: -1,
+    s0: -1,
+    s1: -1,
+    line: -1,
+    by: "change",
+    drag: "pan",
     card: -1,
     culprit: -1,
     selected: -1,
+    hole: -1,
     stack: -1,
     query: "",
     theme: "auto",
     stacks: "holes",
     shape: "icicle",
+    zoom: -1,
+    frame: -1,
+    only: false,
     fold: false,
     colour: "state",
     whatif: -1,
@@ -62,11 +87,14 @@ export type Part =
     | "heap" // the state at the cursor
     | "kinds" // the kinds that colour the blocks
     | "pins" // the blocks that the verdict names
+    | "trees" // the stacks of the device's blocks
     | "matches" // the results of the search
     | "marked" // the stacks whose blocks are marked
     | "measuredWindow" // the window, while the bytes per stack depend on it
     | "sums" // the bytes of each stack
     | "sweep" // the exact events of the window
+    | "freeRange" // the selected hole at the cursor
+    | "ranges" // the figures of the selected ranges
     | "chart" // the pictures without the layer that moves with the cursor
     | "map"
     | "segments";
@@ -118,5 +146,25 @@ export function clampView(view: View, lastTick: number, axisBytes: number): View
     );
     const cursor = Math.max(0, Math.min(Math.floor(view.cursor), lastTick));
     const mark = view.mark < 0 ? -1 : Math.min(Math.floor(view.mark), lastTick);
-    return { ...view, t0, t1, a0, a1, cursor, mark };
+    const [r0, r1] = clampRange(view.r0, view.r1, lastTick);
+    const [s0, s1] = r0 < 0 ? [-1, -1] : clampRange(view.s0, view.s1, lastTick);
+    return { ...view, t0, t1, a0, a1, cursor, mark, r0, r1, s0, s1 };
+}
+
+/** An incomplete or empty range is none. */
+function clampRange(from: number, to: number, lastTick: number): Range {
+    const low = Math.min(Math.floor(Math.min(from, to)), lastTick);
+    const high = Math.min(Math.floor(Math.max(from, to)), lastTick);
+    return low < 0 || low === high ? [-1, -1] : [low, high];
+}
+
+/** The selected ranges: none, one, or two that are compared. */
+export function rangesOf({ r0, r1, s0, s1 }: View): Range[] {
+    if (r0 < 0) return [];
+    return s0 < 0
+        ? [[r0, r1]]
+        : [
+              [r0, r1],
+              [s0, s1],
+          ];
 }

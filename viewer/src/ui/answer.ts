@@ -42,13 +42,15 @@ const orders: Record<Screen, SectionMaker[]> = {
     state: [holdersSection, holesSection, outsideSection, blockedSection],
 };
 
+const chosenRows = "tbody tr:not(.below)";
+
 /** Shows the sections that have content. Without any, the panel itself is not shown. */
 export function showAnswer(page: PageView, card: Card | undefined): void {
     const panel = byId("culprits-list");
     const makers = card ? orders[card.screen] : [];
     const sections = makers.map((make) => make(page, card!));
     // The row with the keyboard focus keeps it.
-    const focused = [...panel.querySelectorAll("tbody tr")].indexOf(
+    const focused = [...panel.querySelectorAll(chosenRows)].indexOf(
         document.activeElement as HTMLTableRowElement,
     );
     byId("culprits").hidden = sections.every((section) => section === null);
@@ -69,6 +71,6 @@ export function showAnswer(page: PageView, card: Card | undefined): void {
         ),
     );
     if (focused >= 0) {
-        (panel.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
+        (panel.querySelectorAll(chosenRows)[focused] as HTMLElement | undefined)?.focus();
     }
 }

@@ -1,5 +1,5 @@
 // The sections of the panel beside the verdict. Each shows what the analysis found, or nothing.
-import { formatBytes, formatChange, formatCount } from "../data/format";
+import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
 import { type Card, type Culprit, type ReportLine, savings } from "../data/header";
 import { barGrid, choosable, heads } from "./cards";
 import { el, table } from "./dom";
@@ -8,7 +8,7 @@ import type { PageView } from "./view";
 function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
     const { view, stacks } = page;
     const ages = culprits.some((culprit) => culprit.age !== "");
-    const rows = culprits.map((culprit, row) =>
+    const rows = culprits.flatMap((culprit, row) => [
         choosable(
             el(
                 "tr",
@@ -28,13 +28,15 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
             () =>
                 page.change({
                     culprit: page.view.culprit === row ? -1 : row,
+                    line: -1,
                     stack:
                         page.view.culprit === row
                             ? -1
-                            : page.shownStacks.node(culprit.stack, page.view.fold),
+                            : page.shownStacks.node(culprit.stack, page.view),
                 }),
         ),
-    );
+        ...(view.culprit === row ? blockers(page, culprit) : []),
+    ]);
     return el(
         "table",
         { role: "grid" },
@@ -60,12 +62,32 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
     );
 }
 
+const mostBlockers = 4;
+
+// Below the chosen row: its largest blocks, to go to.
+function blockers(page: PageView, { blocks: rows }: Culprit): HTMLElement[] {
+    const { model } = page;
+    const { size, start, count } = model.blocks;
+    const known = rows.filter((row) => row < count).sort((a, b) => size[b] - size[a]);
+    if (known.length === 0) return [];
+    const buttons = known.slice(0, mostBlockers).map((row) => {
+        const time = formatTime(start[row] * model.head.tick_ns);
+        const title = `select this block, allocated at ${time}`;
+        const text = `${formatBytes(size[row])} at ${time}`;
+        const button = el("button", { type: "button", title }, text);
+        button.addEventListener("click", () => page.change({ selected: row }));
+        return button;
+    });
+    const what = known.length > mostBlockers ? "largest blocks: " : "blocks: ";
+    return [el("tr", { class: "below" }, el("td", { colspan: "5" }, what, ...buttons))];
+}
+
 /** A row that marks the blocks of a line, and shows the live memory of stacks. */
 function lineRow(page: PageView, node: number, ...cells: (HTMLElement | false)[]): HTMLElement {
-    const stack = page.shownStacks.node(node, page.view.fold);
+    const stack = page.shownStacks.node(node, page.view);
     const chosen = (): boolean => page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
     return choosable(el("tr", { tabindex: "0", "aria-selected": String(chosen()) }, ...cells), () =>
-        page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }),
+        page.change({ culprit: -1, line: -1, stack: chosen() ? -1 : stack, stacks: "live" }),
     );
 }
 

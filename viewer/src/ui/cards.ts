@@ -9,7 +9,9 @@ import {
     savings,
     segmentsKnown,
 } from "../data/header";
+import { copyButton } from "./copy";
 import { byId, el } from "./dom";
+import type { PageView } from "./view";
 
 const kinds = {
     oom: "OOM",
@@ -43,13 +45,10 @@ function verdictWithoutCards(head: DeviceHeader): [heading: string, sentence: st
     ];
 }
 
-export function showCard(
-    head: DeviceHeader,
-    words: Header["class_words"],
-    index: number,
-    step: (by: number) => void,
-): void {
+export function showCard(page: PageView): void {
     const panel = byId("verdict");
+    const { head } = page.model;
+    const index = page.view.card;
     const { cards } = head;
     const card = cards[index];
     if (!card) {
@@ -66,9 +65,9 @@ export function showCard(
         el(
             "span",
             { class: "step" },
-            button("previous event (p)", "‹", () => step(-1)),
+            button("previous event (p)", "‹", () => page.stepCard(-1)),
             ` ${card.kind === "oom" || card.kind === "retry" ? "event" : "peak,"} ${index + 1} of ${cards.length} `,
-            button("next event (n)", "›", () => step(1)),
+            button("next event (n)", "›", () => page.stepCard(1)),
         );
     panel.replaceChildren(
         el(
@@ -89,19 +88,22 @@ export function showCard(
                 ? el("span", { class: "faint" }, ` Requested by ${card.asked_by}.`)
                 : null,
         ),
-        ...answers(card, head),
+        ...answers(page, card),
         barGrid(card.bars, card.requested),
-        more(card, words),
+        more(card, page.header.class_words),
     );
 }
 
 // The cause, the responsible line and the remedy, as far as the analysis knows them. If memory is
 // short, also what would reduce it.
-function answers(card: Card, head: DeviceHeader): HTMLElement[] {
+function answers(page: PageView, card: Card): HTMLElement[] {
+    const { head } = page.model;
+    const helps = card.kind === "no_oom" ? "to reduce memory" : "what helps";
+    const setting = head.whatif.find(({ name }) => name === card.change_row)?.set;
     const rows: [string, string][] = [
         ["why", card.details[0] ?? ""],
         ["culprit", card.who],
-        [card.kind === "no_oom" ? "to reduce memory" : "what helps", card.change],
+        [helps, card.change],
     ];
     if (card.screen === "shortage") {
         for (const { label, text } of savings(head)) rows.push([label, text]);
@@ -112,7 +114,17 @@ function answers(card: Card, head: DeviceHeader): HTMLElement[] {
         el(
             "dl",
             { class: "answers" },
-            ...known.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]),
+            ...known.flatMap(([name, text]) => [
+                el("dt", {}, name),
+                el(
+                    "dd",
+                    {},
+                    text,
+                    ...(name === helps && setting
+                        ? [" ", copyButton(page, "setting", setting)]
+                        : []),
+                ),
+            ]),
         ),
     ];
 }

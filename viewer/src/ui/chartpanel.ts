@@ -1,10 +1,12 @@
 // The panel of memory over time, with the cursor and the mark above it.
 import { drawChart, drawCursor, drawMark, drawSplit, type Overlay } from "../draw/chart";
 import { signsHeight } from "../draw/markers";
+import { drawRanges } from "../draw/ranges";
 import { type Layer, Surface } from "../draw/surface";
 import { axisHeight, plotLeft, plotRight, timeX } from "../draw/timeaxis";
 import { byId } from "./dom";
 import { chartLegend } from "./legends";
+import { rangeLabels } from "./rangepanel";
 import type { LegendEntry, PageView, Picture } from "./view";
 
 export class ChartPanel implements Picture {
@@ -55,6 +57,7 @@ export class ChartPanel implements Picture {
         const { model, view, heap, colours } = this.page;
         const bottom = layer.height - axisHeight;
         const inside = (x: number): boolean => x >= plotLeft && x <= plotRight(layer);
+        drawRanges(layer, context, view, rangeLabels(this.page), signsHeight, bottom, colours);
         const mark = timeX(layer, view, view.mark);
         if (view.mark >= 0 && inside(mark)) drawMark(context, mark, 4, bottom, colours);
         const x = timeX(layer, view, view.cursor);

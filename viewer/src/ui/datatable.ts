@@ -9,6 +9,7 @@ import {
     sortedRows,
     type TableData,
 } from "../data/rows";
+import { copy } from "./copy";
 import { el, showDialog } from "./dom";
 import { saveText } from "./save";
 
@@ -53,11 +54,11 @@ export function dataTable(data: TableData): HTMLElement {
         said.textContent = count = rowsText(data, rows, mostShown);
     };
     fill();
-    const copy = el("button", { type: "button" }, "copy");
-    copy.addEventListener(
+    const copying = el("button", { type: "button" }, "copy");
+    copying.addEventListener(
         "click",
         () =>
-            void copyRows(copyText(data, rows)).then((done) => {
+            void copy(copyText(data, rows)).then((done) => {
                 said.textContent = done
                     ? `${count}, copied`
                     : `${count}; the browser does not allow copying here: save the CSV`;
@@ -83,28 +84,11 @@ export function dataTable(data: TableData): HTMLElement {
             el("h2", {}, data.title),
             said,
             el("span", { class: "grow" }),
-            copy,
+            copying,
             save,
         ),
         el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body),
     );
-}
-
-async function copyRows(text: string): Promise<boolean> {
-    try {
-        await navigator.clipboard.writeText(text);
-        return true;
-    } catch {
-        // Without clipboard permission: copy from a text field, which every browser allows after a
-        // click.
-        const field = document.createElement("textarea");
-        field.value = text;
-        document.getElementById("dialog-body")!.append(field);
-        field.select();
-        const done = document.execCommand("copy");
-        field.remove();
-        return done;
-    }
 }
 
 export function showTables(...tables: TableData[]): void {

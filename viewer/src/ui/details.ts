@@ -4,7 +4,8 @@ import { type Life, lifeOf } from "../data/life";
 import { never } from "../data/model";
 import { phaseAt } from "../data/phases";
 import { addressText } from "../draw/map";
-import { zoomToLife } from "./actions";
+import { jumpTo, zoomToLife } from "./actions";
+import { copyAndSay, stackText } from "./copy";
 import { byId, el } from "./dom";
 import type { PageView } from "./view";
 
@@ -21,14 +22,17 @@ function lifeList(page: PageView, life: Life): HTMLElement {
     const add = (name: string, ...text: (string | Node)[]): void =>
         void list.append(el("dt", {}, name), el("dd", {}, ...text));
     const phase = phaseAt(phases, life.born);
+    const jump = (tick: number, to: string): HTMLElement =>
+        button(time(tick), `move the cursor to ${to} of this block (b)`, () => jumpTo(page, tick));
     add(
         "allocated",
-        time(life.born) + (phase >= 0 ? ` in ${head.phase_names[phases.name[phase]]}` : ""),
+        jump(life.born, "the allocation"),
+        phase >= 0 ? ` in ${head.phase_names[phases.name[phase]]}` : "",
     );
     if (life.freed === never) {
         add("freed", "not before the end of the trace");
     } else {
-        add("freed", `${time(life.freed)}, after ${time(life.freed - life.born)}`);
+        add("freed", jump(life.freed, "the free"), ` after ${time(life.freed - life.born)}`);
         if (life.reusable > life.freed) {
             add(
                 "pending",
@@ -86,6 +90,10 @@ export function showDetails(page: PageView): void {
             { class: "headline" },
             el("h2", {}, `Block ${formatCount(block)} · ${formatBytes(size)}`),
             el("span", { class: "grow" }),
+            frames.length > 0 &&
+                button("copy stack", "copy the stack of this block", () => {
+                    void copyAndSay(page, "stack of the block", stackText(stacks, frames));
+                }),
             button("zoom (z)", "zoom to this block's life", () => zoomToLife(page)),
             button("×", "close block details", () => page.change({ selected: -1 })),
         ),

@@ -4,11 +4,15 @@ import { laneAt } from "../draw/chart";
 import { hitLane, laneKind } from "../draw/lanes";
 import { markerAt } from "../draw/markers";
 import type { Layer } from "../draw/surface";
+import { edgeAt } from "../draw/ranges";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
 import { segmentsKnown } from "../data/header";
 import { blockUnder, byAddress } from "../data/under";
-import { toggleFold, toggleShape, zoomAddress, zoomTime } from "./actions";
+import type { Shape } from "../data/shownstacks";
+import { rangesOf } from "../state/store";
+import { setRange, toggleDrag, showShape, toggleFold, zoomAddress, zoomTime } from "./actions";
+import { copyStack } from "./copy";
 import { byId, showTip } from "./dom";
 import type { PageView } from "./view";
 
@@ -79,6 +83,38 @@ function mapMapping(page: PageView, layer: Layer): Mapping {
     };
 }
 
+interface Drag {
+    x: number;
+    y: number;
+    moved: boolean;
+    view: { t0: number; t1: number; a0: number; a1: number };
+    map: Mapping;
+    range: { at: number; tick: number } | null; // the range that is dragged, and its fixed edge
+}
+
+/** The range that a drag from `x` would change, and its edge that stays; null = it pans. */
+function draggedRange(page: PageView, layer: Layer, x: number, shift: boolean): Drag["range"] {
+    const { view } = page;
+    if (x < plotLeft || x > plotRight(layer)) return null;
+    const ranges = rangesOf(view);
+    const edge = edgeAt(layer, view, ranges, x);
+    if (edge) return { at: edge.range, tick: edge.other };
+    const at = Math.max(0, ranges.length - 1);
+    return shift || view.drag === "range" ? { at, tick: Math.floor(tickAt(layer, view, x)) } : null;
+}
+
+/** Selects from the fixed edge to `x`, at most to the edges of the window. */
+function dragRange(
+    page: PageView,
+    layer: Layer,
+    { at, tick }: NonNullable<Drag["range"]>,
+    x: number,
+): void {
+    const { t0, t1 } = page.view;
+    const to = Math.floor(Math.max(t0, Math.min(t1, tickAt(layer, page.view, x))));
+    setRange(page, [Math.min(tick, to), Math.max(tick, to)], at);
+}
+
 function connectPicture(
     page: PageView,
     layer: Layer,
@@ -94,13 +130,11 @@ function connectPicture(
         const slack = (1.5 / Math.max(1, layer.height)) * (view.a1 - view.a0);
         return blockUnder(model, tick, offset, byAddress(model, pins), slack);
     };
-    let drag: {
-        x: number;
-        y: number;
-        moved: boolean;
-        view: { t0: number; t1: number; a0: number; a1: number };
-        map: Mapping;
-    } | null = null;
+    const selectAt = (cursor: number, offset: number): void => {
+        const selected = blockAt(cursor, offset);
+        page.change({ cursor, selected, hole: selected < 0 ? Math.floor(offset) : -1 });
+    };
+    let drag: Drag | null = null;
     const point = (event: MouseEvent): [number, number] => {
         const box = canvas.getBoundingClientRect();
         return [event.clientX - box.left, event.clientY - box.top];
@@ -122,13 +156,16 @@ function connectPicture(
     );
     canvas.addEventListener("pointerdown", (event) => {
         const [x, y] = point(event);
-        drag = { x, y, moved: false, view: { ...page.view }, map: mapping() };
+        const range = draggedRange(page, layer, x, event.shiftKey);
+        drag = { x, y, moved: false, view: { ...page.view }, map: mapping(), range };
         canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
         const [x, y] = point(event);
         if (!drag) {
             const map = mapping();
+            const onEdge = edgeAt(layer, page.view, rangesOf(page.view), x) !== null;
+            canvas.style.cursor = onEdge ? "ew-resize" : "";
             if (!map.offset) showTip(chartText(page, layer, x, y), event.clientX, event.clientY);
             if (!map.offset || x < plotLeft) return;
             const offset = map.offset(y);
@@ -142,6 +179,10 @@ function connectPicture(
         }
         if (Math.abs(x - drag.x) + Math.abs(y - drag.y) > 4) drag.moved = true;
         if (!drag.moved) return;
+        if (drag.range) {
+            dragRange(page, layer, drag.range, x);
+            return;
+        }
         const shift = drag.map.tick(drag.x) - drag.map.tick(x);
         const lift = drag.map.offset ? drag.map.offset(drag.y) - drag.map.offset(y) : 0;
         const { t0, t1, a0, a1 } = drag.view;
@@ -154,7 +195,7 @@ function connectPicture(
             const strip = inStrip(x);
             const cursor = strip ? page.view.cursor : Math.floor(map.tick(x));
             if (!map.offset) page.change({ cursor });
-            else page.change({ cursor, selected: blockAt(cursor, map.offset(y)) });
+            else selectAt(cursor, map.offset(y));
         }
         drag = null;
     });
@@ -177,14 +218,25 @@ export function connectControls(page: PageView): void {
         const select = byId<HTMLSelectElement>(key);
         select.addEventListener("change", () => page.change({ [key]: select.value }));
     }
-    byId("shape").addEventListener("click", () => toggleShape(page));
+    const shape = byId<HTMLSelectElement>("shape");
+    shape.addEventListener("change", () => showShape(page, shape.value as Shape));
+    byId("zoom-out").addEventListener("click", () => page.change({ zoom: -1 }));
+    byId("stack-copy").addEventListener("click", () => void copyStack(page));
+    byId("only").addEventListener("click", () => page.change({ only: !page.view.only }));
     byId("fold").addEventListener("click", () => toggleFold(page));
+    byId("drag").addEventListener("click", () => toggleDrag(page));
 }
 
 export function showControls({ view }: PageView): void {
     const search = byId<HTMLInputElement>("search");
     if (search.value !== view.query) search.value = view.query;
     for (const key of choices) byId<HTMLSelectElement>(key).value = view[key];
-    byId("shape").textContent = view.shape;
+    byId<HTMLSelectElement>("shape").value = view.shape;
+    byId("zoom-out").hidden = view.zoom < 0;
+    byId("only").hidden = view.query.trim() === "";
+    byId("only").setAttribute("aria-pressed", String(view.only));
+    byId("stack-copy").hidden = view.stack <= 0;
     byId("fold").setAttribute("aria-pressed", String(view.fold));
+    byId("drag").setAttribute("aria-pressed", String(view.drag === "range"));
+    byId("main").dataset.drag = view.drag;
 }

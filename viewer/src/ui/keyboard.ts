@@ -3,6 +3,7 @@ import { byId, el, showDialog } from "./dom";
 import { colourings } from "../data/kinds";
 import { measures } from "../data/measures";
 import * as actions from "./actions";
+import { copyStack } from "./copy";
 import { savePng, saveSvg } from "./image";
 import type { Player } from "./play";
 import type { PageView } from "./view";
@@ -98,12 +99,55 @@ const table: Key[] = [
         text: "select the next block above, at the cursor's time",
         run: (page) => actions.stepBlock(page, 1),
     },
+    {
+        keys: ["h"],
+        shown: "h",
+        text: "select the largest hole at the cursor, then the next smaller one",
+        run: (page) => actions.stepHole(page, 1),
+    },
+    {
+        keys: ["H"],
+        shown: "H",
+        text: "select the next larger hole",
+        run: (page) => actions.stepHole(page, -1),
+    },
+    {
+        keys: ["b"],
+        shown: "b",
+        text: "move the cursor to the allocation of the selected block, from there to its free, and back",
+        run: actions.jumpInLife,
+    },
     { keys: ["z"], shown: "z", text: "zoom to the selected block's life", run: actions.zoomToLife },
     {
         keys: ["m"],
         shown: "m",
         text: "set the mark at the cursor, from which growth is measured; press again to remove it",
         run: actions.toggleMark,
+    },
+    {
+        keys: ["r"],
+        shown: "r",
+        text: "select the time between the mark and the cursor, or without a mark the window; press again to remove it",
+        run: actions.toggleRange,
+    },
+    {
+        keys: ["e"],
+        shown: "e",
+        text: "select the time of the step or phase at the cursor; press again for the one around it",
+        run: actions.rangeOfPhase,
+    },
+    {
+        keys: ["R"],
+        shown: "R",
+        text: "compare the selected time with the step before it, or with the time before it; press again to stop",
+        run: actions.compareRange,
+    },
+    { keys: ["Z"], shown: "Z", text: "zoom to the selected time", run: actions.zoomToRanges },
+    {
+        keys: ["x"],
+        shown: "x",
+        text: "let dragging select a range of time instead of panning, or pan again",
+        run: actions.toggleDrag,
     },
     {
         keys: ["c"],
@@ -120,14 +164,26 @@ const table: Key[] = [
     {
         keys: ["f"],
         shown: "f",
-        text: "draw the stacks as icicle or flame",
-        run: actions.toggleShape,
+        text: "draw the stacks as icicle, as flame, bottom-up, or as callers and callees of one frame",
+        run: actions.nextShape,
     },
     {
         keys: ["g"],
         shown: "g",
         text: "join consecutive library frames, or show all",
         run: actions.toggleFold,
+    },
+    {
+        keys: ["o"],
+        shown: "o",
+        text: "draw only the stacks that match the search, or all",
+        run: (page) => page.change({ only: !page.view.only }),
+    },
+    {
+        keys: ["y"],
+        shown: "y",
+        text: "copy the marked stack, or that of the selected block",
+        run: (page) => void copyStack(page),
     },
     {
         keys: ["v"],
@@ -148,7 +204,7 @@ const table: Key[] = [
     {
         keys: ["Escape"],
         shown: "Esc",
-        text: "clear selection, marks and search",
+        text: "clear selection, marks, ranges and search",
         run: (page, _event, player) => clear(page, player),
     },
     { keys: ["?"], shown: "?", text: "this help", run: (page) => showHelp(page) },
@@ -161,7 +217,17 @@ function next<T>(all: readonly T[], current: T): T {
 function clear(page: PageView, player: Player): void {
     byId<HTMLInputElement>("search").value = "";
     player.stop();
-    page.change({ selected: -1, stack: -1, culprit: -1, whatif: -1, query: "" });
+    page.change({
+        selected: -1,
+        hole: -1,
+        stack: -1,
+        zoom: -1,
+        line: -1,
+        culprit: -1,
+        whatif: -1,
+        query: "",
+    });
+    actions.clearRanges(page);
 }
 
 const glossary: [word: string, meaning: string][] = [
@@ -194,9 +260,11 @@ function showHelp(page: PageView): void {
             "p",
             {},
             "The wheel zooms in time at the pointer, with Shift in addresses. Dragging pans. " +
+                "Dragging with Shift selects a range of time, and its edges can be dragged. " +
                 "A click sets the cursor and selects a block. " +
                 "Tab reaches every control and picture. " +
-                "In the stacks the arrow keys choose a box, and Enter marks its blocks. " +
+                "In the stacks the arrow keys choose a box, Enter marks its blocks, and Shift+Enter " +
+                "or a double click zooms into it; Backspace zooms out. " +
                 "In the strip of processes they choose a process, and Enter shows it. " +
                 "Search takes text, or /a regular expression/.",
         ),

@@ -6,8 +6,10 @@ import { type Area, visitHits } from "../data/hits";
 import { finish } from "../data/steps";
 import { mapFrame, type MapFrame } from "../draw/map";
 import { drawRaster, MarkRaster } from "../draw/markraster";
-import { drawAtCursor, drawBlocks, outlineBlock } from "../draw/marks";
+import { drawAtCursor, drawBlocks, outlineBlock, outlineHole } from "../draw/marks";
+import { drawRanges } from "../draw/ranges";
 import type { Surface } from "../draw/surface";
+import { rangesOf } from "../state/store";
 import { Slices } from "./slices";
 import type { PageView } from "./view";
 
@@ -80,6 +82,10 @@ export class MapMarks {
         if (pins.size > 0 || marked.wanted || selected >= 0) {
             context.drawImage(this.still, 0, 0, layer.width, layer.height);
         }
+        const ranges = rangesOf(view).map((range) => ({ range, text: "" }));
+        drawRanges(layer, context, view, ranges, frame.top, frame.bottom, colours);
+        const { hole } = this.page;
+        if (hole) outlineHole(context, frame, hole, heap.tick, colours);
         const x = frame.x(heap.tick);
         if (x >= frame.left && x <= frame.right) {
             drawCursor(context, x, frame.top, frame.bottom, colours);

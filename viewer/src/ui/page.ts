@@ -1,21 +1,14 @@
-// The whole page: it holds the state, computes what the panels need, and knows which panel depends
-// on what. It draws at most once per frame. While a large window moves, it shows the overview. The
-// exact pictures follow when the window rests.
-import { activeWindow } from "../data/firstwindow";
-import { asksForBlockers, type Header } from "../data/header";
-import { emptyHeap, heapAt, type HeapState } from "../data/heap";
-import { type Kinds, kindsInSteps } from "../data/kinds";
-import { measuresWindow, noSums, type StackSums, stackSums } from "../data/measures";
+// The whole page: it holds the state and knows which panel depends on what. It draws at most once
+// per frame. While a large window moves, it shows the overview. The exact pictures follow when the
+// window rests.
+import type { Header } from "../data/header";
 import { cardTick, type DeviceModel } from "../data/model";
-import { type ExpressionSearch, expressionOf, findText } from "../data/search";
-import { ShownStacks } from "../data/shownstacks";
-import { Stacks } from "../data/stacks";
-import { finish } from "../data/steps";
-import { peakTick, type WindowSweep } from "../data/sweep";
+import type { ExpressionSearch } from "../data/search";
 import { type Colours, dark, light } from "../draw/colours";
 import { lanesHeight } from "../draw/lanes";
 import { readHash, unsaid, writeHash } from "../state/hash";
-import { clampView, initialView, type Part, Store, type View, viewParts } from "../state/store";
+import { openedView } from "../state/opening";
+import { clampView, type View, viewParts } from "../state/store";
 import { checkUpdates, runUpdates, type Update } from "../state/updates";
 import { showAnswer } from "./answer";
 import { showCard } from "./cards";
@@ -23,26 +16,27 @@ import { ChartPanel } from "./chartpanel";
 import { showDetails } from "./details";
 import { byId } from "./dom";
 import { HeatPanel } from "./heat";
+import { showHole } from "./holecard";
 import { connectControls, connectPictures, showControls } from "./input";
 import { fillLegends } from "./legends";
 import { MapPanel } from "./mappanel";
 import { Player } from "./play";
 import { showJob } from "./job";
 import { connectKeys } from "./keyboard";
+import { showRanges } from "./rangepanel";
 import { connectRanks, type RankStrip, selectDevice, showOwnTitle } from "./ranks";
-import { RestSweep } from "./restsweep";
+import { Results } from "./results";
 import { connectScrollHints } from "./scrollhint";
 import { SegmentsPanel } from "./segmentspanel";
-import { showAdvice, showProgramPools, showRun, showTotals, showWhatIf } from "./side";
-import { Slices } from "./slices";
+import { showAdvice, showProgramPools, showRun, showTotals } from "./side";
 import { StacksPanel } from "./stackspanel";
 import { describe, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
-import type { Found, PageView, Picture } from "./view";
+import type { PageView, Picture } from "./view";
+import { showWhatIf } from "./whatif";
 
-const noHits = new Uint8Array(0);
-const immediateEvents = 10_000; // at most this many are swept within the frame
-const immediateKinds = 300_000; // at most this many blocks are sorted into kinds within the frame
+// What the picture of the stacks depends on besides the bytes.
+const stackParts = ["shape", "fold", "stack", "zoom", "frame"] as const;
 
 /** Loads devices: first without their blocks, then in full. */
 export interface DeviceSource {
@@ -50,25 +44,9 @@ export interface DeviceSource {
     blocks(index: number, progress: (blocks: number) => void): Promise<DeviceModel>;
 }
 
-export class Page implements PageView {
-    readonly stacks: Stacks;
-    readonly shownStacks: ShownStacks;
-    model!: DeviceModel;
+export class Page extends Results implements PageView {
     // resolves when all blocks of the shown device are drawn
     complete: Promise<void> = Promise.resolve();
-    heap: HeapState = emptyHeap(0);
-    kinds: Kinds | null = null;
-    pins: ReadonlySet<number> = new Set();
-    found: Found | null = null;
-    marked: Uint8Array | null = null;
-    sums: StackSums = noSums;
-    sweep: WindowSweep | null = null;
-    private readonly store = new Store(initialView);
-    private readonly exact = new RestSweep(() => {
-        this.sweep = this.exact.sweep;
-        this.store.flush(["sweep"]);
-    });
-    private readonly sorting = new Slices();
     private asked = 0; // how often a device was requested
     private hashTimer = 0;
     private readonly chart = new ChartPanel(this);
@@ -83,30 +61,7 @@ export class Page implements PageView {
     // layout.
     private readonly updates: Update[] = [
         { on: ["theme"], draw: () => this.showTheme() },
-        { on: ["device", "blocks", "colour"], draw: () => this.sortKinds(), makes: "kinds" },
-        { on: ["device", "blocks", "cursor"], draw: () => this.findHeap(), makes: "heap" },
-        { on: ["device", "card", "culprit"], draw: () => this.findPins(), makes: "pins" },
-        { on: ["query", "fold"], draw: (changed) => this.search(changed), makes: "matches" },
-        {
-            on: ["matches", "stack", "culprit", "fold"],
-            draw: () => this.findMarked(),
-            makes: "marked",
-        },
-        {
-            on: ["t0", "t1"],
-            draw: () => measuresWindow(this.view.stacks, this.view.mark),
-            makes: "measuredWindow",
-        },
-        {
-            on: ["device", "blocks", "heap", "mark", "stacks", "measuredWindow"],
-            draw: () => this.sumStacks(),
-            makes: "sums",
-        },
-        {
-            on: ["device", "blocks", "t0", "t1", "a0", "a1"],
-            draw: (changed) => this.findSweep(changed),
-            makes: "sweep",
-        },
+        ...this.computing,
         { on: ["device"], draw: () => this.showDevice() },
         { on: ["device", "theme"], draw: () => this.ranks?.draw() },
         { on: ["device", "theme"], draw: () => this.heatPanel?.draw() },
@@ -116,7 +71,7 @@ export class Page implements PageView {
         },
         { on: ["device", "whatif"], draw: () => showWhatIf(this) },
         {
-            on: ["device", "card", "culprit", "stack", "fold", "theme"],
+            on: ["device", "blocks", "card", "culprit", "stack", "fold", "theme"],
             draw: () => this.showCards(),
         },
         {
@@ -124,43 +79,49 @@ export class Page implements PageView {
             draw: () => this.chart.draw(),
             makes: "chart",
         },
-        { on: ["chart", "heap", "mark"], draw: () => this.chart.drawOver() },
+        { on: ["chart", "heap", "mark", "ranges"], draw: () => this.chart.drawOver() },
         {
             on: ["device", "blocks", "size", "theme", "t0", "t1", "a0", "a1", "sweep", "kinds"],
             draw: () => this.map.draw(),
             makes: "map",
         },
-        { on: ["map", "heap", "pins", "marked", "selected"], draw: () => this.map.drawOver() },
+        {
+            on: ["map", "heap", "pins", "marked", "selected", "ranges", "freeRange"],
+            draw: () => this.map.drawOver(),
+        },
         {
             on: ["device", "blocks", "size", "theme", "heap", "order", "pins", "kinds"],
             draw: () => this.segments.draw(),
             makes: "segments",
         },
-        { on: ["segments", "marked", "selected"], draw: () => this.segments.drawOver() },
         {
-            on: ["device", "blocks", "size", "theme", "sums", "shape", "fold", "matches", "stack"],
+            on: ["segments", "marked", "selected", "freeRange"],
+            draw: () => this.segments.drawOver(),
+        },
+        {
+            on: ["device", "blocks", "size", "theme", "sums", "matches", ...stackParts],
             draw: () => this.panel.draw(),
         },
         { on: ["device", "blocks", "selected"], draw: () => showDetails(this) },
+        { on: ["freeRange"], draw: () => showHole(this) },
+        { on: ["ranges", "by", "line", "theme"], draw: () => showRanges(this) },
         { on: viewParts, draw: () => showControls(this) },
         { on: ["device", "t0", "t1"], draw: () => this.showWindow() },
-        { on: [...viewParts, "blocks", "matches"], draw: () => this.say(statusText(this)) },
+        {
+            on: [...viewParts, "blocks", "matches", "ranges"],
+            draw: () => this.say(statusText(this)),
+        },
         { on: viewParts, draw: () => this.saveHashSoon() },
     ];
 
     constructor(
-        readonly header: Header,
+        header: Header,
         private readonly source: DeviceSource,
-        private readonly expressions: ExpressionSearch,
+        expressions: ExpressionSearch,
         private readonly fail: (error: unknown) => void,
     ) {
-        this.stacks = new Stacks(header);
-        this.shownStacks = new ShownStacks(header, this.stacks);
+        super(header, expressions);
         checkUpdates(this.updates);
-    }
-
-    get view(): View {
-        return this.store.view;
     }
 
     get colours(): Colours {
@@ -192,9 +153,9 @@ export class Page implements PageView {
             if (surfaces.some((surface) => surface.grew())) this.store.flush(["size"]);
         });
         for (const surface of surfaces) observer.observe(surface.box);
-        matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
-            this.store.flush(["theme"]),
-        );
+        for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+            matchMedia(query).addEventListener("change", () => this.store.flush(["theme"]));
+        }
         // Handles a link pasted while the page is open.
         addEventListener("hashchange", () => {
             clearTimeout(this.hashTimer);
@@ -217,38 +178,7 @@ export class Page implements PageView {
         const model = await this.source.overview(index);
         if (asked !== this.asked) return; // another device was requested since
         this.model = model;
-        const { head, lastTick } = this.model;
-        // in a run without OOM: the card of the whole run
-        const firstOom = head.cards.findIndex((card) => card.kind !== "retry");
-        const card =
-            wanted.card !== undefined && wanted.card < head.cards.length
-                ? wanted.card
-                : Math.min(head.cards.length - 1, Math.max(0, firstOom));
-        const cursor = card >= 0 ? cardTick(head, head.cards[card]) : peakTick(this.model);
-        const [t0, t1] = activeWindow(this.model);
-        const whole: View = {
-            ...this.view,
-            t0,
-            t1,
-            a0: 0,
-            a1: Math.max(1, head.axis_bytes),
-            card,
-            cursor,
-            mark: -1,
-            culprit: -1,
-            selected: -1,
-            stack: -1,
-            whatif: -1,
-            stacks: asksForBlockers(head.cards[card]) ? "holes" : "live",
-            ...wanted,
-            device: index,
-        };
-        whole.card = card;
-        if (!this.model.curves.byRow[whole.whatif]) whole.whatif = -1;
-        if (whole.culprit >= (head.cards[card]?.culprits.length ?? 0)) whole.culprit = -1;
-        if (whole.selected >= head.blocks) whole.selected = -1;
-        if (whole.stack >= this.stacks.count) whole.stack = -1;
-        this.store.set(clampView(whole, lastTick, head.axis_bytes));
+        this.store.set(openedView(model, index, this.view, wanted, this.stacks.count));
         describe(this);
         this.complete = this.model.complete ? Promise.resolve() : this.readBlocks(index);
         this.complete.catch(this.fail);
@@ -296,103 +226,9 @@ export class Page implements PageView {
         const darkWanted =
             theme === "dark" ||
             (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
-        document.documentElement.dataset.theme = darkWanted ? "dark" : "light";
-    }
-
-    // Few blocks are sorted at once. Many are sorted in steps. Until then the colours show the
-    // state.
-    private sortKinds(): void {
-        this.kinds = null;
-        this.sorting.stop();
-        const { model, view } = this;
-        const steps = model.complete ? kindsInSteps(model, this.stacks, view.colour) : null;
-        if (!steps) return;
-        if (model.blocks.count <= immediateKinds) {
-            this.kinds = finish(steps);
-        } else {
-            this.sorting.run(steps, 0, (kinds) => {
-                this.kinds = kinds;
-                this.store.flush(["kinds"]);
-            });
-        }
-    }
-
-    private findHeap(): void {
-        const { model, view } = this;
-        this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
-    }
-
-    private findPins(): void {
-        const { model, view } = this;
-        const card = model.head.cards[view.card];
-        const rows = card?.culprits ?? [];
-        const named =
-            view.culprit >= 0
-                ? rows.slice(view.culprit, view.culprit + 1)
-                : asksForBlockers(card)
-                  ? rows
-                  : [];
-        this.pins = new Set(named.flatMap(({ blocks }) => blocks));
-    }
-
-    // Text is searched at once, a regular expression in a worker. Until its answer arrives the
-    // marks do not change.
-    private search(changed: ReadonlySet<Part>): boolean {
-        const { query, fold } = this.view;
-        if (!query && !this.found) return false;
-        const names = this.shownStacks.names(fold);
-        const source = expressionOf(query);
-        this.expressions.stop();
-        if (source !== null) {
-            this.found = this.foundBy(this.found?.hits ?? noHits, "searching");
-            this.expressions.find(names, source, (answer) => {
-                const { hits, problem } = { hits: noHits, problem: null, ...answer };
-                this.found = this.foundBy(hits, problem);
-                this.store.flush(["matches"]);
-            });
-            return changed.has("fold");
-        }
-        const text = query.trim();
-        this.found = text ? this.foundBy(findText(names, text), null) : null;
-        return true;
-    }
-
-    private foundBy(hits: Uint8Array, problem: string | null): Found {
-        const matches = this.stacks.search(hits);
-        const shown = this.shownStacks.matches(hits, matches, this.view.fold);
-        return { hits, matches, shown, problem };
-    }
-
-    // Marks the stacks that the search found, or the marked stack.
-    private findMarked(): void {
-        const { view, found } = this;
-        const below = view.culprit >= 0 ? null : this.shownStacks.andBelow(view.stack, view.fold);
-        this.marked =
-            found && below
-                ? found.matches.map((hit, node) => hit | below[node])
-                : (found?.matches ?? below);
-    }
-
-    private sumStacks(): void {
-        const { model, heap, view } = this;
-        this.sums = model.complete ? stackSums(model, heap, view.stacks, view) : noSums;
-    }
-
-    // Sweeps the window at once if it has few events, otherwise when it rests.
-    private findSweep(changed: ReadonlySet<Part>): boolean {
-        const before = this.sweep;
-        const { model, view } = this;
-        if (model.complete) {
-            // blocks that live through the whole window are swept, too
-            const crowded = this.heap.live.length > immediateEvents * 3;
-            const now = changed.has("device") || changed.has("blocks");
-            const most = crowded ? -1 : now ? immediateEvents * 2 : immediateEvents;
-            this.sweep = this.exact.of(model, view.t0, view.t1, most);
-        } else {
-            this.exact.drop();
-            this.sweep = null;
-        }
-        return this.sweep !== before;
+        // Paper is light.
+        const isDark = darkWanted && !matchMedia("print").matches;
+        document.documentElement.dataset.theme = isDark ? "dark" : "light";
     }
 
     private showDevice(): void {
@@ -408,7 +244,7 @@ export class Page implements PageView {
     private showCards(): void {
         const { cards } = this.model.head;
         const { card } = this.view;
-        showCard(this.model.head, this.header.class_words, card, (by) => this.stepCard(by));
+        showCard(this);
         showAnswer(this, cards[card]);
         byId("main").dataset.screen = cards[card]?.screen ?? "";
     }

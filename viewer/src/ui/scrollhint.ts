@@ -24,7 +24,15 @@ function watch(place: HTMLElement): void {
 }
 
 export function connectScrollHints(): void {
-    for (const id of ["main", "culprits-list", "side", "dialog", "chart-legend", "map-legend"]) {
+    for (const id of [
+        "main",
+        "culprits-list",
+        "range",
+        "side",
+        "dialog",
+        "chart-legend",
+        "map-legend",
+    ]) {
         watch(byId(id));
     }
     watch(byId("icicle").parentElement!.parentElement!);

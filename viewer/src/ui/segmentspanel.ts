@@ -32,7 +32,7 @@ export class SegmentsPanel implements Picture {
         canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
         canvas.addEventListener("click", (event) => {
             const hit = this.hit(event);
-            if (hit) page.change({ selected: hit.block });
+            if (hit) page.change({ selected: hit.block, hole: hit.hole?.[0] ?? -1 });
         });
     }
 
@@ -66,7 +66,7 @@ export class SegmentsPanel implements Picture {
     }
 
     private paintOver(layer: Layer, context: CanvasRenderingContext2D, placed: Placed[]): void {
-        const { model, heap, view, marked, colours } = this.page;
+        const { model, heap, view, hole, marked, colours } = this.page;
         drawSegmentMarks(
             context,
             layer.ratio,
@@ -75,6 +75,7 @@ export class SegmentsPanel implements Picture {
             heap.tick,
             marked,
             view.selected,
+            hole,
             colours,
         );
     }

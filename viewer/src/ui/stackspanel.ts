@@ -1,20 +1,30 @@
-// The panel of stacks: the measure of bytes, icicle or flame graph, all frames or folded libraries,
+// The panel of stacks: the measure of bytes, the shape of the tree, all frames or folded libraries,
 // and the box at the pointer or the keyboard focus.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import { keptByPools } from "../data/held";
 import type { Measure } from "../data/measures";
-import type { StackBox, Stacks, Thin } from "../data/stacks";
-import { boxLabel, boxTop, drawIcicle, hitIcicle, rowHeight } from "../draw/icicle";
+import type { Stacks, Thin } from "../data/stacks";
+import { boxLabel, drawIcicle, hitIcicle, type PlacedBox, rowHeight } from "../draw/icicle";
+import { placesAround, placesOf, type StackPlaces } from "../draw/stackplaces";
+import { rangeNames } from "../draw/ranges";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
+import type { View } from "../state/store";
 import { byId, showTip } from "./dom";
 import type { LegendEntry, PageView, Picture } from "./view";
 
-export const measureNames: Record<Measure, string> = {
+const measureNames: Record<Measure, string> = {
     holes: "blocked free memory",
     live: "live bytes",
     churn: "allocated in the window",
     growth: "growth since the mark",
 };
+
+/** A selected range of time takes the place of the window. */
+export function measureName({ stacks, r0 }: View): string {
+    return stacks === "churn" && r0 >= 0
+        ? `allocated in range ${rangeNames[0]}`
+        : measureNames[stacks];
+}
 
 const smallestShare = 0.001;
 const mostFrames = 14; // in the tooltip
@@ -23,67 +33,107 @@ export class StacksPanel implements Picture {
     readonly surface = new Surface(byId("icicle").parentElement!);
     readonly place = "left";
     readonly legend: LegendEntry[] = [];
-    private boxes: StackBox[] = [];
+    private boxes: PlacedBox[] = [];
     private total = 0;
-    private thin: Thin = { branches: 0, bytes: 0 };
-    private focused = -1; // box with the keyboard focus
+    private focused = 0; // box with the keyboard focus
+    private drawn = ""; // the tree of the boxes
 
     constructor(private readonly page: PageView) {
         this.connect();
     }
 
     get title(): string {
-        return `Stacks by ${measureNames[this.page.view.stacks]}`;
+        return `Stacks by ${measureName(this.page.view)}`;
     }
 
-    /** The drawn tree. view.stack is one of its nodes. */
+    /** The drawn tree. view.stack and view.zoom are its nodes. */
     private get tree(): Stacks {
-        return this.page.shownStacks.tree(this.page.view.fold);
+        return this.page.shownStacks.tree(this.page.view);
     }
 
     draw(): void {
         const { page, surface } = this;
-        const { view, model, sums, shownStacks, colours } = page;
-        if (!model.complete) {
-            if (surface.fit()) drawNotice(surface.base, "Reading the blocks.", colours);
+        if (!page.model.complete) {
+            if (surface.fit()) drawNotice(surface.base, "Reading the blocks.", page.colours);
             return;
         }
-        const { boxes, total, depth, thin } = this.tree.layout(
-            shownStacks.sums(sums.sums, view.fold),
-            smallestShare,
-        );
+        const scroll = surface.box.parentElement!;
+        const { boxes, total, rows } =
+            page.view.shape === "callers" ? this.aroundFrame() : this.wholeTree();
+        const height = Math.max(scroll.clientHeight, rows * rowHeight);
+        // The boxes of a flame graph stand on the lower edge.
+        const shift = page.view.shape === "flame" ? height : 0;
+        for (const box of boxes) box.top += shift;
         this.boxes = boxes;
         this.total = total;
-        this.thin = thin;
         this.focused = Math.min(this.focused, boxes.length - 1);
-        const scroll = surface.box.parentElement!;
-        surface.box.style.height = `${Math.max(scroll.clientHeight, depth * rowHeight)}px`;
+        const { shape, fold, zoom, frame } = page.view;
+        const tree = [shape, fold, zoom, frame].join();
+        if (tree !== this.drawn) this.focused = 0; // the numbers of the boxes have another meaning
+        this.drawn = tree;
+        surface.box.style.height = `${height}px`;
         if (!surface.fit()) return;
         this.paint(surface.base);
         this.drawFocus();
     }
 
     paint(layer: Layer): void {
-        const { view, found, colours } = this.page;
+        const { found, colours, view } = this.page;
+        const around = view.shape === "callers";
         drawIcicle(
             layer,
-            this.tree,
             {
                 boxes: this.boxes,
                 total: this.total,
-                what: this.caption() + this.leftOut(),
-                marked: view.stack,
-                matches: found?.shown ?? null,
+                isMarked: ({ chain, depth }) =>
+                    around ? depth === 0 : view.stack > 0 && chain.includes(view.stack),
+                isMatch: ({ chain, node, stacks }) =>
+                    found !== null &&
+                    (around
+                        ? chain.some((one) => stacks.isHit(one, found.hits))
+                        : found.shown[node] === 1),
                 hatch: view.stacks === "holes",
-                flame: view.shape === "flame",
             },
             colours,
         );
     }
 
+    private wholeTree(): StackPlaces {
+        const { view, sums, shownStacks } = this.page;
+        const { tree } = this;
+        const top = view.zoom > 0 && view.zoom < tree.count ? view.zoom : 0;
+        const layout = tree.layout(shownStacks.sums(sums.sums, view), smallestShare, top);
+        const note = (top === 0 ? this.caption() : "") + leftOut(layout.thin);
+        const flame = view.shape === "flame" ? 0 : null;
+        return placesOf(tree, layout, flame, note, view.shape !== "bottom-up");
+    }
+
+    private aroundFrame(): StackPlaces {
+        const { view, sums, shownStacks, stacks } = this.page;
+        const name = view.frame >= 0 ? view.frame : heaviestLine(stacks, sums.sums);
+        const around = shownStacks.around(name, view.fold, sums.sums);
+        const [up, down] = [around.trees.callers.stacks, around.trees.callees.stacks];
+        const callers = up.layout(around.callers, smallestShare, Math.min(1, up.count - 1));
+        const callees = down.layout(around.callees, smallestShare, Math.min(1, down.count - 1));
+        const thin = {
+            branches: callers.thin.branches + callees.thin.branches,
+            bytes: callers.thin.bytes + callees.thin.bytes,
+        };
+        const share = callees.total > 0 ? `: ${this.caption()}${leftOut(thin)}` : "";
+        const places = placesAround(
+            { stacks: up, layout: callers },
+            { stacks: down, layout: callees },
+            share,
+        );
+        if (callees.total > 0) return places;
+        const nothing = `no bytes of ${stacks.lineName(name)}: ${this.caption()}`;
+        const box = { node: 0, chain: [0], depth: 0, from: 0, to: 0, top: 0, stacks: down };
+        return { boxes: [{ ...box, note: nothing }], total: 0, rows: 1 };
+    }
+
     private caption(): string {
         const { view, model } = this.page;
-        const nothing = this.total === 0;
+        const nothing = this.page.sums.total === 0;
         switch (view.stacks) {
             case "holes": {
                 if (nothing) return "no free memory is blocked at the cursor";
@@ -98,8 +148,8 @@ export class StacksPanel implements Picture {
                 return nothing ? "no block is live at the cursor" : "live bytes";
             case "churn":
                 return nothing
-                    ? "nothing was allocated in the window"
-                    : "allocated in the window, whether freed or not";
+                    ? `nothing was ${measureName(view)}`
+                    : `${measureName(view)}, whether freed or not`;
             case "growth": {
                 const [mark, from] =
                     view.mark < 0
@@ -117,53 +167,58 @@ export class StacksPanel implements Picture {
         }
     }
 
-    // The text about thin branches in the outermost box.
-    private leftOut(): string {
-        const { branches, bytes } = this.thin;
-        return branches === 0
-            ? ""
-            : `; ${formatCount(branches)} ${branches === 1 ? "branch" : "branches"}, ${formatBytes(Math.round(bytes))}, too thin to draw`;
-    }
-
     private drawFocus(): void {
         const context = this.surface.clearOver();
         const box = this.boxes[this.focused];
         if (!box || document.activeElement !== this.surface.base.canvas) return;
-        const { width, height } = this.surface.over;
+        const { width } = this.surface.over;
         const scale = width / Math.max(1, this.total);
         context.strokeStyle = this.page.colours.ink;
         context.lineWidth = 2;
         context.strokeRect(
             box.from * scale + 1,
-            boxTop(box, height, this.page.view.shape === "flame") + 1,
+            box.top + 1,
             Math.max(3, (box.to - box.from) * scale - 2),
             rowHeight - 3,
         );
     }
 
-    private label(box: StackBox): string {
-        return boxLabel(this.tree, box, this.total, this.caption() + this.leftOut());
-    }
-
-    private mark(box: StackBox | null): void {
-        const { view } = this.page;
-        this.page.change({
+    // A click marks the blocks of a box. Among callers and callees it goes to the box's frame.
+    private choose(box: PlacedBox | null): void {
+        const { page } = this;
+        const { view } = page;
+        if (view.shape === "callers") {
+            const frame = box?.chain.at(box.depth === 0 ? 0 : this.innerEnd(box));
+            if (box && frame) page.change({ frame: box.stacks.name(frame) });
+            return;
+        }
+        page.change({
             stack: !box || box.node === 0 || box.node === view.stack ? -1 : box.node,
             culprit: -1,
+            line: -1,
         });
+    }
+
+    // Of several frames in one box, the one next to the frame in the middle.
+    private innerEnd(box: PlacedBox): number {
+        return box.chain[0] === box.node ? box.chain.length - 1 : 0;
+    }
+
+    private zoom(box: PlacedBox | null): void {
+        const { view } = this.page;
+        if (view.shape === "callers") return;
+        const zoom = !box || box.node === 0 || box.node === view.zoom ? -1 : box.node;
+        this.page.change({ zoom });
     }
 
     private connect(): void {
         const canvas = this.surface.base.canvas;
-        const hit = (event: MouseEvent): StackBox | null => {
+        const hit = (event: MouseEvent): PlacedBox | null => {
             const place = canvas.getBoundingClientRect();
-            const { width, height } = this.surface.base;
             return hitIcicle(
                 this.boxes,
                 this.total,
-                width,
-                height,
-                this.page.view.shape === "flame",
+                this.surface.base.width,
                 event.clientX - place.left,
                 event.clientY - place.top,
             );
@@ -174,7 +229,7 @@ export class StacksPanel implements Picture {
                 box && this.total > 0
                     ? ` (${((100 * (box.to - box.from)) / this.total).toFixed(1)} %)`
                     : "";
-            const frames = box ? this.label(box).split(" ‹ ") : [];
+            const frames = box ? boxLabel(box).split(" ‹ ") : [];
             const more =
                 frames.length > mostFrames ? `\n‹ ${frames.length - mostFrames} more frames` : "";
             showTip(
@@ -184,42 +239,30 @@ export class StacksPanel implements Picture {
             );
         });
         canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
-        canvas.addEventListener("click", (event) => this.mark(hit(event)));
+        canvas.addEventListener("click", (event) => this.choose(hit(event)));
+        canvas.addEventListener("dblclick", (event) => this.zoom(hit(event)));
         canvas.addEventListener("blur", () => this.drawFocus());
         canvas.addEventListener("keydown", (event) => this.onKey(event));
     }
 
-    // Arrows move to a caller, a callee or a neighbour. Enter marks the blocks of the box.
+    // Arrows move to the box above, below or beside. Enter marks the blocks of the box.
     private onKey(event: KeyboardEvent): void {
-        const flame = this.page.view.shape === "flame";
         const current = this.boxes[this.focused] ?? this.boxes[0];
         if (!current || event.altKey || event.ctrlKey || event.metaKey) return;
-        let next: StackBox | undefined;
-        const inner = flame ? "ArrowUp" : "ArrowDown";
-        const outer = flame ? "ArrowDown" : "ArrowUp";
-        const row = this.boxes
-            .filter((box) => box.depth === current.depth)
-            .sort((a, b) => a.from - b.from);
-        if (event.key === inner) {
-            next = this.boxes.find(
-                (box) =>
-                    box.depth === current.depth + 1 &&
-                    box.from >= current.from &&
-                    box.from < current.to,
-            );
-        } else if (event.key === outer) {
-            next = this.boxes.find(
-                (box) =>
-                    box.depth === current.depth - 1 &&
-                    box.from <= current.from &&
-                    current.from < box.to,
-            );
-        } else if (event.key === "ArrowRight") {
-            next = row[row.indexOf(current) + 1];
-        } else if (event.key === "ArrowLeft") {
-            next = row[row.indexOf(current) - 1];
+        let next: PlacedBox | undefined;
+        if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+            next = this.neighbour(current, event.key === "ArrowDown" ? 1 : -1);
+        } else if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
+            const row = this.boxes
+                .filter(({ top }) => top === current.top)
+                .sort((a, b) => a.from - b.from);
+            next = row[row.indexOf(current) + (event.key === "ArrowRight" ? 1 : -1)];
+        } else if (event.key === "Enter" && event.shiftKey) {
+            this.zoom(current);
         } else if (event.key === "Enter") {
-            this.mark(current);
+            this.choose(current);
+        } else if (event.key === "Backspace") {
+            this.page.change({ zoom: -1 });
         } else {
             return;
         }
@@ -227,6 +270,36 @@ export class StacksPanel implements Picture {
         event.stopPropagation();
         this.focused = this.boxes.indexOf(next ?? current);
         this.drawFocus();
-        this.page.say(this.label(this.boxes[this.focused]));
+        this.page.say(boxLabel(this.boxes[this.focused]));
     }
+
+    /** The box one row below or above that shares the left edge, or else is within the width. */
+    private neighbour(box: PlacedBox, rows: number): PlacedBox | undefined {
+        const row = this.boxes.filter(({ top }) => top === box.top + rows * rowHeight);
+        return (
+            row.find(({ from, to }) => from <= box.from && box.from < to) ??
+            row.find(({ from }) => from >= box.from && from < box.to)
+        );
+    }
+}
+
+// The text about branches without a box.
+function leftOut({ branches, bytes }: Thin): string {
+    return branches === 0
+        ? ""
+        : `; ${formatCount(branches)} ${branches === 1 ? "branch" : "branches"}, ${formatBytes(Math.round(bytes))}, too thin to draw`;
+}
+
+/** The line with the most bytes, if possible one of the user's code. */
+function heaviestLine(stacks: Stacks, sums: Map<number, number>): number {
+    const bytesOf = [new Map<number, number>(), new Map<number, number>()]; // libraries', user's
+    const best = [0, 0];
+    for (const [stack, bytes] of sums) {
+        const own = Number(stacks.isOwn(stacks.telling(stack)));
+        const line = stacks.line(stack);
+        const lines = bytesOf[own];
+        lines.set(line, (lines.get(line) ?? 0) + bytes);
+        if (line > 0 && lines.get(line)! > (lines.get(best[own]) ?? 0)) best[own] = line;
+    }
+    return best[1] || best[0];
 }

@@ -4,7 +4,9 @@ import { requestedKnown, segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
 import { phaseAt } from "../data/phases";
+import { rangeNames } from "../draw/ranges";
 import { byId, el } from "./dom";
+import { rangeText } from "./rangepanel";
 import type { PageView } from "./view";
 
 export function statusText(page: PageView): string {
@@ -14,6 +16,7 @@ export function statusText(page: PageView): string {
     const phase = phaseAt(model.phases, view.cursor);
     const others = othersAt(model, view.cursor);
     const text =
+        rangesText(page) +
         `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}` +
         (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]]}` : "") +
         (requestedKnown(model.head) ? `: ${formatBytes(heap.requested)} requested, ` : ": ") +
@@ -38,6 +41,14 @@ export function statusText(page: PageView): string {
             : "") +
         `. ${text}`
     );
+}
+
+function rangesText({ ranges }: PageView): string {
+    return ranges
+        .map(({ figures }, at) =>
+            figures ? `range ${rangeNames[at]}: ${rangeText(figures)}. ` : "",
+        )
+        .join("");
 }
 
 function countText({ blocks, bytes }: BlockCount): string {

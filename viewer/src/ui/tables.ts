@@ -10,7 +10,7 @@ import { addressText } from "../draw/map";
 import { showTables } from "./datatable";
 import { byId, showDialog } from "./dom";
 import type { PageView } from "./view";
-import { measureNames } from "./stackspanel";
+import { measureName } from "./stackspanel";
 
 const bytes = (name: string): TableColumn => ({
     name,
@@ -212,7 +212,7 @@ export function stackTables(page: PageView): TableData[] {
     const { stacks, view } = page;
     const { sums, shrunk } = page.sums;
     const blocks = page.sums.blocks();
-    const what = measureNames[view.stacks];
+    const what = measureName(view);
     const columns = [
         sizes(what),
         count("blocks"),

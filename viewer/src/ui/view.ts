@@ -1,6 +1,7 @@
 // The page as panels see it. Panels use this interface, never the page itself.
 import type { Header } from "../data/header";
 import type { HeapState } from "../data/heap";
+import type { Hole } from "../data/hole";
 import type { Kinds } from "../data/kinds";
 import type { StackSums } from "../data/measures";
 import type { DeviceModel } from "../data/model";
@@ -10,6 +11,7 @@ import type { WindowSweep } from "../data/sweep";
 import type { Colours } from "../draw/colours";
 import type { Layer, Surface } from "../draw/surface";
 import type { View } from "../state/store";
+import type { MeasuredRange } from "./rangework";
 
 /** `colour` may also be "hatch" (free memory), "line", "burst" or "emptied" (markers). */
 export interface LegendEntry {
@@ -51,6 +53,8 @@ export interface PageView {
     readonly marked: Uint8Array | null; // per stack: whether its blocks are marked; null = none
     readonly sums: StackSums;
     readonly sweep: WindowSweep | null; // null: the overview is shown instead
+    readonly hole: Hole | null; // the selected hole, if it exists at the cursor
+    readonly ranges: readonly MeasuredRange[]; // the selected ranges: at most two
 
     /** Changes the view within its bounds. */
     change(change: Partial<View>): void;

@@ -1,0 +1,111 @@
+// The card of a hole. FRAGTRACE_PAGES holds pages of made-up data.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch } from "./browser.mjs";
+import { hash, settle, share, text, visit } from "./look.mjs";
+
+const pages = process.env.FRAGTRACE_PAGES;
+const run = join(pages, "run.html");
+const board = join(pages, "checkerboard.html");
+const teal = [0, 133, 122];
+let browser;
+before(async () => (browser = await launch()));
+after(async () => browser.close());
+const on = (path, options, look) => visit(browser, path, options, look);
+
+test("a hole has its size, age, neighbours, what to free, and the request that failed", () =>
+    on(board, {}, async (page) => {
+        assert.equal(await page.locator("#hole").isVisible(), false);
+        await page.keyboard.press("h");
+        const { hole } = await hash(page);
+        assert.ok(Number(hole) >= 0);
+        const card = await text(page, "#hole");
+        // A segment of 20 MiB: its left half is free, a block of "keep" is in its right half.
+        for (const part of [
+            /^Hole · 10 MiB\s*10,485,248 B at 0x/,
+            /free for\s+[\d.]+ (us|ms|s), since/,
+            /before it\s+the end of the segment/,
+            /after it\s+10 MiB\s*fragment\.py:11 keep; without it 20 MiB are free/,
+            /to be freed\s+1 block, 10 MiB: then the segment of 20 MiB can be returned/,
+            /failed\s+512 MiB at .*\s*out of memory: the hole had 10 MiB then, too small/,
+        ]) {
+            assert.match(card, part);
+        }
+        for (const picture of ["#segments", "#map"]) {
+            assert.ok((await share(page, `${picture} + canvas`, teal)) > 0.0001, picture);
+        }
+        // The neighbour is a block to go to, and the hole stays in the link.
+        await page.reload();
+        await page.waitForSelector("html[data-ready]");
+        await settle(page);
+        assert.equal(await text(page, "#hole"), card);
+        await page.click('#hole dd button:has-text("10 MiB") >> nth=-1');
+        assert.equal((await hash(page)).hole, undefined);
+        assert.match(await text(page, "#details"), /fragment\.py:11 keep/);
+    }));
+
+test("a click on a hole selects it, keys step through holes by size", () =>
+    on(run, {}, async (page) => {
+        const sizes = [];
+        for (const key of ["h", "h", "h", "H", "H"]) {
+            await page.keyboard.press(key);
+            await settle(page);
+            sizes.push((await text(page, "#hole")).match(/^Hole · .*\s*([\d,]+) B at/)[1]);
+        }
+        assert.deepEqual(sizes.slice(3), [sizes[1], sizes[0]]);
+        const bytes = sizes.map((size) => Number(size.replaceAll(",", "")));
+        assert.ok(bytes[0] >= bytes[1] && bytes[1] >= bytes[2]);
+        await page.click('#hole [title="close this card"]');
+        assert.equal((await hash(page)).hole, undefined);
+        assert.equal(await page.locator("#hole").isVisible(), false);
+        const box = await page.locator("#segments").boundingBox();
+        await page.mouse.click(box.x + 30, box.y + 25); // the worst segment begins with a hole
+        await settle(page);
+        assert.match(await text(page, "#hole"), /^Hole · /);
+        assert.equal(await page.locator("#details").isVisible(), false);
+        // Where memory is in use, there is no card.
+        await page.goto((await page.url()).replace(/hole=\d+/, "hole=99999999999"));
+        await settle(page);
+        assert.equal(await page.locator("#hole").isVisible(), false);
+        await page.keyboard.press("Escape");
+    }));
+
+test("axe finds nothing with every card open", async () => {
+    const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+    const link =
+        "#r0=20000000&r1=40000000&s0=50000000&s1=60000000&selected=200&whatif=1&culprit=0&q=main&zoom=2";
+    for (const [width, scheme] of [
+        [1400, "light"],
+        [390, "dark"],
+    ]) {
+        await on(run, { width, height: 960, scheme, hash: link }, async (page) => {
+            await page.keyboard.press("h");
+            await settle(page);
+            for (const id of ["range", "hole", "details"]) {
+                assert.ok(await page.locator(`#${id}`).isVisible(), id);
+            }
+            await page.evaluate(axe);
+            const found = await page.evaluate(async () =>
+                (await globalThis.axe.run(document)).violations.map(({ id }) => id),
+            );
+            assert.deepEqual(found, []);
+        });
+    }
+});
+
+test("the card fits on a narrow screen, in both themes", async () => {
+    for (const scheme of ["light", "dark"]) {
+        await on(board, { width: 390, height: 844, scheme }, async (page) => {
+            await page.keyboard.press("h");
+            await settle(page);
+            assert.ok(await page.locator("#hole").isVisible());
+            const over = await page.evaluate(
+                () => document.documentElement.scrollWidth - innerWidth,
+            );
+            assert.ok(over <= 0, `${over} pixels too wide`);
+        });
+    }
+});

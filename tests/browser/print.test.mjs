@@ -1,0 +1,53 @@
+// The page on paper. FRAGTRACE_PAGES holds pages of made-up data.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch } from "./browser.mjs";
+import { hash, settle, share, visit } from "./look.mjs";
+
+const run = join(process.env.FRAGTRACE_PAGES, "run.html");
+let browser;
+before(async () => (browser = await launch()));
+after(async () => browser.close());
+
+test("paper is light, has no controls, and cuts nothing off", () =>
+    visit(
+        browser,
+        run,
+        { scheme: "dark", hash: "#r0=20000000&r1=40000000&selected=200&whatif=1" },
+        async (page) => {
+            const white = () => share(page, "#chart", [255, 255, 255]);
+            assert.equal(await white(), 0);
+            const before = await hash(page);
+            await page.emulateMedia({ media: "print" });
+            await page.setViewportSize({ width: 760, height: 1000 });
+            await settle(page);
+            assert.ok((await white()) > 0.1, "the pictures are light, too");
+            const { cut, controls, over } = await page.evaluate(() => {
+                const shown = (element) => element.getClientRects().length > 0;
+                return {
+                    cut: [...document.querySelectorAll("#culprits-list, #range, #side, #details")]
+                        .filter((place) => place.scrollHeight > place.clientHeight + 3)
+                        .map((place) => place.id),
+                    controls: [...document.querySelectorAll("header button, .bar button, #status")]
+                        .filter(shown)
+                        .map((element) => element.id),
+                    over: document.documentElement.scrollWidth - innerWidth,
+                };
+            });
+            assert.deepEqual(cut, []);
+            assert.deepEqual(controls, []);
+            assert.ok(over <= 0, `${over} pixels too wide`);
+            for (const id of ["verdict", "time", "range", "addresses", "whatif", "details"]) {
+                assert.ok(await page.locator(`#${id}`).isVisible(), id);
+            }
+            // Times in a card are buttons on the screen and text on paper.
+            assert.ok(await page.locator("#range .figures button").isVisible());
+            assert.ok((await page.pdf({ format: "A4" })).length > 10_000);
+            await page.emulateMedia({ media: "screen", colorScheme: "dark" });
+            await settle(page);
+            assert.equal(await page.getAttribute("html", "data-theme"), "dark");
+            assert.equal(await white(), 0);
+            assert.deepEqual(await hash(page), before);
+        },
+    ));

@@ -1,0 +1,124 @@
+// What a reader does next: copies a setting or a command, goes to the blocks that block free
+// memory, and from an allocation to its free.
+//
+// FRAGTRACE_PAGES holds pages of made-up data.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch } from "./browser.mjs";
+import { eventually, hash, settle, text, visit } from "./look.mjs";
+
+const pages = process.env.FRAGTRACE_PAGES;
+const run = join(pages, "run.html");
+const board = join(pages, "checkerboard.html");
+let browser;
+before(async () => (browser = await launch()));
+after(async () => browser.close());
+const on = (path, options, look) => visit(browser, path, options, look);
+
+const setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+const trying = "fragtrace try train.4711.ftrace --remedy 1";
+
+/** Clicks a button that copies, and returns what it copied. */
+async function copied(page, selector) {
+    await page.evaluate(() => {
+        window.copied = "";
+        Object.defineProperty(navigator, "clipboard", {
+            configurable: true,
+            value: { writeText: async (copied) => void (window.copied = copied) },
+        });
+    });
+    await page.click(selector);
+    return eventually(async () => {
+        const text = await page.evaluate(() => window.copied);
+        assert.notEqual(text, "");
+        return text;
+    });
+}
+
+for (const [width, scheme] of [
+    [1400, "light"],
+    [390, "dark"],
+]) {
+    test(`a row of what if has its cost, and commands to copy, at ${width} pixels`, () =>
+        on(run, { width, height: 960, scheme }, async (page) => {
+            const row = page.locator("#whatif-list tbody tr").nth(1);
+            assert.match(await row.innerText(), /cost: no additional driver calls/);
+            assert.equal(await page.locator("#whatif-list tr.below").count(), 0);
+            await row.click();
+            await settle(page);
+            const below = page.locator("#whatif-list tr.below");
+            assert.match(await below.innerText(), /setting\s+PYTORCH[^]*try it\s+fragtrace try/);
+            const button = (name) => `#whatif-list [aria-label="copy the ${name}"]`;
+            assert.equal(await copied(page, button("setting")), setting);
+            assert.equal(await copied(page, button("try it")), trying);
+            assert.match(await text(page, "#status"), /copied/);
+            assert.equal((await hash(page)).whatif, "1", "the row stays chosen");
+            assert.equal(
+                await copied(page, '#verdict [aria-label="copy the setting"]'),
+                setting,
+                "the verdict's change",
+            );
+            const over = await page.evaluate(
+                () => document.documentElement.scrollWidth - innerWidth,
+            );
+            assert.ok(over <= 0, `${over} pixels too wide`);
+            await row.click();
+            await settle(page);
+            assert.equal(await below.count(), 0);
+        }));
+}
+
+test("the chosen row of what if and the focus survive a link and a key", () =>
+    on(run, { hash: "#whatif=1" }, async (page) => {
+        assert.equal(await page.locator("#whatif-list tr.below").count(), 1);
+        const row = page.locator("#whatif-list tbody tr").nth(1);
+        await row.focus();
+        await page.keyboard.press("Enter");
+        await settle(page);
+        await page.keyboard.press("Enter");
+        await settle(page);
+        assert.equal((await hash(page)).whatif, "1");
+        assert.equal(await row.evaluate((element) => element === document.activeElement), true);
+    }));
+
+test("a line that blocks free memory leads to its largest blocks", () =>
+    on(board, {}, async (page) => {
+        const rows = page.locator("#culprits tbody tr");
+        await rows.first().click();
+        await settle(page);
+        const buttons = page.locator("#culprits tr.below button");
+        assert.equal(await buttons.count(), 4);
+        assert.match(await buttons.first().innerText(), /^10 MiB at /);
+        await buttons.first().click();
+        await settle(page);
+        assert.match(await text(page, "#details"), /^Block [\d,]+ · 10 MiB/);
+        assert.match(await text(page, "#details"), /fragment\.py:11 keep/);
+        assert.equal((await hash(page)).culprit, "0", "its blocks stay marked");
+    }));
+
+test("from an allocation to its free, and back", () =>
+    on(run, { hash: "#selected=200&cursor=0" }, async (page) => {
+        await page.keyboard.press("b");
+        const born = await hash(page);
+        assert.ok(Number(born.cursor) > 0);
+        await page.keyboard.press("b");
+        const freed = await hash(page);
+        assert.ok(Number(freed.cursor) > Number(born.cursor));
+        await page.keyboard.press("b");
+        assert.equal((await hash(page)).cursor, born.cursor);
+        const times = page.locator("#details dd button");
+        await times.nth(1).click();
+        assert.equal((await hash(page)).cursor, freed.cursor);
+        // A window elsewhere follows.
+        await page.goto((await page.url()).replace(/t0=\d+&t1=\d+/, "t0=100000000&t1=110000000"));
+        await settle(page);
+        await page.keyboard.press("b");
+        const moved = await hash(page);
+        assert.equal(moved.cursor, born.cursor);
+        assert.ok(Number(moved.t0) <= Number(moved.cursor));
+        assert.ok(Number(moved.t1) >= Number(moved.cursor));
+        await page.keyboard.press("Escape");
+        await page.keyboard.press("b");
+        assert.match(await text(page, "#status"), /select a block first/);
+    }));

@@ -1,0 +1,225 @@
+// What the panels draw, computed from the view and the data: the heap at the cursor, the kinds of
+// blocks, the matches of the search, the bytes per stack, and the events of the window. Each row of
+// `computing` names the parts of the state that its result depends on.
+import { asksForBlockers, type Header, segmentsKnown } from "../data/header";
+import { emptyHeap, heapAt, type HeapState } from "../data/heap";
+import { usedStacks } from "../data/hits";
+import { type Hole, holeAt } from "../data/hole";
+import { type Kinds, kindsInSteps } from "../data/kinds";
+import { measuresWindow, noSums, onlyStacks, type StackSums, stackSums } from "../data/measures";
+import type { DeviceModel } from "../data/model";
+import { type ExpressionSearch, expressionOf, findText } from "../data/search";
+import { ShownStacks } from "../data/shownstacks";
+import { Stacks } from "../data/stacks";
+import { finish } from "../data/steps";
+import type { WindowSweep } from "../data/sweep";
+import { initialView, type Part, rangesOf, Store, type View } from "../state/store";
+import type { Update } from "../state/updates";
+import { type MeasuredRange, RangeWork } from "./rangework";
+import { RestSweep } from "./restsweep";
+import { Slices } from "./slices";
+import type { Found } from "./view";
+
+const noHits = new Uint8Array(0);
+const immediateEvents = 10_000; // at most this many are swept within the frame
+const immediateKinds = 300_000; // at most this many blocks are sorted into kinds within the frame
+
+export class Results {
+    readonly stacks: Stacks;
+    readonly shownStacks: ShownStacks;
+    model!: DeviceModel;
+    heap: HeapState = emptyHeap(0);
+    kinds: Kinds | null = null;
+    pins: ReadonlySet<number> = new Set();
+    found: Found | null = null;
+    marked: Uint8Array | null = null;
+    sums: StackSums = noSums;
+    sweep: WindowSweep | null = null;
+    ranges: MeasuredRange[] = [];
+    hole: Hole | null = null;
+    protected readonly store = new Store(initialView);
+    private readonly exact = new RestSweep(() => {
+        this.sweep = this.exact.sweep;
+        this.store.flush(["sweep"]);
+    });
+    private readonly sorting = new Slices();
+
+    private readonly rangeWork: RangeWork;
+
+    protected readonly computing: readonly Update[] = [
+        { on: ["device", "blocks", "colour"], draw: () => this.sortKinds(), makes: "kinds" },
+        { on: ["device", "blocks", "cursor"], draw: () => this.findHeap(), makes: "heap" },
+        { on: ["device", "card", "culprit"], draw: () => this.findPins(), makes: "pins" },
+        {
+            on: ["device", "blocks"],
+            draw: () => this.shownStacks.use(usedStacks(this.model)),
+            makes: "trees",
+        },
+        {
+            on: ["query", "fold", "shape", "trees"],
+            draw: (changed) => this.search(changed),
+            makes: "matches",
+        },
+        {
+            on: ["matches", "stack", "line", "culprit", "fold", "shape", "trees"],
+            draw: () => this.findMarked(),
+            makes: "marked",
+        },
+        {
+            on: ["t0", "t1", "r0", "r1"],
+            draw: () => measuresWindow(this.view.stacks, this.view.mark),
+            makes: "measuredWindow",
+        },
+        {
+            on: ["device", "blocks", "heap", "mark", "stacks", "measuredWindow", "matches", "only"],
+            draw: () => this.sumStacks(),
+            makes: "sums",
+        },
+        {
+            on: ["device", "blocks", "t0", "t1", "a0", "a1"],
+            draw: (changed) => this.findSweep(changed),
+            makes: "sweep",
+        },
+        { on: ["heap", "hole"], draw: () => this.findHole(), makes: "freeRange" },
+        {
+            on: ["device", "blocks", "r0", "r1", "s0", "s1"],
+            draw: () => this.measureRanges(),
+            makes: "ranges",
+        },
+    ];
+
+    constructor(
+        readonly header: Header,
+        private readonly expressions: ExpressionSearch,
+    ) {
+        this.stacks = new Stacks(header);
+        this.shownStacks = new ShownStacks(header, this.stacks);
+        this.rangeWork = new RangeWork(this.stacks, () => {
+            this.measureRanges();
+            this.store.flush(["ranges"]);
+        });
+    }
+
+    get view(): View {
+        return this.store.view;
+    }
+
+    // Few blocks are sorted at once. Many are sorted in steps. Until then the colours show the
+    // state.
+    private sortKinds(): void {
+        this.kinds = null;
+        this.sorting.stop();
+        const { model, view } = this;
+        const steps = model.complete ? kindsInSteps(model, this.stacks, view.colour) : null;
+        if (!steps) return;
+        if (model.blocks.count <= immediateKinds) {
+            this.kinds = finish(steps);
+        } else {
+            this.sorting.run(steps, 0, (kinds) => {
+                this.kinds = kinds;
+                this.store.flush(["kinds"]);
+            });
+        }
+    }
+
+    private findHeap(): void {
+        const { model, view } = this;
+        this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
+    }
+
+    private findPins(): void {
+        const { model, view } = this;
+        const card = model.head.cards[view.card];
+        const rows = card?.culprits ?? [];
+        const named =
+            view.culprit >= 0
+                ? rows.slice(view.culprit, view.culprit + 1)
+                : asksForBlockers(card)
+                  ? rows
+                  : [];
+        this.pins = new Set(named.flatMap(({ blocks }) => blocks));
+    }
+
+    // Text is searched at once, a regular expression in a worker. Until its answer arrives the
+    // marks do not change.
+    private search(changed: ReadonlySet<Part>): boolean {
+        const { query, fold } = this.view;
+        if (!query && !this.found) return false;
+        const names = this.shownStacks.names(fold);
+        const source = expressionOf(query);
+        this.expressions.stop();
+        if (source !== null) {
+            this.found = this.foundBy(this.found?.hits ?? noHits, "searching");
+            this.expressions.find(names, source, (answer) => {
+                const { hits, problem } = { hits: noHits, problem: null, ...answer };
+                this.found = this.foundBy(hits, problem);
+                this.store.flush(["matches"]);
+            });
+            return changed.has("fold") || changed.has("shape") || changed.has("trees");
+        }
+        const text = query.trim();
+        this.found = text ? this.foundBy(findText(names, text), null) : null;
+        return true;
+    }
+
+    private foundBy(hits: Uint8Array, problem: string | null): Found {
+        const matches = this.stacks.search(hits);
+        const shown = this.shownStacks.matches(hits, matches, this.view);
+        return { hits, matches, shown, problem };
+    }
+
+    // Marks the stacks that the search found, and those of the marked line or the marked stack.
+    private findMarked(): void {
+        const { view, found } = this;
+        const below =
+            view.culprit >= 0
+                ? null
+                : view.line >= 0
+                  ? this.stacks.ofLine(view.line)
+                  : this.shownStacks.andBelow(view.stack, view);
+        this.marked =
+            found && below
+                ? found.matches.map((hit, node) => hit | below[node])
+                : (found?.matches ?? below);
+    }
+
+    private sumStacks(): void {
+        const { model, heap, view, found } = this;
+        const { cursor, mark } = view;
+        // The bytes allocated in a window are those of the selected range, if there is one.
+        const [t0, t1] =
+            view.stacks === "churn" && view.r0 >= 0 ? [view.r0, view.r1] : [view.t0, view.t1];
+        const times = { t0, t1, cursor, mark };
+        const all = model.complete ? stackSums(model, heap, view.stacks, times) : noSums;
+        this.sums = view.only && found ? onlyStacks(all, found.matches) : all;
+    }
+
+    // Sweeps the window at once if it has few events, otherwise when it rests.
+    private findSweep(changed: ReadonlySet<Part>): boolean {
+        const before = this.sweep;
+        const { model, view } = this;
+        if (model.complete) {
+            // blocks that live through the whole window are swept, too
+            const crowded = this.heap.live.length > immediateEvents * 3;
+            const now = changed.has("device") || changed.has("blocks");
+            const most = crowded ? -1 : now ? immediateEvents * 2 : immediateEvents;
+            this.sweep = this.exact.of(model, view.t0, view.t1, most);
+        } else {
+            this.exact.drop();
+            this.sweep = null;
+        }
+        return this.sweep !== before;
+    }
+
+    private findHole(): boolean {
+        const before = this.hole;
+        const { model, heap, view } = this;
+        const known = view.hole >= 0 && model.complete && segmentsKnown(model.head);
+        this.hole = known ? holeAt(model, heap, view.hole) : null;
+        return this.hole !== before;
+    }
+
+    private measureRanges(): void {
+        this.ranges = this.rangeWork.measure(this.model, rangesOf(this.view));
+    }
+}

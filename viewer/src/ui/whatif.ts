@@ -1,0 +1,132 @@
+// The what-if table: settings and changes with their replayed figures and their cost. The chosen
+// row shows its curve, and what to copy to use it.
+import { formatBytes, formatCount } from "../data/format";
+import type { WhatIf } from "../data/header";
+import { choosable, heads } from "./cards";
+import { copyButton } from "./copy";
+import { byId, el } from "./dom";
+import type { PageView } from "./view";
+
+// Settings are long and have no spaces: they may break after their separators.
+function breakable(name: string): string {
+    return name.replace(/([,:])/g, "$1\u200b");
+}
+
+/** Fills the what-if table. The chart draws the curve of the chosen row. */
+export function showWhatIf(page: PageView): void {
+    const { model, view } = page;
+    const rows = model.head.whatif;
+    const list = byId("whatif-list");
+    const focused = [...list.querySelectorAll("tbody tr:not(.below)")].indexOf(
+        document.activeElement as HTMLTableRowElement,
+    );
+    byId("whatif").hidden = rows.length === 0;
+    const classes =
+        page.header.class_words.map(({ word, meaning }) => `${word}: ${meaning}`).join(". ") + ".";
+    const lines = rows.map((row, at) => {
+        const again =
+            row.retries > 0
+                ? `, ${formatCount(row.retries)} ${row.retries === 1 ? "retry" : "retries"}`
+                : "";
+        const verdict = !row.usable
+            ? el("span", { class: "faint" }, "not usable")
+            : row.ooms > 0
+              ? el(
+                    "span",
+                    { class: "no" },
+                    `✗ ${formatCount(row.ooms)} OOM${row.ooms === 1 ? "" : "s"}`,
+                )
+              : el(
+                    "span",
+                    { class: again ? "near" : "yes" },
+                    `${again ? "~" : "✓"} ${row.gets_past ? "past the OOM" : "fits"}${again}`,
+                );
+        const line = el(
+            "tr",
+            {
+                title: [row.note, row.cost && `cost: ${row.cost}`].filter(Boolean).join("; "),
+                class: row.as_run ? "run" : "",
+            },
+            el(
+                "td",
+                { class: "wrap" },
+                row.as_run ? row.name : el("code", {}, breakable(row.name)),
+                row.cost && !row.as_run && el("div", { class: "cost" }, `cost: ${row.cost}`),
+            ),
+            el("td", { class: "result" }, verdict),
+            el("td", {}, formatBytes(row.peak_reserved)),
+            el("td", {}, row.held_open === null ? "" : formatBytes(row.held_open)),
+            el("td", {}, row.releasable === null ? "" : formatBytes(row.releasable)),
+            el("td", {}, formatCount(row.segments)),
+            el("td", { class: "class" }, row.class),
+        );
+        if (!model.curves.byRow[at] && row.set === "" && row.run === "") return line;
+        line.setAttribute("tabindex", "0");
+        line.setAttribute("aria-selected", String(view.whatif === at));
+        return choosable(line, () => page.change({ whatif: page.view.whatif === at ? -1 : at }));
+    });
+    list.replaceChildren(
+        el(
+            "table",
+            { role: "grid" },
+            heads([
+                [
+                    "replayed with",
+                    "the settings, or the change, under which the recorded requests were replayed",
+                ],
+                [
+                    "result",
+                    "whether all recorded requests succeed. Past the OOM: " +
+                        "the last recorded request, which failed, succeeds here. " +
+                        "Later requests are not in the trace. " +
+                        "Retry: the device was full, and the pool returned its cache and tried again",
+                ],
+                ["reserved", "peak of the memory that the pool has from the driver"],
+                [
+                    "in holes",
+                    "free at that replay's own peak, but in segments (or pages) with live blocks",
+                ],
+                ["cached", "free at that replay's own peak, and can be returned to the driver"],
+                [
+                    "mallocs",
+                    "the number of cudaMallocs or maps: requests of the pool to the driver",
+                ],
+                ["class", classes],
+            ]),
+            el(
+                "tbody",
+                {},
+                ...lines.flatMap((line, at) =>
+                    at === view.whatif ? [line, ...remedy(page, rows[at])] : [line],
+                ),
+            ),
+        ),
+        el(
+            "p",
+            { class: "faint explain" },
+            "in holes, cached: free at that replay's own peak. " + classes,
+        ),
+    );
+    if (focused >= 0) {
+        (
+            list.querySelectorAll("tbody tr:not(.below)")[focused] as HTMLElement | undefined
+        )?.focus();
+    }
+}
+
+// Below the chosen row: what to copy to use the setting, and to try it.
+function remedy(page: PageView, row: WhatIf): HTMLElement[] {
+    if (row.set + row.run === "") return [];
+    const list = el("dl");
+    const add = (name: string, text: string): void =>
+        void list.append(
+            el("dt", {}, name),
+            el("dd", {}, el("code", {}, text), " ", copyButton(page, name, text)),
+        );
+    if (row.set) add("setting", row.set);
+    if (row.run) add("try it", row.run);
+    if (row.run.endsWith(" -- COMMAND")) {
+        list.append(el("dd", { class: "cost" }, "COMMAND: the command of the job"));
+    }
+    return [el("tr", { class: "below" }, el("td", { colspan: "7" }, list))];
+}
