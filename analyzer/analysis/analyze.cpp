@@ -15,6 +15,7 @@
 #include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 #include "analyzer/pools/registry/pool_registry.h"
+#include "analyzer/replay/block_sizes.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/terminal.h"
@@ -105,6 +106,7 @@ std::uint64_t stated_total_bytes(const Timeline& timeline, DeviceId device) {
 struct ReplayedDevice {
     DeviceAnalysis device;  // without the facts of add_recorded()
     ReplayResult result;
+    OtherSizes sizes;
     Status status = Ok{};
     std::vector<std::string> warnings;
 };
@@ -132,8 +134,18 @@ ReplayedDevice replay_recorded(const AnalyzeOptions& options,
             replayed.warnings.push_back(doubt);
         }
     }
-    replayed.status = add_replay(timeline, &device, &replayed.result);
+    replayed.status = add_replay(timeline, &device, &replayed.result, &replayed.sizes);
     return replayed;
+}
+
+// Corrects the block sizes of a snapshot. The reader has usually derived all of them, so the
+// metrics are measured without waiting for the replay. Returns true if they must be measured again.
+bool take_sizes(const std::vector<ReplayedDevice>& replayed, Timeline* timeline) {
+    bool changed = false;
+    for (const ReplayedDevice& device : replayed) {
+        changed = correct_sizes(device.sizes, timeline) || changed;
+    }
+    return changed;
 }
 
 // Adds the facts about a device that need no replay.
@@ -358,7 +370,10 @@ Status add_whatif(const AnalyzeOptions& options, KnownReplays* known, DeviceAnal
 }  // namespace
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options) {
-    auto timeline = read_input(path, options.torch_version, options.absorb_ring);
+    auto timeline = read_input(path,
+                               {.torch_version = options.torch_version,
+                                .absorb_ring = options.absorb_ring,
+                                .replay_sizes = false});
     if (!timeline) {
         return timeline.error();
     }
@@ -379,8 +394,11 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
             return done;
         });
     RecordedRun recorded = measure(analysis->timeline, devices);
-    analysis->run = std::move(recorded.run);
     std::vector<ReplayedDevice> replayed = replays.get();
+    if (take_sizes(replayed, &analysis->timeline)) {
+        recorded = measure(analysis->timeline, devices);
+    }
+    analysis->run = std::move(recorded.run);
     for (std::size_t i = 0; i < devices.size(); ++i) {
         DeviceAnalysis& device = analysis->devices.emplace_back(std::move(replayed[i].device));
         add_facts(options, analysis->timeline, recorded.devices[i], &device);

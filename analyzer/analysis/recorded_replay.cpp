@@ -4,6 +4,7 @@
 #include "analyzer/analysis/replay_setups.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/unknown_segments.h"
+#include "analyzer/replay/block_sizes.h"
 
 #include <algorithm>
 #include <functional>
@@ -154,14 +155,21 @@ std::uint64_t others_to_go(const DeviceAnalysis& device) {
     return std::min(device.others_bytes, known);
 }
 
-Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult* result) {
+Status add_replay(const Timeline& timeline,
+                  DeviceAnalysis* device,
+                  ReplayResult* result,
+                  OtherSizes* sizes) {
     auto setup = recorded_setup(*device);
     if (!setup) {
         return setup.error();
     }
     if (device->script.source == ScriptSource::kBlocks && shows_reserved(timeline.facts)) {
-        device->fidelity =
-            measure_fidelity(timeline, device->script, *setup->pool, *setup->recorded, result);
+        device->fidelity = measure_fidelity(timeline,
+                                            device->script,
+                                            *setup->pool,
+                                            *setup->recorded,
+                                            result,
+                                            needs_replayed_sizes(timeline) ? sizes : nullptr);
     } else {
         *result = replay(device->script, *setup->pool, setup->recorded);
     }

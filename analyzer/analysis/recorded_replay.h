@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/analysis/analyze_options.h"
+#include "analyzer/replay/compare_replay.h"
 #include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
@@ -12,8 +13,12 @@ namespace fragtrace::analyzer {
 // measured, only memory with a known owner counts.
 std::uint64_t others_to_go(const DeviceAnalysis& device);
 
-// Fills `fidelity` if a caching pool was recorded. Fills `result` in any case.
-Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult* result);
+// Fills `fidelity` if a caching pool was recorded, and `sizes` if it was recorded by a snapshot.
+// Fills `result` in any case.
+Status add_replay(const Timeline& timeline,
+                  DeviceAnalysis* device,
+                  ReplayResult* result,
+                  OtherSizes* sizes);
 
 // Fills the diagnoses, the failed requests of libraries outside the pool, and the maps at the
 // peaks.

@@ -1,6 +1,7 @@
 // The parts of RecordedState that are computed on demand: the address map and values derived from
 // it.
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/model/release_unit.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -12,13 +13,13 @@ namespace {
 // in pages of this size.
 constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;
 
-// Whole pages of the segment inside the free range [begin, end).
-std::uint64_t whole_page_bytes(const RecordedSegment& segment,
+// Whole release units of the segment inside the free range [begin, end).
+std::uint64_t whole_unit_bytes(const RecordedSegment& segment,
                                DeviceAddress begin,
                                DeviceAddress end) {
-    const std::uint64_t page = segment.page_bytes;
-    const std::uint64_t first = round_up(begin - segment.address, page);
-    const std::uint64_t last = (end - segment.address) / page * page;
+    const std::uint64_t unit = release_unit_bytes(segment.size_bytes, segment.page_bytes);
+    const std::uint64_t first = round_up(begin - segment.address, unit);
+    const std::uint64_t last = (end - segment.address) / unit * unit;
     return last > first ? last - first : 0;
 }
 
@@ -47,9 +48,9 @@ void RecordedState::visit_ranges(const DeviceState& device, Visit visit) const {
     }
 }
 
-// A private pool keeps its segments as long as it has a user.
 bool RecordedState::may_release(const DeviceState& device, const RecordedSegment& segment) {
-    return segment.private_pool == 0 || device.pools_released.contains(segment.private_pool);
+    return !pool_keeps_units(segment.private_pool,
+                             device.pools_released.contains(segment.private_pool));
 }
 
 HeapSnapshot RecordedState::snapshot(DeviceId device) const {
@@ -74,7 +75,7 @@ HeapSnapshot RecordedState::snapshot(DeviceId device) const {
                          heap.reservation = segment.reservation;
                          heap.reservation_bytes = segment.reservation_bytes;
                          const std::uint64_t unit =
-                             heap.expandable ? segment.page_bytes : segment.size_bytes;
+                             release_unit_bytes(segment.size_bytes, segment.page_bytes);
                          heap.size_class = state.direct                 ? SizeClass::kNone
                                            : unit == kSmallSegmentBytes ? SizeClass::kSmall
                                                                         : SizeClass::kLarge;
@@ -101,18 +102,13 @@ std::uint64_t RecordedState::releasable_bytes(DeviceId device) const {
     if (state.totals.free_pool() == 0) {
         return 0;  // always so without a pool, where each allocation may be a new peak
     }
-    for (const RecordedSegment& segment : state.segments.segments()) {
-        if (!segment.expandable() && segment.active_bytes == 0 && may_release(state, segment)) {
-            sum += segment.size_bytes;
-        }
-    }
     visit_ranges(state,
                  [&sum, &state](const RecordedSegment& segment,
                                 DeviceAddress begin,
                                 DeviceAddress end,
                                 const RecordedBlock* block) {
-                     if (block == nullptr && segment.expandable() && may_release(state, segment)) {
-                         sum += whole_page_bytes(segment, begin, end);
+                     if (block == nullptr && may_release(state, segment)) {
+                         sum += whole_unit_bytes(segment, begin, end);
                      }
                  });
     return sum;

@@ -5,9 +5,9 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kMostBucketMoments = 32;
+constexpr std::uint64_t kMostBucketMoments = 256;
 // Average ends of buffers per bucket: each query visits all of them.
-constexpr std::uint64_t kBucketEnds = 64;
+constexpr std::uint64_t kBucketEnds = 256;
 
 bool meet(Moments a, Moments b) {
     return a.begin < b.end && b.begin < a.end;

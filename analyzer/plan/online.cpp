@@ -16,28 +16,30 @@ class Gaps {
     Gaps() { add(0, kNoEnd); }
 
     std::uint64_t take_smallest(std::uint64_t size_bytes) {
-        const auto [gap_bytes, begin] = *by_size_.lower_bound({size_bytes, 0});
-        return take_low(begin, gap_bytes, size_bytes);
+        const auto smallest = by_size_.lower_bound({size_bytes, 0});
+        return take_low(by_end_.find(smallest->second + smallest->first), smallest, size_bytes);
     }
 
     std::uint64_t take_lowest(std::uint64_t size_bytes) {
-        auto gap = by_offset_.begin();
-        while (gap->second - gap->first < size_bytes) {
+        auto gap = by_end_.begin();
+        while (gap->first - gap->second < size_bytes) {
             ++gap;
         }
-        return take_low(gap->first, gap->second - gap->first, size_bytes);
+        return take_low(gap, size_of(gap), size_bytes);
     }
 
     // Uses the high end of the highest gap below the ceiling, or the smallest gap if none fits
     // there.
     std::uint64_t take_highest(std::uint64_t size_bytes, std::uint64_t ceiling_bytes) {
-        auto gap = by_offset_.lower_bound(ceiling_bytes);
-        while (gap != by_offset_.begin()) {
+        auto gap = by_end_.upper_bound(ceiling_bytes);
+        gap = gap != by_end_.end() && gap->second < ceiling_bytes ? std::next(gap) : gap;
+        while (gap != by_end_.begin()) {
             --gap;
-            const std::uint64_t end = std::min(gap->second, ceiling_bytes);
-            if (gap->first + size_bytes <= end) {
-                const auto [begin, old_end] = *gap;
-                remove(gap);
+            const std::uint64_t end = std::min(gap->first, ceiling_bytes);
+            if (gap->second + size_bytes <= end) {
+                const auto [old_end, begin] = *gap;
+                by_size_.erase(size_of(gap));
+                by_end_.erase(gap);
                 add(begin, end - size_bytes);
                 add(end, old_end);
                 return end - size_bytes;
@@ -47,47 +49,67 @@ class Gaps {
     }
 
     void give_back(std::uint64_t begin, std::uint64_t end) {
-        auto after = by_offset_.upper_bound(begin);
-        if (after != by_offset_.begin()) {
-            const auto before = std::prev(after);
-            if (before->second == begin) {
-                begin = before->first;
-                remove(before);
-            }
+        const auto after = by_end_.upper_bound(begin);
+        const auto before = after == by_end_.begin() ? by_end_.end() : std::prev(after);
+        const bool joins_before = before != by_end_.end() && before->first == begin;
+        const bool joins_after = after != by_end_.end() && after->second == end;
+        if (joins_before && joins_after) {
+            begin = before->second;
+            by_size_.erase(size_of(before));
+            by_end_.erase(before);
         }
-        if (after != by_offset_.end() && after->first == end) {
-            end = after->second;
-            remove(after);
+        if (joins_after) {
+            resize(size_of(after), begin, after->first);
+            after->second = begin;
+        } else if (joins_before) {
+            resize(size_of(before), before->second, end);
+            auto node = by_end_.extract(before);
+            node.key() = end;
+            by_end_.insert(after, std::move(node));
+        } else {
+            add(begin, end);
         }
-        add(begin, end);
     }
 
   private:
     static constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
-    using ByOffset = std::pmr::map<std::uint64_t, std::uint64_t>;  // begin -> end
+    // End -> begin: a gap from which the low end is taken keeps its place.
+    using ByEnd = std::pmr::map<std::uint64_t, std::uint64_t>;
+    using BySize = std::pmr::set<std::pair<std::uint64_t, std::uint64_t>>;  // (bytes, begin)
 
-    std::uint64_t take_low(std::uint64_t begin, std::uint64_t gap_bytes, std::uint64_t size_bytes) {
-        remove(by_offset_.find(begin));
-        add(begin + size_bytes, begin + gap_bytes);
+    BySize::iterator size_of(ByEnd::iterator gap) {
+        return by_size_.find({gap->first - gap->second, gap->second});
+    }
+
+    std::uint64_t take_low(ByEnd::iterator gap, BySize::iterator size, std::uint64_t size_bytes) {
+        const std::uint64_t begin = gap->second;
+        if (gap->first - begin == size_bytes) {
+            by_size_.erase(size);
+            by_end_.erase(gap);
+        } else {
+            gap->second += size_bytes;
+            resize(size, gap->second, gap->first);
+        }
         return begin;
     }
 
     void add(std::uint64_t begin, std::uint64_t end) {
         if (begin < end) {
-            by_offset_.emplace(begin, end);
+            by_end_.emplace(end, begin);
             by_size_.emplace(end - begin, begin);
         }
     }
 
-    void remove(ByOffset::iterator gap) {
-        by_size_.erase({gap->second - gap->first, gap->first});
-        by_offset_.erase(gap);
+    void resize(BySize::iterator size, std::uint64_t begin, std::uint64_t end) {
+        auto node = by_size_.extract(size);
+        node.value() = {end - begin, begin};
+        by_size_.insert(std::move(node));
     }
 
     // Gaps come and go with every buffer, so their memory is reused without malloc().
     std::pmr::unsynchronized_pool_resource memory_;
-    ByOffset by_offset_{&memory_};
-    std::pmr::set<std::pair<std::uint64_t, std::uint64_t>> by_size_{&memory_};  // (bytes, begin)
+    ByEnd by_end_{&memory_};
+    BySize by_size_{&memory_};
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analyzer/model/timeline.h"
+#include "analyzer/replay/compare_replay.h"
 
 namespace fragtrace::analyzer {
 
@@ -11,5 +12,11 @@ namespace fragtrace::analyzer {
 // block where it was recorded, and reproduces the sizes that the snapshot contains for blocks live
 // at its end. Otherwise the sizes remain those derived from addresses.
 void take_replayed_sizes(Timeline* timeline);
+
+// The same with the sizes of a replay that has run. Returns true if a size changed.
+bool correct_sizes(const OtherSizes& sizes, Timeline* timeline);
+
+// Whether the timeline was made from a snapshot.
+bool needs_replayed_sizes(const Timeline& timeline);
 
 }  // namespace fragtrace::analyzer

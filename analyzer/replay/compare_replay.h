@@ -7,9 +7,12 @@
 #include "analyzer/replay/recorded_layout.h"
 #include "analyzer/replay/replayer.h"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -23,6 +26,13 @@ struct RecordedPlaces {
     // Where the pool may take any of several equal blocks, the recording decides
     // (SegmentPool::prefer).
     bool chooses = false;
+};
+
+// The blocks that have another size in a replay than in the recording (block_sizes.h).
+struct OtherSizes {
+    std::vector<std::pair<EventIndex, std::uint64_t>> blocks;  // allocating event, bytes
+    // False: the replay places or refuses other blocks than the recording.
+    bool same_places = true;
 };
 
 // A hook for ReplayHooks::before_step: in the first `steps` steps the recording decides where the
@@ -40,6 +50,15 @@ Fidelity compare_replay(const Timeline& timeline,
                         const RecordedPlaces& run,
                         Pool& pool,
                         RecordedDevice& recorded,
-                        ReplayResult* result = nullptr);
+                        ReplayResult* result = nullptr,
+                        OtherSizes* sizes = nullptr);
+
+// measure_fidelity() of fidelity.h, which also fills `sizes`. nullptr = not needed.
+Fidelity measure_fidelity(const Timeline& timeline,
+                          const ReplayScript& script,
+                          Pool& pool,
+                          RecordedDevice& recorded,
+                          ReplayResult* result,
+                          OtherSizes* sizes);
 
 }  // namespace fragtrace::analyzer

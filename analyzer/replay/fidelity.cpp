@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -60,6 +61,104 @@ std::string why_not_judged(const Timeline& timeline) {
     return {};
 }
 
+// Compares a replay with the recording, request by request.
+class Comparison {
+  public:
+    // `sizes`: nullptr = not needed.
+    Comparison(const Timeline& timeline, const RecordedPlaces& run, OtherSizes* sizes)
+        : timeline_(timeline), run_(run), sizes_(sizes) {
+        fidelity_.segments = run.segments.size();
+    }
+
+    void after_request(const Step& step, const AllocateResult& served, Pool& pool) {
+        for (const DriverCall& call : pool.take_driver_calls()) {
+            if (!call.refused && (call.kind == DriverCall::Kind::kSegmentAlloc ||
+                                  call.kind == DriverCall::Kind::kMap)) {
+                compare_segment(step.event, call);
+            }
+        }
+        const bool failed =
+            served.outcome == Outcome::kOutOfMemory || served.outcome == Outcome::kRejected;
+        if (!step.recorded_oom) {
+            compare_place(step.event, served, failed, pool);
+        } else if (!failed) {
+            note_same_place(false);
+            if (fidelity_.reason.empty()) {
+                fidelity_.reason = fmt::format(
+                    "event {}: the recorded run ran out of memory, the replay did not", step.event);
+            }
+        }
+    }
+
+    Fidelity finish(const Pool& pool) {
+        if (next_segment_ < run_.segments.size() && fidelity_.reason.empty()) {
+            fidelity_.reason = fmt::format(
+                "event {}: the recorded run requests {} from the driver, the replay does not",
+                run_.segments[next_segment_].event,
+                format_bytes(run_.segments[next_segment_].size_bytes));
+        }
+        if (const auto* const segments_of = dynamic_cast<const SegmentPool*>(&pool)) {
+            fidelity_.placements_chosen = segments_of->preferred();
+        }
+        return std::move(fidelity_);
+    }
+
+  private:
+    void compare_segment(EventIndex event, const DriverCall& call) {
+        const bool equal = next_segment_ < run_.segments.size() &&
+                           run_.segments[next_segment_].kind == call.kind &&
+                           run_.segments[next_segment_].size_bytes == call.size_bytes;
+        fidelity_.segments_equal += equal ? 1 : 0;
+        if (!equal && fidelity_.reason.empty()) {
+            fidelity_.reason = fmt::format(
+                "event {}: the replay requests {} from the driver, the recorded run does not",
+                event,
+                format_bytes(call.size_bytes));
+        }
+        ++next_segment_;
+    }
+
+    void compare_place(EventIndex event, const AllocateResult& served, bool failed, Pool& pool) {
+        ++fidelity_.placements;
+        const std::optional<RecordedPlacement> placed = run_.place(event);
+        const bool equal = !failed && placed && placed->segment == served.placement.segment &&
+                           placed->offset_bytes == served.placement.offset_bytes;
+        fidelity_.placements_equal += equal ? 1 : 0;
+        note_same_place(equal);
+        note_size(event, served.placement.block_bytes);
+        if (!equal && fidelity_.reason.empty()) {
+            fidelity_.reason = first_difference(timeline_, event, placed, served);
+            if (!failed && placed) {
+                const std::string cause =
+                    divergence_cause(pool, served.placement, placed->segment, placed->offset_bytes);
+                fidelity_.reason += cause.empty() ? "" : " (" + cause + ")";
+            }
+        }
+    }
+
+    void note_same_place(bool same) {
+        if (sizes_ != nullptr) {
+            sizes_->same_places = sizes_->same_places && same;
+        }
+    }
+
+    // A snapshot contains the exact sizes of blocks that are live at its end, so a replay that
+    // gives one of them another size differs from the recording.
+    void note_size(EventIndex event, std::uint64_t block_bytes) {
+        if (sizes_ != nullptr && sizes_->same_places &&
+            block_bytes != timeline_.events[event].extra) {
+            sizes_->blocks.emplace_back(event, block_bytes);
+            sizes_->same_places = timeline_.partner[event] != kNoEvent;
+        }
+    }
+
+    const Timeline& timeline_;
+    const RecordedPlaces& run_;
+    OtherSizes* sizes_;
+    Fidelity fidelity_;
+    std::size_t next_segment_ = 0;
+};
+
 }  // namespace
 
 std::function<bool(std::size_t step, Pool& pool)> choose_places(const ReplayScript& script,
@@ -86,71 +185,36 @@ Fidelity compare_replay(const Timeline& timeline,
                         const RecordedPlaces& run,
                         Pool& pool,
                         RecordedDevice& recorded,
-                        ReplayResult* result) {
-    const std::span<const RecordedSegmentCall> segments = run.segments;
-    Fidelity fidelity;
-    fidelity.segments = segments.size();
-    std::size_t next_segment = 0;
-
+                        ReplayResult* result,
+                        OtherSizes* sizes) {
+    Comparison comparison(timeline, run, sizes);
     ReplayHooks hooks;
     if (run.chooses) {
         hooks.before_step = choose_places(script, run.place, pool, script.steps.size());
     }
     hooks.after_request = [&](std::size_t i, const AllocateResult& served, Pool& driven) {
-        const Step& step = script.steps[i];
-        for (const DriverCall& call : driven.take_driver_calls()) {
-            if (call.refused || (call.kind != DriverCall::Kind::kSegmentAlloc &&
-                                 call.kind != DriverCall::Kind::kMap)) {
-                continue;
-            }
-            const bool equal = next_segment < segments.size() &&
-                               segments[next_segment].kind == call.kind &&
-                               segments[next_segment].size_bytes == call.size_bytes;
-            fidelity.segments_equal += equal ? 1 : 0;
-            if (!equal && fidelity.reason.empty()) {
-                fidelity.reason = fmt::format(
-                    "event {}: the replay requests {} from the driver, the recorded run does not",
-                    step.event,
-                    format_bytes(call.size_bytes));
-            }
-            ++next_segment;
-        }
-        const bool failed =
-            served.outcome == Outcome::kOutOfMemory || served.outcome == Outcome::kRejected;
-        if (step.recorded_oom) {
-            if (!failed && fidelity.reason.empty()) {
-                fidelity.reason = fmt::format(
-                    "event {}: the recorded run ran out of memory, the replay did not", step.event);
-            }
-            return;
-        }
-        ++fidelity.placements;
-        const std::optional<RecordedPlacement> placed = run.place(step.event);
-        const bool equal = !failed && placed && placed->segment == served.placement.segment &&
-                           placed->offset_bytes == served.placement.offset_bytes;
-        fidelity.placements_equal += equal ? 1 : 0;
-        if (!equal && fidelity.reason.empty()) {
-            fidelity.reason = first_difference(timeline, step.event, placed, served);
-            if (!failed && placed) {
-                const std::string cause = divergence_cause(
-                    driven, served.placement, placed->segment, placed->offset_bytes);
-                fidelity.reason += cause.empty() ? "" : " (" + cause + ")";
-            }
-        }
+        comparison.after_request(script.steps[i], served, driven);
     };
     ReplayResult replayed = replay(script, pool, &recorded, hooks);
-    if (next_segment < segments.size() && fidelity.reason.empty()) {
-        fidelity.reason = fmt::format(
-            "event {}: the recorded run requests {} from the driver, the replay does not",
-            segments[next_segment].event,
-            format_bytes(segments[next_segment].size_bytes));
-    }
     if (result != nullptr) {
         *result = std::move(replayed);
     }
-    if (const auto* const segments_of = dynamic_cast<const SegmentPool*>(&pool)) {
-        fidelity.placements_chosen = segments_of->preferred();
-    }
+    return comparison.finish(pool);
+}
+
+Fidelity measure_fidelity(const Timeline& timeline,
+                          const ReplayScript& script,
+                          Pool& pool,
+                          RecordedDevice& recorded,
+                          ReplayResult* result,
+                          OtherSizes* sizes) {
+    const std::vector<RecordedSegmentCall> segments = recorded_segments(timeline, script.device);
+    RecordedPlacements placements(timeline, script);
+    const RecordedPlaces run{.segments = segments, .place = [&placements](EventIndex event) {
+                                 return placements.of(event);
+                             }};
+    Fidelity fidelity = compare_replay(timeline, script, run, pool, recorded, result, sizes);
+    fidelity.not_judged = why_not_judged(timeline);
     return fidelity;
 }
 
@@ -159,14 +223,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
                           Pool& pool,
                           RecordedDevice& recorded,
                           ReplayResult* result) {
-    const std::vector<RecordedSegmentCall> segments = recorded_segments(timeline, script.device);
-    RecordedPlacements placements(timeline, script);
-    const RecordedPlaces run{.segments = segments, .place = [&placements](EventIndex event) {
-                                 return placements.of(event);
-                             }};
-    Fidelity fidelity = compare_replay(timeline, script, run, pool, recorded, result);
-    fidelity.not_judged = why_not_judged(timeline);
-    return fidelity;
+    return measure_fidelity(timeline, script, pool, recorded, result, nullptr);
 }
 
 }  // namespace fragtrace::analyzer

@@ -34,9 +34,7 @@ bool ends_with_any(const std::string& name, const Endings& endings) {
 
 }  // namespace
 
-Result<Timeline> read_input(const std::string& path,
-                            const std::string& torch_version,
-                            bool absorb_ring) {
+Result<Timeline> read_input(const std::string& path, const InputOptions& options) {
     const Result<InputFile> file = InputFile::open(path);
     if (!file.ok()) {
         return file.error();
@@ -45,14 +43,16 @@ Result<Timeline> read_input(const std::string& path,
         return format->read(path, *file);
     }
     if (!looks_like_snapshot(*file)) {
-        return read_trace(path, {.absorb_ring = absorb_ring});
+        return read_trace(path, {.absorb_ring = options.absorb_ring});
     }
     Result<Snapshot> snapshot = read_snapshot(path, *file);
     if (!snapshot.ok()) {
         return snapshot.error();
     }
-    Timeline timeline = make_timeline(std::move(snapshot).value(), path, torch_version);
-    take_replayed_sizes(&timeline);
+    Timeline timeline = make_timeline(std::move(snapshot).value(), path, options.torch_version);
+    if (options.replay_sizes) {
+        take_replayed_sizes(&timeline);
+    }
     return timeline;
 }
 

@@ -11,12 +11,18 @@
 
 namespace fragtrace::analyzer {
 
-// Errors (kInput): as read_trace(), read_snapshot() and ImportFormat::read(). `torch_version`
-// selects the PyTorch release whose rules a snapshot follows, because the snapshot does not name
-// it; empty = derived from the snapshot's keys. `absorb_ring`: see ReadOptions.
-Result<Timeline> read_input(const std::string& path,
-                            const std::string& torch_version = {},
-                            bool absorb_ring = false);
+struct InputOptions {
+    // The PyTorch release whose rules a snapshot follows, because the snapshot does not name it;
+    // empty = derived from the snapshot's keys.
+    std::string torch_version;
+    bool absorb_ring = false;  // see ReadOptions
+    // False: the caller replays the recording and corrects the block sizes of a snapshot
+    // (replay/block_sizes.h).
+    bool replay_sizes = true;
+};
+
+// Errors (kInput): as read_trace(), read_snapshot() and ImportFormat::read().
+Result<Timeline> read_input(const std::string& path, const InputOptions& options = {});
 
 // Returns false also if the file cannot be read.
 bool is_snapshot(const std::string& path);

@@ -1,7 +1,8 @@
 #include "analyzer/snapshot/pickle.h"
 
+#include "analyzer/snapshot/pickle_opcodes.h"
+
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
@@ -9,53 +10,8 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// The opcodes that picklers of protocols 2 to 5 write for plain data.
-enum Opcode : std::uint8_t {
-    kProto = 0x80,
-    kFrame = 0x95,
-    kStop = '.',
-    kMark = '(',
-    kEmptyDict = '}',
-    kEmptyList = ']',
-    kEmptyTuple = ')',
-    kSetItem = 's',
-    kSetItems = 'u',
-    kAppend = 'a',
-    kAppends = 'e',
-    kTuple = 't',
-    kTuple1 = 0x85,
-    kTuple2 = 0x86,
-    kTuple3 = 0x87,
-    kShortText = 0x8c,
-    kText = 'X',
-    kLongText = 0x8d,
-    kMemoize = 0x94,
-    kBinPut = 'q',
-    kLongBinPut = 'r',
-    kBinGet = 'h',
-    kLongBinGet = 'j',
-    kInt1 = 'K',
-    kInt2 = 'M',
-    kInt4 = 'J',
-    kLong1 = 0x8a,
-    kLong4 = 0x8b,
-    kFloat = 'G',
-    kTrue = 0x88,
-    kFalse = 0x89,
-    kNone = 'N',
-};
-
 constexpr std::size_t kMostTextBytes = ByteStream::kMostAtOnce;
-constexpr std::size_t kMostPlainBytes = 2 + 8;  // opcode, size, number
-constexpr std::size_t kLongBytes = 9;           // an unsigned 64-bit number and its sign
-
-std::uint64_t little_endian(const std::uint8_t* data, std::size_t size_bytes) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < size_bytes; ++i) {
-        value |= std::uint64_t{data[i]} << (8 * i);
-    }
-    return value;
-}
+constexpr std::size_t kLongBytes = 9;  // an unsigned 64-bit number and its sign
 
 // Opcodes that push a number or a truth value.
 bool is_number(std::uint8_t opcode) {
@@ -142,114 +98,6 @@ bool PickleReader::fail_at_end() {
 bool PickleReader::fail_full_stack() {
     fail("more values in one list or dict than a snapshot has");
     return false;
-}
-
-// Reads an opcode that pushes a number or a known object, and returns its size in bytes. 0: another
-// opcode, or an error. kMostPlainBytes must be available.
-//
-// Writes field by field into the value's place on the stack: a copy of a value that was just
-// written would wait until all its fields are in the cache.
-std::size_t PickleReader::plain_value(const std::uint8_t* at, PickleValue* value) const {
-    const auto known = [this, value](std::uint64_t index, std::size_t size_bytes) -> std::size_t {
-        if (index >= memo_.size()) {
-            return 0;
-        }
-        recall(memo_[index], value);
-        return size_bytes;
-    };
-    const auto number = [value](std::uint64_t count, std::size_t size_bytes) {
-        value->kind = Kind::kInteger;
-        value->number = count;
-        return size_bytes;
-    };
-    switch (*at) {
-        case kBinGet:
-            return known(at[1], 2);
-        case kLongBinGet:
-            return known(little_endian(at + 1, 4), 5);
-        case kInt1:
-            return number(at[1], 2);
-        case kInt2:
-            return number(little_endian(at + 1, 2), 3);
-        case kInt4:
-            return at[4] >= 0x80 ? 0 : number(little_endian(at + 1, 4), 5);
-        case kLong1: {
-            const std::size_t bytes = at[1];  // addresses and times have 6 or 7
-            return bytes == 0 || bytes >= 8 || at[1 + bytes] >= 0x80
-                       ? 0
-                       : number(little_endian(at + 2, 8) & (~std::uint64_t{0} >> (64 - 8 * bytes)),
-                                2 + bytes);
-        }
-        default:
-            return 0;
-    }
-}
-
-// Handles the most frequent opcodes, without a call for each of them. step() continues at any other
-// one, and near the end of the buffer. Returns false on errors.
-bool PickleReader::take_frequent_opcodes() {
-    const std::uint8_t* const begin = stream_.data();
-    const std::uint8_t* const end = begin + stream_.available();
-    const std::uint64_t begin_offset = stream_.offset();
-    const std::uint8_t* at = begin;
-    while (static_cast<std::size_t>(end - at) >= kMostPlainBytes && stack_.size() < kMostStack) {
-        opcode_offset_ = begin_offset + static_cast<std::uint64_t>(at - begin);
-        std::size_t size_bytes = 1;  // 0: left to step()
-        std::size_t first = 0;
-        bool taken = true;
-        switch (*at) {
-            case kMemoize:
-                taken = memoize(memo_.size());
-                break;
-            case kMark:
-                taken = push_mark();
-                break;
-            case kTuple2:
-                taken = stack_.size() >= 2 && tuple(stack_.size() - 2);
-                break;
-            case kEmptyDict:
-                taken = new_object(Kind::kDict);
-                break;
-            case kEmptyList:
-                taken = new_object(Kind::kList);
-                break;
-            case kSetItems:
-                taken = pop_mark(&first) && fill_dict(first);
-                break;
-            case kAppends:
-                taken = pop_mark(&first) && append(first);
-                break;
-            case kShortText:
-                size_bytes = 0;
-                if (const std::size_t text_bytes = at[1];
-                    static_cast<std::size_t>(end - at) >= 2 + text_bytes) {
-                    const std::uint32_t text =
-                        texts_.number({reinterpret_cast<const char*>(at + 2), text_bytes});
-                    if (text != TextTable::kFull) {
-                        PickleValue& value = stack_.emplace_back();
-                        value.kind = Kind::kText;
-                        value.index = text;
-                        size_bytes = 2 + text_bytes;
-                    }
-                }
-                break;
-            default:
-                size_bytes = plain_value(at, &stack_.emplace_back());
-                if (size_bytes == 0) {
-                    stack_.pop_back();
-                }
-                break;
-        }
-        if (!taken || !failure_.empty()) {
-            return false;
-        }
-        if (size_bytes == 0) {
-            break;
-        }
-        at += size_bytes;
-    }
-    stream_.skip(static_cast<std::size_t>(at - begin));
-    return true;
 }
 
 // Reads an operand of fixed size.

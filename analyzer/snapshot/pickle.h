@@ -107,10 +107,23 @@ class PickleReader {
     };
 
     // The target of a memo entry: kText and kPair, or kOpaque for an object. Small, because a
-    // snapshot has three per entry.
-    struct Memo {
-        PickleValue::Kind kind : 4;
-        std::uint32_t index : 28;
+    // snapshot has three per entry. One number, which is written at once: bit-fields would be
+    // written one after the other, and the second write would wait for the first.
+    class Memo {
+      public:
+        Memo(PickleValue::Kind kind, std::uint32_t index)
+            : bits_(index << kKindBits | static_cast<std::uint32_t>(kind)) {}
+
+        [[nodiscard]] PickleValue::Kind kind() const {
+            return static_cast<PickleValue::Kind>(bits_ & ((1u << kKindBits) - 1));
+        }
+
+        [[nodiscard]] std::uint32_t index() const { return bits_ >> kKindBits; }
+
+      private:
+        static constexpr unsigned kKindBits = 4;
+
+        std::uint32_t bits_;
     };
 
     static constexpr std::uint32_t kMostIndex = (1u << 28) - 1;  // of a memo entry
@@ -127,7 +140,11 @@ class PickleReader {
 
     static constexpr std::uint32_t kNoList = 0xffffffffu;
 
+    std::size_t known_object(const std::uint8_t* at, PickleValue* value) const;
     std::size_t plain_value(const std::uint8_t* at, PickleValue* value) const;
+    std::size_t push_short_text(const std::uint8_t* at, const std::uint8_t* end);
+    std::size_t push_item_value(const std::uint8_t* at, const std::uint8_t* end);
+    const std::uint8_t* take_items(const std::uint8_t* at, const std::uint8_t* end);
     bool take_frequent_opcodes();
     bool step();
     bool take_operand(std::size_t size_bytes, std::uint64_t* value);
@@ -156,7 +173,7 @@ class PickleReader {
 
     bool recall(std::uint64_t index) {
         return index < memo_.size()
-                   ? push(resolved({.kind = memo_[index].kind, .index = memo_[index].index}))
+                   ? push(resolved({.kind = memo_[index].kind(), .index = memo_[index].index()}))
                    : fail_absent(index);
     }
 
@@ -171,10 +188,10 @@ class PickleReader {
 
     // Sets `value`, which has no content yet, to the object of a memo entry.
     void recall(const Memo& memo, PickleValue* value) const {
-        value->kind = memo.kind;
-        value->index = memo.index;
-        if (memo.kind == PickleValue::Kind::kList || memo.kind == PickleValue::Kind::kDict) {
-            const Object& object = objects_[memo.index];
+        value->kind = memo.kind();
+        value->index = memo.index();
+        if (value->kind == PickleValue::Kind::kList || value->kind == PickleValue::Kind::kDict) {
+            const Object& object = objects_[value->index];
             if (object.kind != PickleValue::Kind::kList &&
                 object.kind != PickleValue::Kind::kDict) {
                 value->kind = object.kind;

@@ -34,7 +34,7 @@ bool PickleReader::memoize(std::uint64_t index) {
         return false;
     }
     const PickleValue& value = stack_.back();
-    const Memo entry = {value.kind, value.index & kMostIndex};
+    const Memo entry(value.kind, value.index & kMostIndex);
     if (value.kind != Kind::kText && value.kind != Kind::kPair && value.kind != Kind::kList &&
         value.kind != Kind::kDict && value.kind != Kind::kOpaque) {
         fail("a number is stored for later use, which no pickler does");

@@ -33,6 +33,7 @@ enum SnapshotRowKind : std::uint8_t {
 
 class SnapshotDict {
   public:
+    // The items must outlive the use of this dict.
     void open(PickleReader* reader, std::span<const PickleValue> items) {
         reader_ = reader;
         present_ = 0;
@@ -44,19 +45,19 @@ class SnapshotDict {
             }
             if (key.index < kKeyCount) {
                 present_ |= std::uint64_t{1} << key.index;
-                values_[key.index] = items[i + 1];
+                values_[key.index] = &items[i + 1];
             } else {
                 unknown_.push_back(key.index);
             }
         }
     }
 
-    // Opens a dict that has only this key.
+    // Opens a dict that has only this key. The value must outlive the use of this dict.
     void open(PickleReader* reader, Word word, const PickleValue& value) {
         reader_ = reader;
         present_ = std::uint64_t{1} << word;
         unknown_.clear();
-        values_[word] = value;
+        values_[word] = &value;
     }
 
     [[nodiscard]] PickleReader& reader() const { return *reader_; }
@@ -64,18 +65,18 @@ class SnapshotDict {
     [[nodiscard]] bool has(Word word) const { return (present_ >> word & 1) != 0; }
 
     [[nodiscard]] bool has(Word word, PickleValue::Kind kind) const {
-        return has(word) && values_[word].kind == kind;
+        return has(word) && values_[word]->kind == kind;
     }
 
     // The key must be present.
-    [[nodiscard]] const PickleValue& operator[](Word word) const { return values_[word]; }
+    [[nodiscard]] const PickleValue& operator[](Word word) const { return *values_[word]; }
 
     // A size or an address; 0 if the key is absent.
     [[nodiscard]] std::uint64_t count(Word word, std::uint64_t most = ~std::uint64_t{0}) const {
         if (!has(word)) {
             return 0;
         }
-        const PickleValue& value = values_[word];
+        const PickleValue& value = *values_[word];
         if (!value.is_count() || value.number > most) {
             reader_->fail(fmt::format("'{}' is not a possible number", kWords[word]));
             return 0;
@@ -84,11 +85,11 @@ class SnapshotDict {
     }
 
     [[nodiscard]] bool is_word(Word key, Word word) const {
-        return has(key, PickleValue::Kind::kText) && values_[key].index == word;
+        return has(key, PickleValue::Kind::kText) && values_[key]->index == word;
     }
 
     [[nodiscard]] bool is_true(Word key) const {
-        return has(key, PickleValue::Kind::kBool) && values_[key].number != 0;
+        return has(key, PickleValue::Kind::kBool) && values_[key]->number != 0;
     }
 
     // Marks the keys of this dict as seen.
@@ -139,7 +140,7 @@ class SnapshotDict {
     bool annotation_seen_ = false;
     std::vector<std::uint32_t> unknown_;  // of this dict
     std::map<std::uint32_t, std::uint64_t> unknown_seen_;
-    std::array<PickleValue, kKeyCount> values_ = {};
+    std::array<const PickleValue*, kKeyCount> values_ = {};  // valid for the keys in present_
 };
 
 }  // namespace fragtrace::analyzer

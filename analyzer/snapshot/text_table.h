@@ -19,11 +19,16 @@ class TextTable {
 
     // Returns the number of the text; kFull if there is no room for a new one.
     std::uint32_t number(std::string_view text) {
+        // Each entry of a history has the same few texts.
+        if (last_found_ < begins_.size() && view(last_found_) == text) {
+            return last_found_;
+        }
         const std::size_t mask = slots_.size() - 1;
         std::size_t at = std::hash<std::string_view>{}(text)&mask;
         for (std::size_t probes = 0; slots_[at] != kFull; at = (at + 1) & mask) {
             if (view(slots_[at]) == text) {
-                return slots_[at];
+                last_found_ = slots_[at];
+                return last_found_;
             }
             if (++probes > kMostProbes) {
                 return kFull;  // hostile input: hashes collide
@@ -65,6 +70,7 @@ class TextTable {
         }
     }
 
+    std::uint32_t last_found_ = 0;
     std::string bytes_;
     std::vector<std::uint32_t> begins_;
     std::vector<std::uint32_t> slots_;

@@ -152,6 +152,12 @@ test("at every moment the page equals the recorded state to the byte", async () 
                 expected,
                 `${name} at ${time} ns`,
             );
+            const { bins } = sweepWindow(model, tick, tick + 1, 1, Infinity)!;
+            assert.deepEqual(
+                [bins.requested[0], bins.pending[0], bins.reserved_max[0], bins.releasable[0]],
+                [requested, pending, reserved, releasable],
+                `${name}, the sweep at ${time} ns`,
+            );
         }
     }
 });
@@ -172,6 +178,8 @@ test("the bins of the writer equal the page's own sweep", async () => {
         await read("checkerboard.html"),
         await read("run.html"),
         (await readAll("two.html")).models[1],
+        await read("private-pools.html"),
+        await read("expandable.html"),
     ];
     for (const [name, model] of models.entries()) {
         const sweep = sweepWindow(model, 0, model.lastTick, model.bins.count, Infinity)!;

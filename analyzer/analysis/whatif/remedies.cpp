@@ -38,18 +38,14 @@ std::vector<EventIndex> every(const std::vector<EventIndex>& ends, std::uint64_t
 
 void find_long_lived(const Timeline& timeline, const ReplayScript& script, RemedyPlan* plan) {
     std::vector<EventIndex> requests;
-    std::vector<EventIndex> released;  // when their blocks were freed; kNoEvent = never
+    // Per event: when the block that it allocates was freed; kNoEvent = never.
+    std::vector<EventIndex> released(timeline.events.size(), kNoEvent);
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step step = script.steps[i];
         if (is_request_of_default_pool(step)) {
             requests.push_back(step.event);
-            released.push_back(kNoEvent);
-        } else if (step.kind == Step::Kind::kRelease) {
-            const auto request = std::lower_bound(requests.begin(), requests.end(), step.block);
-            if (request != requests.end() && *request == step.block) {
-                EventIndex& end = released[static_cast<std::size_t>(request - requests.begin())];
-                end = std::min(end, step.event);
-            }
+        } else if (step.kind == Step::Kind::kRelease && step.block < released.size()) {
+            released[step.block] = std::min(released[step.block], step.event);
         }
     }
     // Events that a block must outlive: ends of steps, or requests.
@@ -64,11 +60,12 @@ void find_long_lived(const Timeline& timeline, const ReplayScript& script, Remed
     };
 
     std::unordered_map<std::uint32_t, Line> lines;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-        const EventIndex request = requests[i];
-        const EventIndex until = released[i];
-        const auto first = std::lower_bound(borders.begin(), borders.end(), request);
-        const auto last = std::lower_bound(first, borders.end(), until);
+    auto first = borders.begin();  // the first border after the request
+    for (const EventIndex request : requests) {
+        while (first != borders.end() && *first < request) {
+            ++first;
+        }
+        const auto last = std::lower_bound(first, borders.end(), released[request]);
         // Blocks of the last steps that are never freed do not count as long-lived, since their
         // fate is unknown.
         const bool lives_long = static_cast<std::size_t>(last - first) >= enough;

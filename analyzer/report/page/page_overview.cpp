@@ -2,6 +2,7 @@
 // releasable share of reserved memory over time, and the three planes of the map.
 #include "analyzer/report/page/page_overview.h"
 
+#include "analyzer/model/release_unit.h"
 #include "analyzer/report/page/page_bins.h"
 #include "analyzer/report/page/page_coverage.h"
 
@@ -64,7 +65,7 @@ class Sweep {
   private:
     struct UnitState {
         bool present = false;
-        std::uint32_t live = 0;
+        std::uint32_t live = 0;  // blocks in it, also pending ones
         // Start of the time in which it is not releasable; kNeverNs = releasable.
         std::uint64_t since_ns = kNeverNs;
     };
@@ -78,10 +79,9 @@ class Sweep {
         for (std::uint32_t s = 0; s < device_.segments.size(); ++s) {
             const SegmentLife& segment = device_.segments[s];
             constexpr std::uint64_t kMostUnits = 1 << 20;  // 2 TiB of small pages
-            const std::uint64_t page =
-                segment.page_bytes > 0 ? segment.page_bytes : segment.size_bytes;
+            const std::uint64_t unit = release_unit_bytes(segment.size_bytes, segment.page_bytes);
             const std::uint64_t step =
-                page == 0 || segment.size_bytes / page > kMostUnits ? segment.size_bytes : page;
+                unit == 0 || segment.size_bytes / unit > kMostUnits ? segment.size_bytes : unit;
             for (std::uint64_t at = 0; at < segment.size_bytes; at += step) {
                 result_.units.push_back({segment.start_ns,
                                          segment.end_ns,
@@ -179,12 +179,9 @@ class Sweep {
         const ReleaseUnit& unit = result_.units[index];
         live_units_[unit.address] = index;
         state_.reserved += unit.size_bytes;
+        state_.releasable += unit.size_bytes;
         unit_states_[index].present = true;
-        if (is_held(pool_of(index))) {
-            unit_states_[index].since_ns = time_ns;
-        } else {
-            state_.releasable += unit.size_bytes;
-        }
+        judge(index, time_ns);
         draw(reserved_, unit.start_ns, unit.end_ns, unit.address, unit.size_bytes);
     }
 
@@ -203,15 +200,7 @@ class Sweep {
         PoolState& changed = pool_states_[pool];
         changed.released = !changed.released;
         for (const std::uint32_t unit : changed.units) {
-            UnitState& state = unit_states_[unit];
-            if (!state.present || state.live > 0) continue;
-            if (changed.released) {
-                close_kept(unit, time_ns);
-                state_.releasable += result_.units[unit].size_bytes;
-            } else {
-                state.since_ns = time_ns;
-                state_.releasable -= result_.units[unit].size_bytes;
-            }
+            if (unit_states_[unit].present) judge(unit, time_ns);
         }
     }
 
@@ -219,8 +208,19 @@ class Sweep {
         return device_.segments[result_.units[unit].segment].pool;
     }
 
-    [[nodiscard]] bool is_held(std::uint32_t pool) const {
-        return pool != 0 && !pool_states_[pool].released;
+    // Counts a unit from this time on as releasable or as kept. Call it after each change.
+    void judge(std::uint32_t index, std::uint64_t time_ns) {
+        UnitState& state = unit_states_[index];
+        const std::uint32_t pool = pool_of(index);
+        const bool kept = state.live > 0 || pool_keeps_units(pool, pool_states_[pool].released);
+        if (kept == (state.since_ns != kNeverNs)) return;
+        if (kept) {
+            state.since_ns = time_ns;
+            state_.releasable -= result_.units[index].size_bytes;
+        } else {
+            close_kept(index, time_ns);
+            state_.releasable += result_.units[index].size_bytes;
+        }
     }
 
     void close_kept(std::uint32_t index, std::uint64_t time_ns) {
@@ -256,11 +256,8 @@ class Sweep {
                 result_.spans.push_back({index, unit});
             }
             first = false;
-            UnitState& state = unit_states_[unit];
-            if (state.live++ == 0 && state.since_ns == kNeverNs) {
-                state.since_ns = time_ns;
-                state_.releasable -= result_.units[unit].size_bytes;
-            }
+            ++unit_states_[unit].live;
+            judge(unit, time_ns);
         });
         draw(in_use_,
              blocks.start_ns[index],
@@ -285,11 +282,8 @@ class Sweep {
             state_.requested -= known_request(index);
         }
         for_units(blocks.address[index], size_bytes, [&](std::uint32_t unit) {
-            UnitState& state = unit_states_[unit];
-            if (state.live > 0 && --state.live == 0 && !is_held(pool_of(unit))) {
-                close_kept(unit, time_ns);
-                state_.releasable += result_.units[unit].size_bytes;
-            }
+            unit_states_[unit].live -= unit_states_[unit].live > 0 ? 1 : 0;
+            judge(unit, time_ns);
         });
     }
 

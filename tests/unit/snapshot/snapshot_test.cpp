@@ -20,11 +20,15 @@ namespace {
 
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
-std::unique_ptr<Analysis> analysis_of(const SnapshotWriter& writer) {
-    TemporaryFolder folder;
-    const std::string path = folder.file("x.pickle");
+std::string save(const SnapshotWriter& writer, const TemporaryFolder& folder) {
+    std::string path = folder.file("x.pickle");
     std::ofstream(path, std::ios::binary) << writer.pickle();
-    auto analysis = analyze(path, {});
+    return path;
+}
+
+std::unique_ptr<Analysis> analysis_of(const SnapshotWriter& writer) {
+    const TemporaryFolder folder;
+    auto analysis = analyze(save(writer, folder), {});
     if (!analysis.ok()) {
         FAIL(analysis.error().message);
     }
@@ -36,6 +40,16 @@ std::size_t count_of(const Timeline& timeline, EventKind kind) {
         std::count_if(timeline.events.begin(), timeline.events.end(), [kind](const Event& event) {
             return event.kind == kind;
         }));
+}
+
+std::vector<std::uint64_t> block_sizes(const Timeline& timeline) {
+    std::vector<std::uint64_t> sizes;
+    for (const Event& event : timeline.events) {
+        if (event.kind == EventKind::kBlockAlloc) {
+            sizes.push_back(event.extra);
+        }
+    }
+    return sizes;
 }
 
 }  // namespace
@@ -69,6 +83,9 @@ TEST_CASE("a freed block has the size that the replay computes", "[snapshot]") {
                       {"free_requested", kBase, 7 * kMiB / 2},
                       {"free_completed", kBase, 7 * kMiB / 2},
                       {"alloc", kBase, 3 * kMiB},
+                      {"alloc", kBase + 17 * kMiB / 2, 3 * kMiB / 2},
+                      {"free_requested", kBase + 17 * kMiB / 2, 3 * kMiB / 2},
+                      {"free_completed", kBase + 17 * kMiB / 2, 3 * kMiB / 2},
                       {"free_requested", kBase + 7 * kMiB / 2, 5 * kMiB},
                       {"free_completed", kBase + 7 * kMiB / 2, 5 * kMiB},
                       {"free_requested", kBase, 3 * kMiB},
@@ -76,14 +93,14 @@ TEST_CASE("a freed block has the size that the replay computes", "[snapshot]") {
     const auto analysis = analysis_of(writer);
     const DeviceAnalysis& device = analysis->devices.at(0);
     REQUIRE(device.fidelity->exact());
-    CHECK(device.recorded.peak_allocated == 17 * kMiB / 2);
-    std::vector<std::uint64_t> sizes;
-    for (const Event& event : analysis->timeline.events) {
-        if (event.kind == EventKind::kBlockAlloc) {
-            sizes.push_back(event.extra);
-        }
-    }
-    CHECK(sizes == std::vector<std::uint64_t>{7 * kMiB / 2, 5 * kMiB, 7 * kMiB / 2});
+    CHECK(device.recorded.peak_allocated == 10 * kMiB);
+    const std::vector<std::uint64_t> sizes = {7 * kMiB / 2, 5 * kMiB, 7 * kMiB / 2, 3 * kMiB / 2};
+    CHECK(block_sizes(analysis->timeline) == sizes);
+    // The same without a report.
+    const TemporaryFolder folder;
+    const auto timeline = read_input(save(writer, folder));
+    REQUIRE(timeline.ok());
+    CHECK(block_sizes(*timeline) == sizes);
 }
 
 TEST_CASE("a history that starts in mid-life begins with the live blocks of that time",

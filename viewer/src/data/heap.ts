@@ -38,6 +38,19 @@ export function emptyHeap(tick: number): HeapState {
     };
 }
 
+/**
+ * Whether the pool cannot return a unit to the driver: blocks lie in it, live or pending, or its
+ * pool keeps it (`poolsHeld`). The C++ writer has the same rule in analyzer/model/release_unit.h.
+ */
+export function isKept(
+    model: DeviceModel,
+    unit: number,
+    blocksInIt: number,
+    poolHeld: Uint8Array,
+): boolean {
+    return blocksInIt > 0 || poolHeld[model.units.pool[unit]] === 1;
+}
+
 export function heapAt(model: DeviceModel, tick: number): HeapState {
     const { blocks, units } = model;
     const live = model.live.at(tick);
@@ -62,7 +75,7 @@ export function heapAt(model: DeviceModel, tick: number): HeapState {
                 blocks: [],
                 used: 0,
                 free: units.size[unit],
-                kept: poolHeld[units.pool[unit]] === 1,
+                kept: false,
             };
             states[unit] = state;
             heap.units.push(state);
@@ -76,7 +89,6 @@ export function heapAt(model: DeviceModel, tick: number): HeapState {
         const to = Math.min(blocks.offset[block] + size, units.offset[unit] + units.size[unit]);
         state.blocks.push(block);
         state.used += Math.max(0, to - from);
-        state.kept = true;
     };
     for (const block of live) {
         const size = blocks.size[block];
@@ -92,6 +104,7 @@ export function heapAt(model: DeviceModel, tick: number): HeapState {
     for (const state of heap.units) {
         state.blocks.sort((a, b) => blocks.offset[a] - blocks.offset[b]);
         state.free = units.size[state.unit] - state.used;
+        state.kept = isKept(model, state.unit, state.blocks.length, poolHeld);
         if (state.kept) heap.held += state.free;
         else heap.releasable += state.free;
     }

@@ -1,6 +1,7 @@
 // Computes exactly what happens in a window: memory over time in bins, and the intervals in which a
 // unit could not be released. The rules are the same as in the C++ writer's sweep over the whole
 // trace.
+import { isKept } from "./heap";
 import { type Bins, type DeviceModel, forUnits, noUnit, poolsHeld } from "./model";
 import { each, finish } from "./steps";
 
@@ -136,7 +137,7 @@ export function* sweepInSteps(
     yield* each(units.count, (unit) => {
         if (!isThere(unit)) return;
         reserved += units.size[unit];
-        if (liveIn[unit] > 0 || poolHeld[units.pool[unit]] === 1) keptSince[unit] = from;
+        if (isKept(model, unit, liveIn[unit], poolHeld)) keptSince[unit] = from;
         else releasable += units.size[unit];
     });
     const bins = emptyBins(binCount);
@@ -176,39 +177,29 @@ export function* sweepInSteps(
         sweep.keptTo.push(time);
         keptSince[unit] = -1;
     };
-    const releasableUnit = (unit: number): boolean => poolHeld[units.pool[unit]] === 0;
+    // Counts a unit from this time on as releasable or as kept. Called after each change.
+    const judge = (unit: number, time: number): void => {
+        const kept = isKept(model, unit, liveIn[unit], poolHeld);
+        if (kept === keptSince[unit] >= 0) return;
+        releasable += kept ? -units.size[unit] : units.size[unit];
+        if (kept) keptSince[unit] = time;
+        else close(unit, time);
+    };
     // The pool lost its last user, or got one again.
     const changePool = (pool: number, time: number): void => {
         poolHeld[pool] ^= 1;
         for (let unit = 0; unit < units.count; ++unit) {
-            if (
-                units.pool[unit] !== pool ||
-                units.start[unit] >= time ||
-                units.end[unit] <= time ||
-                liveIn[unit] > 0
-            ) {
-                continue;
-            }
-            if (poolHeld[pool] === 1) {
-                keptSince[unit] = time;
-                releasable -= units.size[unit];
-            } else {
-                close(unit, time);
-                releasable += units.size[unit];
-            }
+            const present = units.start[unit] < time && time < units.end[unit];
+            if (units.pool[unit] === pool && present) judge(unit, time);
         }
     };
     const enter = (unit: number, time: number): void => {
-        if (liveIn[unit]++ === 0 && keptSince[unit] < 0) {
-            keptSince[unit] = time;
-            releasable -= units.size[unit];
-        }
+        ++liveIn[unit];
+        judge(unit, time);
     };
     const leave = (unit: number, time: number): void => {
-        if (--liveIn[unit] === 0 && releasableUnit(unit)) {
-            close(unit, time);
-            releasable += units.size[unit];
-        }
+        --liveIn[unit];
+        judge(unit, time);
     };
     for (let done = 0; done < order.length; ++done) {
         if (done % eventsInStep === eventsInStep - 1) yield;
@@ -221,8 +212,8 @@ export function* sweepInSteps(
         switch (steps[event] as Step) {
             case Step.unitStart:
                 reserved += units.size[id];
-                if (releasableUnit(id)) releasable += units.size[id];
-                else keptSince[id] = time;
+                releasable += units.size[id];
+                judge(id, time);
                 break;
             case Step.unitEnd:
                 reserved -= units.size[id];
