@@ -2,6 +2,7 @@
 // each run.
 #include "analyzer/analysis/analyze_options.h"
 #include "analyzer/analysis/job/job.h"
+#include "analyzer/analysis/job/merge_summaries.h"
 #include "analyzer/analysis/job/process_summary_json.h"
 #include "analyzer/analysis/job/read_job.h"
 #include "analyzer/analysis/job/read_summaries.h"

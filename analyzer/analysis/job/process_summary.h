@@ -2,8 +2,8 @@
 // who held the memory, and memory over time. It comes from a trace, or from a file that an earlier
 // summary was written to (process_summary_json.h); both give the same figures.
 //
-// Summaries of the same process can be merged. The merge is associative, commutative and
-// idempotent, so a job can be reduced in any order, and parts of it twice.
+// Summaries of the same process can be merged (merge_summaries.h). The merge is associative,
+// commutative and idempotent, so a job can be reduced in any order, and parts of it twice.
 #pragma once
 
 #include "analyzer/analysis/metrics/trace_summary.h"
@@ -246,16 +246,6 @@ void set_place(const JobPlace& place, ProcessSummary* process);
 
 // Size and time of the file at `path`; zeros if it cannot be asked.
 TraceFile trace_file(const std::string& path);
-
-// Keeps one summary per process, of those with equal identity the one that knows most, with the
-// analysis of another one if that has the same events and explains more. The result is sorted by
-// rank, process and identity, and does not depend on the order of the input.
-std::vector<ProcessSummary> merged(std::vector<ProcessSummary> summaries);
-
-// Sorted, each file once, without those whose file is among the processes: such a trace can be read
-// now.
-std::vector<UnreadableTrace> merged(std::vector<UnreadableTrace> unreadable,
-                                    const std::vector<ProcessSummary>& processes);
 
 // 16 hexadecimal digits. Equal for processes with the same devices, peaks and lines.
 std::string fingerprint(const ProcessSummary& process);

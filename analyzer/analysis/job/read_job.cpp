@@ -1,5 +1,6 @@
 #include "analyzer/analysis/job/read_job.h"
 
+#include "analyzer/analysis/job/merge_summaries.h"
 #include "analyzer/analysis/job/process_summary_json.h"
 #include "analyzer/analysis/job/read_summaries.h"
 #include "analyzer/analysis/metrics/trace_summary.h"

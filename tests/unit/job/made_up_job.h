@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analyzer/analysis/job/job.h"
+#include "analyzer/analysis/job/merge_summaries.h"
 #include "analyzer/analysis/job/process_summary.h"
 #include "analyzer/support/units.h"
 

@@ -1,4 +1,5 @@
 // Summaries of processes: the laws of merging, files, and files that are no such files.
+#include "analyzer/analysis/job/merge_summaries.h"
 #include "analyzer/analysis/job/process_summary_json.h"
 #include "analyzer/analysis/job/read_summaries.h"
 #include "analyzer/analysis/metrics/known_figures.h"
