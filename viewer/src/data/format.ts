@@ -41,6 +41,11 @@ export function formatCount(count: number): string {
     return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? "." + rest : "");
 }
 
+/** "1 block", "2 blocks" */
+export function formatCounted(count: number, one: string, many: string): string {
+    return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
 export function formatTime(ns: number): string {
     if (ns < 1e3) return `${Math.round(ns)} ns`;
     if (ns < 1e6) return `${trimmed(ns / 1e3)} us`;

@@ -1,5 +1,5 @@
 // A table as plain values: sorted by any column, copied as text, or saved as CSV.
-import { formatCount } from "./format";
+import { formatCounted } from "./format";
 
 export type Cell = string | number | null;
 
@@ -42,7 +42,7 @@ export function shownCell(data: TableData, column: number, value: Cell): string 
 
 /** Says how many rows there are, and the sum of the rows that are not among the first `shown`. */
 export function rowsText(data: TableData, rows: Cell[][], shown: number): string {
-    const all = `${formatCount(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
+    const all = formatCounted(rows.length, "row", "rows");
     if (rows.length <= shown) return all;
     const column = data.columns.findIndex((one) => one.adds);
     const sum = rows

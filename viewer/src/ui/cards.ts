@@ -1,5 +1,5 @@
 // The verdict, with the texts of the analysis.
-import { formatBytes, formatCount, formatTime } from "../data/format";
+import { formatBytes, formatCount, formatCounted, formatTime } from "../data/format";
 import {
     type Bar,
     type Card,
@@ -40,7 +40,7 @@ function verdictWithoutCards(head: DeviceHeader): [heading: string, sentence: st
         ];
     }
     return [
-        failed === 1 ? "1 failed request" : `${formatCount(failed)} failed requests`,
+        formatCounted(failed, "failed request", "failed requests"),
         `The file does not show why.${rest}`,
     ];
 }

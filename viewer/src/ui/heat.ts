@@ -1,5 +1,5 @@
 // Memory of all processes of a job over time. A click, or Enter, shows the process of a row.
-import { formatBytes, formatTime } from "../data/format";
+import { formatBytes, formatCounted, formatTime } from "../data/format";
 import {
     heatBytes,
     heatCertainty,
@@ -76,7 +76,7 @@ export class HeatPanel {
         });
         const full = formatBytes(header.heat.full_bytes);
         byId("heat-said").textContent =
-            `${rows.length} rows; ${formatTime(header.heat.columns * header.heat.column_ns)}, the ` +
+            `${formatCounted(rows.length, "row", "rows")}; ${formatTime(header.heat.columns * header.heat.column_ns)}, the ` +
             "most of each part; strongest colour: " +
             (this.chosen === "free on the card" ? "nothing free" : full) +
             "; grey: not running" +

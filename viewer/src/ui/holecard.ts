@@ -1,6 +1,6 @@
 // The selected hole: its size and age, the blocks beside it, what would have to be freed, and the
 // requests that failed while it was free.
-import { formatBytes, formatCount, formatTime } from "../data/format";
+import { formatBytes, formatCount, formatCounted, formatTime } from "../data/format";
 import type { FailedRequest, Hole } from "../data/hole";
 import { cardTick } from "../data/model";
 import { addressText } from "../draw/map";
@@ -15,7 +15,7 @@ function button(text: string, title: string, click: () => void): HTMLElement {
 }
 
 function count(blocks: number): string {
-    return `${formatCount(blocks)} ${blocks === 1 ? "block" : "blocks"}`;
+    return formatCounted(blocks, "block", "blocks");
 }
 
 /** A block beside the hole, and what the hole would become without it. */

@@ -1,6 +1,6 @@
 // The panel of the selected ranges of time: their figures, and their lines by the change of
 // allocated memory or by the bytes that they allocated. Two ranges stand side by side.
-import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
+import { formatBytes, formatChange, formatCount, formatCounted, formatTime } from "../data/format";
 import type { RangeFigures } from "../data/eventindex";
 import { amount, type LineChange, type LineRow, lineRows } from "../data/rangelines";
 import { laterOf, phaseOf, type Range } from "../data/ranges";
@@ -46,7 +46,7 @@ export function rangeLabels({ ranges }: PageView): { range: Range; text: string 
 }
 
 function blocks(count: number): string {
-    return `${formatCount(count)} ${count === 1 ? "block" : "blocks"}`;
+    return formatCounted(count, "block", "blocks");
 }
 
 type FigureRow = [
@@ -235,7 +235,7 @@ function lineSection(page: PageView): HTMLElement[] {
                   el(
                       "p",
                       { class: "faint" },
-                      `and ${formatCount(more.length)} more ${more.length === 1 ? "line" : "lines"}: ` +
+                      `and ${formatCounted(more.length, "more line", "more lines")}: ` +
                           `${view.by === "change" || ranges.length > 1 ? formatChange(rest) : formatBytes(rest)} in all`,
                   ),
               ]

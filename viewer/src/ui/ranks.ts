@@ -1,6 +1,6 @@
 // Chooses the device and, in a job, the process. The selector in the header lists all processes,
 // the strip below it shows them side by side, and the table has all their figures.
-import { formatBytes, formatCount } from "../data/format";
+import { formatBytes, formatCounted } from "../data/format";
 import type { Rank } from "../data/header";
 import { rankAt, rankLabel, ranksText, rankTables } from "../data/ranks";
 import { drawRanks } from "../draw/ranks";
@@ -48,7 +48,7 @@ export function selectDevice(device: number): void {
 
 function rankText(row: Rank): string {
     const counted = (count: number | null, one: string, many: string): string =>
-        count !== null && count > 0 ? `, ${formatCount(count)} ${count === 1 ? one : many}` : "";
+        count !== null && count > 0 ? `, ${formatCounted(count, one, many)}` : "";
     return (
         `${rankLabel(row)}: ` +
         (row.peak_reserved === null

@@ -1,6 +1,6 @@
 // The panel of stacks: the measure of bytes, the shape of the tree, all frames or folded libraries,
 // and the box at the pointer or the keyboard focus.
-import { formatBytes, formatCount, formatTime } from "../data/format";
+import { formatBytes, formatCounted, formatTime } from "../data/format";
 import { keptByPools } from "../data/held";
 import type { Measure } from "../data/measures";
 import type { Stacks, Thin } from "../data/stacks";
@@ -287,7 +287,7 @@ export class StacksPanel implements Picture {
 function leftOut({ branches, bytes }: Thin): string {
     return branches === 0
         ? ""
-        : `; ${formatCount(branches)} ${branches === 1 ? "branch" : "branches"}, ${formatBytes(Math.round(bytes))}, too thin to draw`;
+        : `; ${formatCounted(branches, "branch", "branches")}, ${formatBytes(Math.round(bytes))}, too thin to draw`;
 }
 
 /** The line with the most bytes, if possible one of the user's code. */

@@ -1,5 +1,5 @@
 // Texts about the state at the cursor, the window and the run, and the notes on the run.
-import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
+import { formatBytes, formatCount, formatCounted, formatMoment, formatTime } from "../data/format";
 import { requestedKnown, segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
@@ -28,8 +28,10 @@ export function statusText(page: PageView): string {
         (others > 0
             ? `${formatBytes(others)} of the card outside the pool (contexts, libraries, other processes); `
             : "") +
-        `${formatCount(heap.live.length)} blocks` +
-        (segmentsKnown(model.head) ? ` in ${formatCount(heap.units.length)} segments` : "");
+        formatCounted(heap.live.length, "block", "blocks") +
+        (segmentsKnown(model.head)
+            ? ` in ${formatCounted(heap.units.length, "segment", "segments")}`
+            : "");
     if (!found) return text;
     if (found.problem) return `search "${view.query}": ${found.problem}. ${text}`;
     const all = countAll(model, found.matches);
@@ -52,7 +54,7 @@ function rangesText({ ranges }: PageView): string {
 }
 
 function countText({ blocks, bytes }: BlockCount): string {
-    return `${formatCount(blocks)} ${blocks === 1 ? "block" : "blocks"}, ${formatBytes(bytes)} (${formatCount(bytes)} B)`;
+    return `${formatCounted(blocks, "block", "blocks")}, ${formatBytes(bytes)} (${formatCount(bytes)} B)`;
 }
 
 export function windowText(page: PageView): string {
@@ -82,19 +84,19 @@ export function describe(page: PageView): void {
     run.title = process.command;
     const left = head.blocks_left_out;
     byId("count").textContent =
-        `${formatCount(head.blocks)} blocks` +
+        formatCounted(head.blocks, "block", "blocks") +
         (left > 0
             ? ` (${formatCount(left)} more, ${formatBytes(head.bytes_left_out)}, left out)`
             : "");
     const notes = [...process.notes];
     if (head.phases_left_out > 0) {
         notes.unshift(
-            `This file leaves out ${formatCount(head.phases_left_out)} phases: the shortest or the deepest.`,
+            `This file leaves out ${formatCounted(head.phases_left_out, "phase", "phases")}: the shortest or the deepest.`,
         );
     }
     if (left > 0) {
         notes.unshift(
-            `This file leaves out ${formatCount(left)} blocks, ${formatBytes(head.bytes_left_out)} in all, ` +
+            `This file leaves out ${formatCounted(left, "block", "blocks")}, ${formatBytes(head.bytes_left_out)} in all, ` +
                 `that lived at most ${formatTime(head.longest_left_out_ns)}. ` +
                 "The overview and every total include them. " +
                 "The state at the cursor, the search and the close-up pictures do not.",
@@ -122,11 +124,7 @@ export function describe(page: PageView): void {
         el(
             "details",
             left > 0 ? { open: "" } : {},
-            el(
-                "summary",
-                {},
-                notes.length === 1 ? "1 note on this trace" : `${notes.length} notes on this trace`,
-            ),
+            el("summary", {}, `${formatCounted(notes.length, "note", "notes")} on this trace`),
             el("ul", {}, ...notes.map((note) => el("li", {}, note))),
         ),
     );

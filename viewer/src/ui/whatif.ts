@@ -1,6 +1,6 @@
 // The what-if table: settings and changes with their replayed figures and their cost. The chosen
 // row shows its curve, and what to copy to use it.
-import { formatBytes, formatCount } from "../data/format";
+import { formatBytes, formatCount, formatCounted } from "../data/format";
 import type { WhatIf } from "../data/header";
 import { choosable, heads } from "./cards";
 import { copyButton } from "./copy";
@@ -24,18 +24,11 @@ export function showWhatIf(page: PageView): void {
     const classes =
         page.header.class_words.map(({ word, meaning }) => `${word}: ${meaning}`).join(". ") + ".";
     const lines = rows.map((row, at) => {
-        const again =
-            row.retries > 0
-                ? `, ${formatCount(row.retries)} ${row.retries === 1 ? "retry" : "retries"}`
-                : "";
+        const again = row.retries > 0 ? `, ${formatCounted(row.retries, "retry", "retries")}` : "";
         const verdict = !row.usable
             ? el("span", { class: "faint" }, "not usable")
             : row.ooms > 0
-              ? el(
-                    "span",
-                    { class: "no" },
-                    `✗ ${formatCount(row.ooms)} OOM${row.ooms === 1 ? "" : "s"}`,
-                )
+              ? el("span", { class: "no" }, `✗ ${formatCounted(row.ooms, "OOM", "OOMs")}`)
               : el(
                     "span",
                     { class: again ? "near" : "yes" },
