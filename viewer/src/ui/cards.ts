@@ -170,7 +170,6 @@ function more(card: Card, words: Header["class_words"]): HTMLElement {
     const rest = card.details.slice(1);
     const box = el("div", { class: "more" });
     const said = saidWords(words, `${card.sentence} ${card.change}`);
-    if (said) box.append(el("p", { class: "classes" }, said));
     if (rest.length + card.assumptions.length > 0) {
         box.append(
             el(
@@ -188,6 +187,7 @@ function more(card: Card, words: Header["class_words"]): HTMLElement {
             ),
         );
     }
+    if (said) box.append(el("p", { class: "classes" }, said));
     return box;
 }
 
