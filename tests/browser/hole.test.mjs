@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
-import { hash, settle, share, text, visit } from "./look.mjs";
+import { eventually, hash, settle, share, text, visit } from "./look.mjs";
 
 const pages = process.env.FRAGTRACE_PAGES;
 const run = join(pages, "run.html");
@@ -41,7 +41,7 @@ test("a hole has its size, age, neighbours, what to free, and the request that f
         await page.reload();
         await page.waitForSelector("html[data-ready]");
         await settle(page);
-        assert.equal(await text(page, "#hole"), card);
+        await eventually(async () => assert.equal(await text(page, "#hole"), card));
         await page.click('#hole dd button:has-text("10 MiB") >> nth=-1');
         assert.equal((await hash(page)).hole, undefined);
         assert.match(await text(page, "#details"), /fragment\.py:11 keep/);

@@ -72,11 +72,13 @@ for (const picture of ["#chart", "#map"]) {
             for (const id of ["chart", "map"]) {
                 assert.ok((await share(page, `#${id} + canvas`, teal)) > 0.0005, id);
             }
-            const panel = await text(page, "#range");
-            for (const part of ["change of allocated memory", "allocated", "freed", "peak"]) {
-                assert.ok(panel.includes(part), `${part} in: ${panel}`);
-            }
-            assert.match(await text(page, "#status"), /^range A: [+-].* peak .*\. cursor /);
+            await eventually(async () => {
+                const panel = await text(page, "#range");
+                for (const part of ["change of allocated memory", "allocated", "freed", "peak"]) {
+                    assert.ok(panel.includes(part), `${part} in: ${panel}`);
+                }
+                assert.match(await text(page, "#status"), /^range A: [+-].* peak .*\. cursor /);
+            });
             const { rows } = await lines(page);
             const change = sum(rows, 0);
             assert.equal(sum(rows, 1) - sum(rows, 3), change, "allocated minus freed");
@@ -104,6 +106,7 @@ test("an edge of a range can be dragged, and a drag without Shift still pans", (
         // The button lets a plain drag select, for fingers and pens.
         await page.keyboard.press("0");
         await page.click("#drag");
+        await settle(page);
         assert.equal(await page.getAttribute("#drag", "aria-pressed"), "true");
         await drag(page, "#map", 0.2, 0.4);
         const chosen = await hash(page);
@@ -135,15 +138,21 @@ test("keys select a range, compare it with the step before, zoom to it and remov
         );
         await settle(page);
         await page.keyboard.press("e");
-        assert.match(await text(page, "#range"), /(forward|backward <b>pass<\/b>):/);
+        await eventually(async () =>
+            assert.match(await text(page, "#range"), /(forward|backward <b>pass<\/b>):/),
+        );
         await page.keyboard.press("e");
-        const step = Number((await text(page, "#range")).match(/step (\d+):/)[1]);
+        const step = await eventually(async () =>
+            Number((await text(page, "#range")).match(/step (\d+):/)[1]),
+        );
         await page.keyboard.press("R");
         const two = await hash(page);
         assert.ok(Number(two.s1) <= Number(two.r0), "the step before ends before this one");
-        const panel = await text(page, "#range");
-        assert.match(panel, new RegExp(`A\\s*step ${step}:[^]*B\\s*step ${step - 1}:`));
-        assert.match(panel, /A − B/, "the later one minus the earlier one");
+        await eventually(async () => {
+            const panel = await text(page, "#range");
+            assert.match(panel, new RegExp(`A\\s*step ${step}:[^]*B\\s*step ${step - 1}:`));
+            assert.match(panel, /A − B/, "the later one minus the earlier one");
+        });
         const { rows, title } = await lines(page);
         assert.match(title, /^Memory by line, A: .* to .*; B: /);
         assert.equal(rows[0].length, 11, "five figures of each range, and the line");
@@ -213,8 +222,10 @@ test("a link restores ranges, and ignores incomplete ones", async () => {
     let panel;
     const link = "#r0=20000000&r1=40000000&s0=50000000&s1=70000000&by=allocated&line=3&drag=range";
     await on(run, { hash: link }, async (page) => {
-        panel = await text(page, "#range");
-        assert.match(panel, /Two ranges of time/);
+        await eventually(async () => {
+            panel = await text(page, "#range");
+            assert.match(panel, /Two ranges of time[^]*By line[^]*allocated at/);
+        });
         const view = await hash(page);
         for (const [key, value] of new URLSearchParams(link.slice(1))) {
             assert.equal(view[key], value, key);
@@ -222,7 +233,7 @@ test("a link restores ranges, and ignores incomplete ones", async () => {
         await page.reload();
         await page.waitForSelector("html[data-ready]");
         await settle(page);
-        assert.equal(await text(page, "#range"), panel);
+        await eventually(async () => assert.equal(await text(page, "#range"), panel));
     });
     for (const part of ["r0=5", "r1=5", "r0=7&r1=7", "s0=1&s1=9", "r0=-1&r1=0.5", "r0=x&r1=9"]) {
         await on(run, { hash: `#${part}` }, async (page) => {
