@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
-import { eventually, hash, settle, share, text, visit } from "./look.mjs";
+import { drawnText, eventually, hash, settle, share, visit } from "./look.mjs";
 
 const pages = process.env.FRAGTRACE_PAGES;
 const run = join(pages, "run.html");
@@ -22,7 +22,7 @@ test("a hole has its size, age, neighbours, what to free, and the request that f
         await page.keyboard.press("h");
         const { hole } = await hash(page);
         assert.ok(Number(hole) >= 0);
-        const card = await text(page, "#hole");
+        const card = await drawnText(page, "#hole");
         // A segment of 20 MiB: its left half is free, a block of "keep" is in its right half.
         for (const part of [
             /^Hole · 10 MiB\s*10,485,248 B at 0x/,
@@ -41,10 +41,10 @@ test("a hole has its size, age, neighbours, what to free, and the request that f
         await page.reload();
         await page.waitForSelector("html[data-ready]");
         await settle(page);
-        await eventually(async () => assert.equal(await text(page, "#hole"), card));
+        await eventually(async () => assert.equal(await drawnText(page, "#hole"), card));
         await page.click('#hole dd button:has-text("10 MiB") >> nth=-1');
         assert.equal((await hash(page)).hole, undefined);
-        assert.match(await text(page, "#details"), /fragment\.py:11 keep/);
+        assert.match(await drawnText(page, "#details"), /fragment\.py:11 keep/);
     }));
 
 test("a click on a hole selects it, keys step through holes by size", () =>
@@ -53,7 +53,7 @@ test("a click on a hole selects it, keys step through holes by size", () =>
         for (const key of ["h", "h", "h", "H", "H"]) {
             await page.keyboard.press(key);
             await settle(page);
-            sizes.push((await text(page, "#hole")).match(/^Hole · .*\s*([\d,]+) B at/)[1]);
+            sizes.push((await drawnText(page, "#hole")).match(/^Hole · .*\s*([\d,]+) B at/)[1]);
         }
         assert.deepEqual(sizes.slice(3), [sizes[1], sizes[0]]);
         const bytes = sizes.map((size) => Number(size.replaceAll(",", "")));
@@ -64,7 +64,7 @@ test("a click on a hole selects it, keys step through holes by size", () =>
         const box = await page.locator("#segments").boundingBox();
         await page.mouse.click(box.x + 30, box.y + 25); // the worst segment begins with a hole
         await settle(page);
-        assert.match(await text(page, "#hole"), /^Hole · /);
+        assert.match(await drawnText(page, "#hole"), /^Hole · /);
         assert.equal(await page.locator("#details").isVisible(), false);
         // Where memory is in use, there is no card.
         await page.goto((await page.url()).replace(/hole=\d+/, "hole=99999999999"));

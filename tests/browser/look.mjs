@@ -21,12 +21,14 @@ export async function visit(browser, path, options, look) {
     }
 }
 
+export const text = (page, selector) => page.locator(selector).innerText();
+
 /** The text of an element after the next two frames, in which changes are drawn. */
-export async function text(page, selector) {
+export async function drawnText(page, selector) {
     await page.evaluate(
         () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
     );
-    return page.locator(selector).innerText();
+    return text(page, selector);
 }
 
 /**

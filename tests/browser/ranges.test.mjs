@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
-import { eventually, hash, settle, share, text, visit } from "./look.mjs";
+import { drawnText, eventually, hash, settle, share, visit } from "./look.mjs";
 
 const pages = process.env.FRAGTRACE_PAGES;
 const run = join(pages, "run.html");
@@ -53,7 +53,7 @@ async function lines(page) {
     const rows = await page.$$eval(".datatable tbody tr", (all) =>
         all.map((row) => [...row.cells].map((cell) => cell.title || cell.textContent)),
     );
-    const title = await text(page, ".datatable h2");
+    const title = await drawnText(page, ".datatable h2");
     await page.click("#dialog-close");
     return { rows, title };
 }
@@ -73,11 +73,14 @@ for (const picture of ["#chart", "#map"]) {
                 assert.ok((await share(page, `#${id} + canvas`, teal)) > 0.0005, id);
             }
             await eventually(async () => {
-                const panel = await text(page, "#range");
+                const panel = await drawnText(page, "#range");
                 for (const part of ["change of allocated memory", "allocated", "freed", "peak"]) {
                     assert.ok(panel.includes(part), `${part} in: ${panel}`);
                 }
-                assert.match(await text(page, "#status"), /^range A: [+-].* peak .*\. cursor /);
+                assert.match(
+                    await drawnText(page, "#status"),
+                    /^range A: [+-].* peak .*\. cursor /,
+                );
             });
             const { rows } = await lines(page);
             const change = sum(rows, 0);
@@ -139,17 +142,17 @@ test("keys select a range, compare it with the step before, zoom to it and remov
         await settle(page);
         await page.keyboard.press("e");
         await eventually(async () =>
-            assert.match(await text(page, "#range"), /(forward|backward <b>pass<\/b>):/),
+            assert.match(await drawnText(page, "#range"), /(forward|backward <b>pass<\/b>):/),
         );
         await page.keyboard.press("e");
         const step = await eventually(async () =>
-            Number((await text(page, "#range")).match(/step (\d+):/)[1]),
+            Number((await drawnText(page, "#range")).match(/step (\d+):/)[1]),
         );
         await page.keyboard.press("R");
         const two = await hash(page);
         assert.ok(Number(two.s1) <= Number(two.r0), "the step before ends before this one");
         await eventually(async () => {
-            const panel = await text(page, "#range");
+            const panel = await drawnText(page, "#range");
             assert.match(panel, new RegExp(`A\\s*step ${step}:[^]*B\\s*step ${step - 1}:`));
             assert.match(panel, /A − B/, "the later one minus the earlier one");
         });
@@ -170,12 +173,12 @@ test("keys select a range, compare it with the step before, zoom to it and remov
         assert.equal((await hash(page)).r0, undefined);
         assert.equal(await page.locator("#range").isVisible(), false);
         await page.keyboard.press("R");
-        assert.match(await text(page, "#status"), /select a range first/);
+        assert.match(await drawnText(page, "#status"), /select a range first/);
     }));
 
 test("the lines of a range are sorted by change or by bytes, and a click marks their blocks", () =>
     on(run, { hash: "#r0=20000000&r1=80000000" }, async (page) => {
-        const first = () => text(page, "#range table[role=grid] tbody tr:first-child");
+        const first = () => drawnText(page, "#range table[role=grid] tbody tr:first-child");
         const byChange = await first();
         await page.click('#range button:has-text("bytes allocated")');
         assert.equal((await hash(page)).by, "allocated");
@@ -210,7 +213,7 @@ test("the stacks by bytes allocated are those of the range", () =>
     on(run, { hash: "#stacks=churn&r0=20000000&r1=80000000" }, async (page) => {
         const { rows } = await lines(page);
         await page.click("#stacks-table");
-        assert.match(await text(page, "dialog"), /Stacks by allocated in range A/);
+        assert.match(await drawnText(page, "dialog"), /Stacks by allocated in range A/);
         const stacks = await page.$$eval(".datatable:first-child tbody td:first-child", (cells) =>
             cells.reduce((bytes, cell) => bytes + Number(cell.title), 0),
         );
@@ -223,7 +226,7 @@ test("a link restores ranges, and ignores incomplete ones", async () => {
     const link = "#r0=20000000&r1=40000000&s0=50000000&s1=70000000&by=allocated&line=3&drag=range";
     await on(run, { hash: link }, async (page) => {
         await eventually(async () => {
-            panel = await text(page, "#range");
+            panel = await drawnText(page, "#range");
             assert.match(panel, /Two ranges of time[^]*By line[^]*allocated at/);
         });
         const view = await hash(page);
@@ -233,7 +236,7 @@ test("a link restores ranges, and ignores incomplete ones", async () => {
         await page.reload();
         await page.waitForSelector("html[data-ready]");
         await settle(page);
-        await eventually(async () => assert.equal(await text(page, "#range"), panel));
+        await eventually(async () => assert.equal(await drawnText(page, "#range"), panel));
     });
     for (const part of ["r0=5", "r1=5", "r0=7&r1=7", "s0=1&s1=9", "r0=-1&r1=0.5", "r0=x&r1=9"]) {
         await on(run, { hash: `#${part}` }, async (page) => {
@@ -271,7 +274,10 @@ test("a range of many blocks is measured in steps, and the page stays responsive
         await page.keyboard.press("0");
         await page.keyboard.press("r");
         await eventually(async () =>
-            assert.match(await text(page, "#range"), /peak allocated[^]*By line[^]*allocated at/),
+            assert.match(
+                await drawnText(page, "#range"),
+                /peak allocated[^]*By line[^]*allocated at/,
+            ),
         );
         const { rows } = await lines(page);
         const blocks = sum(rows, 2);

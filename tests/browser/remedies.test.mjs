@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
-import { eventually, hash, settle, text, visit } from "./look.mjs";
+import { drawnText, eventually, hash, settle, visit } from "./look.mjs";
 
 const pages = process.env.FRAGTRACE_PAGES;
 const run = join(pages, "run.html");
@@ -52,7 +52,7 @@ for (const [width, scheme] of [
             const button = (name) => `#whatif-list [aria-label="copy the ${name}"]`;
             assert.equal(await copied(page, button("setting")), setting);
             assert.equal(await copied(page, button("try it")), trying);
-            assert.match(await text(page, "#status"), /copied/);
+            assert.match(await drawnText(page, "#status"), /copied/);
             assert.equal((await hash(page)).whatif, "1", "the row stays chosen");
             assert.equal(
                 await copied(page, '#verdict [aria-label="copy the setting"]'),
@@ -92,8 +92,8 @@ test("a line that blocks free memory leads to its largest blocks", () =>
         assert.match(await buttons.first().innerText(), /^10 MiB at /);
         await buttons.first().click();
         await settle(page);
-        assert.match(await text(page, "#details"), /^Block [\d,]+ · 10 MiB/);
-        assert.match(await text(page, "#details"), /fragment\.py:11 keep/);
+        assert.match(await drawnText(page, "#details"), /^Block [\d,]+ · 10 MiB/);
+        assert.match(await drawnText(page, "#details"), /fragment\.py:11 keep/);
         assert.equal((await hash(page)).culprit, "0", "its blocks stay marked");
     }));
 
@@ -120,5 +120,5 @@ test("from an allocation to its free, and back", () =>
         assert.ok(Number(moved.t1) >= Number(moved.cursor));
         await page.keyboard.press("Escape");
         await page.keyboard.press("b");
-        assert.match(await text(page, "#status"), /select a block first/);
+        assert.match(await drawnText(page, "#status"), /select a block first/);
     }));

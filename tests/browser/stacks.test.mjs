@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
-import { eventually, hash, print, settle, text, visit } from "./look.mjs";
+import { drawnText, eventually, hash, print, settle, visit } from "./look.mjs";
 
 const pages = process.env.FRAGTRACE_PAGES;
 const run = join(pages, "run.html");
@@ -18,7 +18,7 @@ const on = (path, options, look) => visit(browser, path, options, look);
 async function boxAfter(page, ...keys) {
     await page.focus("#icicle");
     for (const key of keys) await page.keyboard.press(key);
-    return text(page, "#status");
+    return drawnText(page, "#status");
 }
 
 const size = / ([\d.]+ (?:B|[KMGT]iB))/;
@@ -160,7 +160,10 @@ test("a stack is copied, with one line per frame", () =>
                 }),
             );
         await page.keyboard.press("y");
-        assert.match(await text(page, "#status"), /mark a box of the stacks or select a block/);
+        assert.match(
+            await drawnText(page, "#status"),
+            /mark a box of the stacks or select a block/,
+        );
         await boxAfter(page, "ArrowDown", "ArrowDown", "ArrowDown");
         await page.keyboard.press("Enter");
         await settle(page);
@@ -184,7 +187,7 @@ test("a stack is copied, with one line per frame", () =>
         await settle(page);
         await page.click('#details button:has-text("copy stack")');
         assert.match((await copied()).split("\n").at(-1), /^train\.py:318 main/);
-        assert.match(await text(page, "#status"), /stack of the block copied/);
+        assert.match(await drawnText(page, "#status"), /stack of the block copied/);
     }));
 
 test("the bar of the stacks fits at every width, in both themes", async () => {
