@@ -1,7 +1,8 @@
 // Start and end of the process: the constructor, fork, and every way to exit.
 //
-// The constructor only registers the handlers of fork and exit. Most processes that inherit the
-// preload never use a GPU, and must not pay for it.
+// The constructor registers the handlers of fork and exit, and looks for an earlier program of a
+// process that has worked before. Most processes that inherit the preload never use a GPU, and must
+// not pay for it.
 #include "recorder/child_ends.h"
 #include "recorder/drain_thread.h"
 #include "recorder/recorder.h"

@@ -371,4 +371,22 @@ TEST_CASE("no card is known to be enough if a trace is missing or not complete")
     made[2].recording_gaps = false;
     made[2].events_lost = 1;
     CHECK(card(made) == unknown);
+    made[2].events_lost = 0;
+    made[2].end = {.ending = Ending::kNotRecorded};
+    CHECK(card(made) == unknown);
+    made[2].end = {.ending = Ending::kRunning};
+    CHECK(card(made).ends_with("; so far: rank 2 still runs, and may need more"));
+}
+
+TEST_CASE("what is recorded of a process without an end is a lower bound") {
+    std::vector<ProcessSummary> made = ranks(3);
+    made[2] = rank_of(2, 4 * kGiB);
+    const auto differs = [&made] { return line_with(job_of(made), "  differs "); };
+    CHECK(contains(differs(), "rank 2: peak 4 GiB, 2 GiB more than ranks 0-1"));
+    for (const Ending ending : {Ending::kNotRecorded, Ending::kRunning}) {
+        made[2].end = {.ending = ending};
+        CHECK(contains(differs(),
+                       "rank 2: peak at least 4 GiB, in the recorded part 2 GiB more than ranks "
+                       "0-1"));
+    }
 }

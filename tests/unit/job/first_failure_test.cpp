@@ -285,6 +285,7 @@ TEST_CASE("a process that became another program by exec counts once") {
     for (ProcessSummary& process : made) {
         process.place.world_size = 2;
     }
+    CHECK(lines_of(job_of(made))[0] == "no known failure in 2 processes");
     made[2].devices[0].first_oom_ns = made[2].devices[0].final_oom_ns = 100;
     made[2].devices[0].run.ooms = 1;
     // Its earlier program is the first failure.

@@ -92,6 +92,11 @@ TEST_CASE("generations of an elastic restart are kept apart") {
     CHECK(*(second + 1) == "  verdict    cause of the second");
     // Both are replayed, before any group.
     CHECK(representatives(job, 2) == std::vector<std::size_t>{2, 4});
+    made[4] = made[5];
+    made[4].place.rank = 0;
+    made[4].pid = 1100;
+    CHECK(line_with(job_of(made), "generation 1: ") ==
+          "generation 1: no known failure in 4 processes");
 }
 
 TEST_CASE("ranks of the world size that have no trace are counted and named") {

@@ -126,6 +126,14 @@ TEST_CASE("ranks of another generation do not count in the balance") {
     REQUIRE(shares);
     CHECK(shares->others == 3);
     CHECK(shares->least_bytes == 10 * kGiB);
+    // A rank that allocated nothing needs 0 B. What a rank without an end needs is not known.
+    made[0].devices.clear();
+    const auto with_idle = view_of(job_of(made)).shares;
+    REQUIRE(with_idle);
+    CHECK(with_idle->others == 3);
+    CHECK(with_idle->least_bytes == 0);
+    made[0].end = {.ending = Ending::kNotRecorded};
+    CHECK_FALSE(view_of(job_of(made)).shares);
 }
 
 TEST_CASE("a process whose end was seen at that moment uses the card no more") {
