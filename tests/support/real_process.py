@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -132,6 +133,13 @@ class RealProcessTest(unittest.TestCase):
             line for line in done.stderr.splitlines(keepends=True) if line.rstrip("\n") != abort_at_end.LINE
         )
         return subprocess.CompletedProcess(done.args, status, done.stdout, stderr)
+
+    def container(self):
+        """A command that starts another one with process ids of its own; the first has the id 1."""
+        command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--map-current-user"]
+        if shutil.which("unshare") is None or run([*command, "true"]).returncode != 0:
+            self.skipTest("no other PID namespace: unshare --pid is not allowed here")
+        return command
 
     def only_trace(self, folder=None):
         found = traces(folder or self.folder)

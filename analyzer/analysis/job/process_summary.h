@@ -200,16 +200,15 @@ struct ProcessSummary {
     [[nodiscard]] std::optional<std::uint64_t> ended_by() const;
 
     // Whether more may have happened than is recorded: peaks and counts are then lower bounds.
-    [[nodiscard]] bool is_partial() const { return misses_parts() || goes_on(); }
+    [[nodiscard]] bool is_partial() const {
+        return misses_parts() || end_missing() || end.ending == Ending::kRunning;
+    }
 
     [[nodiscard]] bool misses_parts() const {
         return parts_missing != 0 || recording_gaps || damaged;
     }
 
-    // Whether the process still runs, or its last events may be missing.
-    [[nodiscard]] bool goes_on() const { return end.ending == Ending::kRunning || end_missing(); }
-
-    // Snapshots and imports have no end.
+    // Whether last events may be missing with the end. Snapshots and imports have no end.
     [[nodiscard]] bool end_missing() const { return end.unknown() && pid != 0 && import.empty(); }
 
     // The explanation of named_oom(); the first one if it has none. nullptr: no failure is

@@ -88,12 +88,7 @@ class WhoIsWho(real_process.RealProcessTest):
         self.assertIn("beta.cluster: ", table)
 
     def test_a_process_in_another_container_is_not_called_dead_and_keeps_its_ring(self):
-        container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--map-root-user"]
-        if (
-            shutil.which("unshare") is None
-            or subprocess.run([*container, "true"], check=False).returncode != 0
-        ):
-            self.skipTest("no other PID namespace: unshare --pid is not allowed here")
+        container = self.container()
         env = environment(CARD, record_to=self.folder)
         # The first process of a namespace needs a parent there, to end as usual.
         steps = self.client("alloc=8192", "churn=20", "wait=go")
