@@ -403,7 +403,7 @@ test("reused memory can be followed from block to block", () =>
     on(run, { hash: "#selected=200" }, async (page) => {
         await page.waitForSelector("#details:not([hidden])");
         const next = page.locator("#details dd button").last();
-        const name = await next.getAttribute("aria-label");
+        const name = await next.getAttribute("title");
         assert.match(name, /select block [\d,]+/);
         await next.click();
         assert.equal((await hash(page)).selected, name.match(/[\d,]+/)[0].replaceAll(",", ""));

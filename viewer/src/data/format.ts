@@ -46,6 +46,10 @@ export function formatCounted(count: number, one: string, many: string): string 
     return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
+export function formatBlocks(count: number): string {
+    return formatCounted(count, "block", "blocks");
+}
+
 export function formatTime(ns: number): string {
     if (ns < 1e3) return `${Math.round(ns)} ns`;
     if (ns < 1e6) return `${trimmed(ns / 1e3)} us`;

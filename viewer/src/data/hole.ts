@@ -6,7 +6,7 @@ import { cardTick, type DeviceModel } from "./model";
 import { partAt } from "./under";
 import { upperBound } from "./upperbound";
 
-type Range = [offset: number, size: number];
+type Bytes = [offset: number, size: number];
 
 export interface FailedRequest {
     card: number; // index into the header's cards
@@ -72,7 +72,7 @@ function freeSince(
     { blocks, units }: DeviceModel,
     tick: number,
     unit: number,
-    [offset, size]: Range,
+    [offset, size]: Bytes,
 ): { since: number; last: number } {
     let since = units.start[unit];
     let last = -1;

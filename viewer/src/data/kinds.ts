@@ -1,6 +1,6 @@
 // Colours of blocks: each block gets one of a few kinds. For ten million blocks this takes longer
 // than a frame, so it is done in steps.
-import { formatBytes, formatCounted } from "./format";
+import { formatBlocks, formatBytes } from "./format";
 import { type DeviceModel, never } from "./model";
 import { phasesInSteps } from "./phases";
 import type { Stacks } from "./stacks";
@@ -71,7 +71,7 @@ function* largest(
     const names = shown.map(name);
     if (some > mostKinds) {
         names.push(
-            `${some - mostKinds} others: ${formatCounted(others, "block", "blocks")}, ${formatBytes(otherBytes)} in all`,
+            `${some - mostKinds} others: ${formatBlocks(others)}, ${formatBytes(otherBytes)} in all`,
         );
     }
     return { names, of };

@@ -1,5 +1,5 @@
 // The processes of a job: their names, and their places in the strip that shows all of them.
-import { formatBytes, formatCount, formatCounted, formatTime } from "./format";
+import { formatBlocks, formatBytes, formatCount, formatTime } from "./format";
 import type { DeviceHeader, Header, Rank } from "./header";
 import type { Cell, TableData } from "./rows";
 
@@ -127,7 +127,7 @@ export function rankTables({ ranks, devices, unreadable }: Header): TableData[] 
         row.start_after_ns,
         row.ended,
         row.device !== null
-            ? `complete, ${formatCounted(devices[row.device].blocks, "block", "blocks")}`
+            ? `complete, ${formatBlocks(devices[row.device].blocks)}`
             : row.trace
               ? "one line"
               : "one line, of a summary",

@@ -4,7 +4,7 @@ import { activeWindow } from "../data/firstwindow";
 import { asksForBlockers } from "../data/header";
 import { cardTick, type DeviceModel } from "../data/model";
 import { peakTick } from "../data/sweep";
-import { clampView, type View } from "./store";
+import { clampView, nothingChosen, type View } from "./store";
 
 export function openedView(
     model: DeviceModel,
@@ -14,7 +14,7 @@ export function openedView(
     stackCount: number,
 ): View {
     const { head, lastTick } = model;
-    // in a run without OOM: the card of the whole run
+    // In a run without an OOM: the card of the whole run.
     const firstOom = head.cards.findIndex((card) => card.kind !== "retry");
     const card =
         wanted.card !== undefined && wanted.card < head.cards.length
@@ -24,25 +24,13 @@ export function openedView(
     const [t0, t1] = activeWindow(model);
     const view: View = {
         ...current,
+        ...nothingChosen,
         t0,
         t1,
         a0: 0,
         a1: Math.max(1, head.axis_bytes),
         card,
         cursor,
-        mark: -1,
-        r0: -1,
-        r1: -1,
-        s0: -1,
-        s1: -1,
-        line: -1,
-        culprit: -1,
-        selected: -1,
-        hole: -1,
-        stack: -1,
-        zoom: -1,
-        frame: -1,
-        whatif: -1,
         stacks: asksForBlockers(head.cards[card]) ? "holes" : "live",
         ...wanted,
         device,

@@ -41,36 +41,41 @@ export interface View {
     order: "worst" | "address";
 }
 
-export const initialView: View = {
-    device: 0,
-    t0: 0,
-    t1: 1,
-    a0: 0,
-    a1: 1,
-    cursor: 0,
+/** What belongs to one device, and is not kept when another one is opened. */
+export const nothingChosen = {
     mark: -1,
     r0: -1,
     r1: -1,
     s0: -1,
     s1: -1,
     line: -1,
-    by: "change",
-    drag: "pan",
-    card: -1,
     culprit: -1,
     selected: -1,
     hole: -1,
     stack: -1,
+    zoom: -1,
+    frame: -1,
+    whatif: -1,
+} satisfies Partial<View>;
+
+export const initialView: View = {
+    ...nothingChosen,
+    device: 0,
+    t0: 0,
+    t1: 1,
+    a0: 0,
+    a1: 1,
+    cursor: 0,
+    by: "change",
+    drag: "pan",
+    card: -1,
     query: "",
     theme: "auto",
     stacks: "holes",
     shape: "icicle",
-    zoom: -1,
-    frame: -1,
     only: false,
     fold: false,
     colour: "state",
-    whatif: -1,
     order: "worst",
 };
 

@@ -11,7 +11,8 @@ import {
     savingSection,
     type Section,
 } from "./answersections";
-import { byId, el } from "./dom";
+import { choosableRows } from "./cards";
+import { byId, el, keepFocus } from "./dom";
 import type { PageView } from "./view";
 
 type SectionMaker = (page: PageView, card: Card) => Section | null;
@@ -42,35 +43,28 @@ const orders: Record<Screen, SectionMaker[]> = {
     state: [holdersSection, holesSection, outsideSection, blockedSection],
 };
 
-const chosenRows = "tbody tr:not(.below)";
-
 /** Shows the sections that have content. Without any, the panel itself is not shown. */
 export function showAnswer(page: PageView, card: Card | undefined): void {
     const panel = byId("culprits-list");
     const makers = card ? orders[card.screen] : [];
     const sections = makers.map((make) => make(page, card!));
-    // The row with the keyboard focus keeps it.
-    const focused = [...panel.querySelectorAll(chosenRows)].indexOf(
-        document.activeElement as HTMLTableRowElement,
-    );
     byId("culprits").hidden = sections.every((section) => section === null);
     byId("culprits-title").textContent = card?.question ?? "";
     byId("culprits-hint").textContent = asksForBlockers(card)
         ? "click a row to mark its blocks"
         : "";
     byId("culprits-table").hidden = !card || card.culprits.length + card.holders.length === 0;
-    panel.replaceChildren(
-        ...sections.flatMap((section, at) =>
-            section === null
-                ? []
-                : [
-                      // The question is the heading of the section that answers it.
-                      ...(at > 0 || section.always ? [el("h3", {}, section.heading)] : []),
-                      ...section.content,
-                  ],
+    keepFocus(panel, choosableRows, () =>
+        panel.replaceChildren(
+            ...sections.flatMap((section, at) =>
+                section === null
+                    ? []
+                    : [
+                          // The question is the heading of the section that answers it.
+                          ...(at > 0 || section.always ? [el("h3", {}, section.heading)] : []),
+                          ...section.content,
+                      ],
+            ),
         ),
     );
-    if (focused >= 0) {
-        (panel.querySelectorAll(chosenRows)[focused] as HTMLElement | undefined)?.focus();
-    }
 }

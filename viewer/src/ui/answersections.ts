@@ -2,7 +2,7 @@
 import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
 import { type Card, type Culprit, type ReportLine, savings } from "../data/header";
 import { barGrid, choosable, heads } from "./cards";
-import { el, table } from "./dom";
+import { button, el, table } from "./dom";
 import type { PageView } from "./view";
 
 function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
@@ -74,9 +74,7 @@ function blockers(page: PageView, { blocks: rows }: Culprit): HTMLElement[] {
         const time = formatTime(start[row] * model.head.tick_ns);
         const title = `select this block, allocated at ${time}`;
         const text = `${formatBytes(size[row])} at ${time}`;
-        const button = el("button", { type: "button", title }, text);
-        button.addEventListener("click", () => page.change({ selected: row }));
-        return button;
+        return button(text, title, () => page.change({ selected: row }));
     });
     const what = known.length > mostBlockers ? "largest blocks: " : "blocks: ";
     return [el("tr", { class: "below" }, el("td", { colspan: "5" }, what, ...buttons))];

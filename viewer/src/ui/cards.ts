@@ -10,7 +10,7 @@ import {
     segmentsKnown,
 } from "../data/header";
 import { copyButton } from "./copy";
-import { byId, el } from "./dom";
+import { button, byId, el } from "./dom";
 import type { PageView } from "./view";
 
 const kinds = {
@@ -65,9 +65,9 @@ export function showCard(page: PageView): void {
         el(
             "span",
             { class: "step" },
-            button("previous event (p)", "‹", () => page.stepCard(-1)),
+            button("‹", "previous event (p)", () => page.stepCard(-1)),
             ` ${card.kind === "oom" || card.kind === "retry" ? "event" : "peak,"} ${index + 1} of ${cards.length} `,
-            button("next event (n)", "›", () => page.stepCard(1)),
+            button("›", "next event (n)", () => page.stepCard(1)),
         );
     panel.replaceChildren(
         el(
@@ -127,12 +127,6 @@ function answers(page: PageView, card: Card): HTMLElement[] {
             ]),
         ),
     ];
-}
-
-function button(name: string, text: string, click: () => void): HTMLElement {
-    const element = el("button", { type: "button", "aria-label": name, title: name }, text);
-    element.addEventListener("click", click);
-    return element;
 }
 
 /** Bars on one scale. `requested` is a line across all bars; null = none. */
@@ -205,6 +199,9 @@ export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
     });
     return row;
 }
+
+/** Finds the rows that can be chosen. A row of the class "below" belongs to the one above it. */
+export const choosableRows = "tbody tr:not(.below)";
 
 /** A row of headers, each with an explanation. */
 export function heads(columns: [name: string, title: string][]): HTMLElement {

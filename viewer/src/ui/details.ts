@@ -6,14 +6,8 @@ import { phaseAt } from "../data/phases";
 import { addressText } from "../draw/map";
 import { jumpTo, zoomToLife } from "./actions";
 import { copyAndSay, stackText } from "./copy";
-import { byId, el } from "./dom";
+import { button, byId, el } from "./dom";
 import type { PageView } from "./view";
-
-function button(text: string, name: string, click: () => void): HTMLElement {
-    const element = el("button", { type: "button", "aria-label": name, title: name }, text);
-    element.addEventListener("click", click);
-    return element;
-}
 
 function lifeList(page: PageView, life: Life): HTMLElement {
     const { head, phases } = page.model;

@@ -13,6 +13,22 @@ export function el(
     return element;
 }
 
+/** `title` says what a click does. It is also the name of a button whose text is a symbol. */
+export function button(text: string, title: string, click: () => void): HTMLElement {
+    const name: Record<string, string> = /[\p{L}\p{N}]/u.test(text) ? {} : { "aria-label": title };
+    const element = el("button", { type: "button", title, ...name }, text);
+    element.addEventListener("click", click);
+    return element;
+}
+
+/** Draws a panel anew. The element with the keyboard focus keeps it, by its place in the list. */
+export function keepFocus(panel: HTMLElement, selector: string, draw: () => void): void {
+    const places = (): HTMLElement[] => [...panel.querySelectorAll<HTMLElement>(selector)];
+    const focused = places().indexOf(document.activeElement as HTMLElement);
+    draw();
+    places()[focused]?.focus();
+}
+
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
     const element = document.getElementById(id);
     if (!element) throw new Error(`the page has no #${id}`);

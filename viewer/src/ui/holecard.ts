@@ -1,22 +1,12 @@
 // The selected hole: its size and age, the blocks beside it, what would have to be freed, and the
 // requests that failed while it was free.
-import { formatBytes, formatCount, formatCounted, formatTime } from "../data/format";
+import { formatBlocks, formatBytes, formatCount, formatTime } from "../data/format";
 import type { FailedRequest, Hole } from "../data/hole";
 import { cardTick } from "../data/model";
 import { addressText } from "../draw/map";
 import { jumpTo } from "./actions";
-import { byId, el } from "./dom";
+import { button, byId, el } from "./dom";
 import type { PageView } from "./view";
-
-function button(text: string, title: string, click: () => void): HTMLElement {
-    const element = el("button", { type: "button", title }, text);
-    element.addEventListener("click", click);
-    return element;
-}
-
-function count(blocks: number): string {
-    return formatCounted(blocks, "block", "blocks");
-}
 
 /** A block beside the hole, and what the hole would become without it. */
 function neighbour(page: PageView, hole: Hole, block: number, beyond: number): Node[] {
@@ -70,7 +60,7 @@ function segmentText(page: PageView, hole: Hole): string {
     const segment = `segment of ${formatBytes(units.size[hole.unit])}`;
     if (!hole.kept) return `none: its ${segment} can be returned to the driver`;
     if (hole.blocks.length === 0) return `none: its private pool keeps the empty ${segment}`;
-    return `${count(hole.blocks.length)}, ${formatBytes(hole.bytes)}: then the ${segment} can be returned to the driver`;
+    return `${formatBlocks(hole.blocks.length)}, ${formatBytes(hole.bytes)}: then the ${segment} can be returned to the driver`;
 }
 
 export function showHole(page: PageView): void {

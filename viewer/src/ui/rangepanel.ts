@@ -1,6 +1,13 @@
 // The panel of the selected ranges of time: their figures, and their lines by the change of
 // allocated memory or by the bytes that they allocated. Two ranges stand side by side.
-import { formatBytes, formatChange, formatCount, formatCounted, formatTime } from "../data/format";
+import {
+    formatBlocks,
+    formatBytes,
+    formatChange,
+    formatCount,
+    formatCounted,
+    formatTime,
+} from "../data/format";
 import type { RangeFigures } from "../data/eventindex";
 import { amount, type LineChange, type LineRow, lineRows } from "../data/rangelines";
 import { laterOf, phaseOf, type Range } from "../data/ranges";
@@ -9,17 +16,11 @@ import { rangeColour, rangeNames } from "../draw/ranges";
 import { clearRanges, compareRange, zoomToRanges } from "./actions";
 import { choosable, heads } from "./cards";
 import { showTables } from "./datatable";
-import { byId, el } from "./dom";
+import { button, byId, el, keepFocus } from "./dom";
 import type { MeasuredRange } from "./rangework";
 import type { PageView } from "./view";
 
 const mostLines = 10;
-
-function button(text: string, title: string, click: () => void): HTMLElement {
-    const element = el("button", { type: "button", title }, text);
-    element.addEventListener("click", click);
-    return element;
-}
 
 /** "step 4" if the range is exactly this step or phase, otherwise "". */
 function phaseName({ model }: PageView, range: Range): string {
@@ -45,10 +46,6 @@ export function rangeLabels({ ranges }: PageView): { range: Range; text: string 
     }));
 }
 
-function blocks(count: number): string {
-    return formatCounted(count, "block", "blocks");
-}
-
 type FigureRow = [
     name: string,
     of: (figures: RangeFigures) => number,
@@ -65,12 +62,12 @@ const figureRows: FigureRow[] = [
         "allocated",
         ({ allocatedBytes }) => allocatedBytes,
         ({ allocatedBytes, allocations }) =>
-            `${formatBytes(allocatedBytes)} in ${blocks(allocations)}`,
+            `${formatBytes(allocatedBytes)} in ${formatBlocks(allocations)}`,
     ],
     [
         "freed",
         ({ freedBytes }) => freedBytes,
-        ({ freedBytes, frees }) => `${formatBytes(freedBytes)} in ${blocks(frees)}`,
+        ({ freedBytes, frees }) => `${formatBytes(freedBytes)} in ${formatBlocks(frees)}`,
     ],
     ["peak allocated", ({ peak }) => peak, ({ peak }) => formatBytes(peak)],
 ];
@@ -302,58 +299,54 @@ export function showRanges(page: PageView): void {
     const two = ranges.length > 1;
     const known = ranges.every(({ figures }) => figures !== null);
     const left = model.head.blocks_left_out;
-    const focused = [...panel.querySelectorAll("button, tr[tabindex]")].indexOf(
-        document.activeElement!,
-    );
-    panel.replaceChildren(
-        el(
-            "div",
-            { class: "headline" },
-            el("h2", {}, two ? "Two ranges of time" : "Range of time"),
-            el("span", { class: "grow" }),
-            button(
-                two ? "only A" : "compare",
-                two
-                    ? "remove the second range (R)"
-                    : "compare with the step or the time before; then drag to choose another (R)",
-                () => compareRange(page),
+    keepFocus(panel, "button, tr[tabindex]", () =>
+        panel.replaceChildren(
+            el(
+                "div",
+                { class: "headline" },
+                el("h2", {}, two ? "Two ranges of time" : "Range of time"),
+                el("span", { class: "grow" }),
+                button(
+                    two ? "only A" : "compare",
+                    two
+                        ? "remove the second range (R)"
+                        : "compare with the step or the time before; then drag to choose another (R)",
+                    () => compareRange(page),
+                ),
+                button("zoom", "show the range in the whole width (Z)", () => zoomToRanges(page)),
+                button("table", "all lines of the range as a table", () =>
+                    showTables(...rangeTables(page)),
+                ),
+                button("×", "remove the range (r)", () => clearRanges(page)),
             ),
-            button("zoom", "show the range in the whole width (Z)", () => zoomToRanges(page)),
-            button("table", "all lines of the range as a table", () =>
-                showTables(...rangeTables(page)),
-            ),
-            button("×", "remove the range (r)", () => clearRanges(page)),
+            ...(known
+                ? [
+                      figureTable(page, ranges),
+                      el(
+                          "div",
+                          { class: "order" },
+                          el("h3", {}, "By line"),
+                          orderButton(page, "change", "change"),
+                          orderButton(page, "allocated", "bytes allocated"),
+                      ),
+                      ...lineSection(page),
+                  ]
+                : [
+                      el(
+                          "p",
+                          { class: "faint" },
+                          model.complete ? "Sorting the events by time." : "Reading the blocks.",
+                      ),
+                  ]),
+            ...(left > 0
+                ? [
+                      el(
+                          "p",
+                          { class: "faint" },
+                          `Without ${formatCounted(left, "short-lived block", "short-lived blocks")} that the file leaves out.`,
+                      ),
+                  ]
+                : []),
         ),
-        ...(known
-            ? [
-                  figureTable(page, ranges),
-                  el(
-                      "div",
-                      { class: "order" },
-                      el("h3", {}, "By line"),
-                      orderButton(page, "change", "change"),
-                      orderButton(page, "allocated", "bytes allocated"),
-                  ),
-                  ...lineSection(page),
-              ]
-            : [
-                  el(
-                      "p",
-                      { class: "faint" },
-                      model.complete ? "Sorting the events by time." : "Reading the blocks.",
-                  ),
-              ]),
-        ...(left > 0
-            ? [
-                  el(
-                      "p",
-                      { class: "faint" },
-                      `Without ${formatCount(left)} short-lived blocks that the file leaves out.`,
-                  ),
-              ]
-            : []),
     );
-    if (focused >= 0) {
-        panel.querySelectorAll<HTMLElement>("button, tr[tabindex]")[focused]?.focus();
-    }
 }

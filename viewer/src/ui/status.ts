@@ -1,5 +1,12 @@
 // Texts about the state at the cursor, the window and the run, and the notes on the run.
-import { formatBytes, formatCount, formatCounted, formatMoment, formatTime } from "../data/format";
+import {
+    formatBlocks,
+    formatBytes,
+    formatCount,
+    formatCounted,
+    formatMoment,
+    formatTime,
+} from "../data/format";
 import { requestedKnown, segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
@@ -28,7 +35,7 @@ export function statusText(page: PageView): string {
         (others > 0
             ? `${formatBytes(others)} of the card outside the pool (contexts, libraries, other processes); `
             : "") +
-        formatCounted(heap.live.length, "block", "blocks") +
+        formatBlocks(heap.live.length) +
         (segmentsKnown(model.head)
             ? ` in ${formatCounted(heap.units.length, "segment", "segments")}`
             : "");
@@ -54,7 +61,7 @@ function rangesText({ ranges }: PageView): string {
 }
 
 function countText({ blocks, bytes }: BlockCount): string {
-    return `${formatCounted(blocks, "block", "blocks")}, ${formatBytes(bytes)} (${formatCount(bytes)} B)`;
+    return `${formatBlocks(blocks)}, ${formatBytes(bytes)} (${formatCount(bytes)} B)`;
 }
 
 export function windowText(page: PageView): string {
@@ -84,7 +91,7 @@ export function describe(page: PageView): void {
     run.title = process.command;
     const left = head.blocks_left_out;
     byId("count").textContent =
-        formatCounted(head.blocks, "block", "blocks") +
+        formatBlocks(head.blocks) +
         (left > 0
             ? ` (${formatCount(left)} more, ${formatBytes(head.bytes_left_out)}, left out)`
             : "");
@@ -96,7 +103,7 @@ export function describe(page: PageView): void {
     }
     if (left > 0) {
         notes.unshift(
-            `This file leaves out ${formatCounted(left, "block", "blocks")}, ${formatBytes(head.bytes_left_out)} in all, ` +
+            `This file leaves out ${formatBlocks(left)}, ${formatBytes(head.bytes_left_out)} in all, ` +
                 `that lived at most ${formatTime(head.longest_left_out_ns)}. ` +
                 "The overview and every total include them. " +
                 "The state at the cursor, the search and the close-up pictures do not.",

@@ -1,5 +1,5 @@
 // Every picture as a table, for readers who do not see the picture.
-import { formatBytes, formatCount, formatCounted, formatTime } from "../data/format";
+import { formatBlocks, formatBytes, formatCount, formatTime } from "../data/format";
 import { segmentsKnown } from "../data/header";
 import { holesOf } from "../data/heap";
 import { never, othersAt } from "../data/model";
@@ -135,7 +135,7 @@ export function blockTables(page: PageView): TableData[] {
     const { rows, all, left } = windowRows(model, view, mostRows);
     const without =
         left.blocks > 0
-            ? `, without ${formatCounted(left.blocks, "block", "blocks")} (${formatBytes(left.bytes)}) with least bytes × time`
+            ? `, without ${formatBlocks(left.blocks)} (${formatBytes(left.bytes)}) with least bytes × time`
             : "";
     return [
         table(`Blocks at ${formatTime(moment(view.cursor))}`, heap.live, (row) =>

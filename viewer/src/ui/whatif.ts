@@ -2,9 +2,9 @@
 // row shows its curve, and what to copy to use it.
 import { formatBytes, formatCount, formatCounted } from "../data/format";
 import type { WhatIf } from "../data/header";
-import { choosable, heads } from "./cards";
+import { choosable, choosableRows, heads } from "./cards";
 import { copyButton } from "./copy";
-import { byId, el } from "./dom";
+import { byId, el, keepFocus } from "./dom";
 import type { PageView } from "./view";
 
 // Settings are long and have no spaces: they may break after their separators.
@@ -17,9 +17,6 @@ export function showWhatIf(page: PageView): void {
     const { model, view } = page;
     const rows = model.head.whatif;
     const list = byId("whatif-list");
-    const focused = [...list.querySelectorAll("tbody tr:not(.below)")].indexOf(
-        document.activeElement as HTMLTableRowElement,
-    );
     byId("whatif").hidden = rows.length === 0;
     const classes =
         page.header.class_words.map(({ word, meaning }) => `${word}: ${meaning}`).join(". ") + ".";
@@ -58,53 +55,50 @@ export function showWhatIf(page: PageView): void {
         line.setAttribute("aria-selected", String(view.whatif === at));
         return choosable(line, () => page.change({ whatif: page.view.whatif === at ? -1 : at }));
     });
-    list.replaceChildren(
-        el(
-            "table",
-            { role: "grid" },
-            heads([
-                [
-                    "replayed with",
-                    "the settings, or the change, under which the recorded requests were replayed",
-                ],
-                [
-                    "result",
-                    "whether all recorded requests succeed. Past the OOM: " +
-                        "the last recorded request, which failed, succeeds here. " +
-                        "Later requests are not in the trace. " +
-                        "Retry: the device was full, and the pool returned its cache and tried again",
-                ],
-                ["reserved", "peak of the memory that the pool has from the driver"],
-                [
-                    "in holes",
-                    "free at that replay's own peak, but in segments (or pages) with live blocks",
-                ],
-                ["cached", "free at that replay's own peak, and can be returned to the driver"],
-                [
-                    "mallocs",
-                    "the number of cudaMallocs or maps: requests of the pool to the driver",
-                ],
-                ["class", classes],
-            ]),
+    keepFocus(list, choosableRows, () =>
+        list.replaceChildren(
             el(
-                "tbody",
-                {},
-                ...lines.flatMap((line, at) =>
-                    at === view.whatif ? [line, ...remedy(page, rows[at])] : [line],
+                "table",
+                { role: "grid" },
+                heads([
+                    [
+                        "replayed with",
+                        "the settings, or the change, under which the recorded requests were replayed",
+                    ],
+                    [
+                        "result",
+                        "whether all recorded requests succeed. Past the OOM: " +
+                            "the last recorded request, which failed, succeeds here. " +
+                            "Later requests are not in the trace. " +
+                            "Retry: the device was full, and the pool returned its cache and tried again",
+                    ],
+                    ["reserved", "peak of the memory that the pool has from the driver"],
+                    [
+                        "in holes",
+                        "free at that replay's own peak, but in segments (or pages) with live blocks",
+                    ],
+                    ["cached", "free at that replay's own peak, and can be returned to the driver"],
+                    [
+                        "mallocs",
+                        "the number of cudaMallocs or maps: requests of the pool to the driver",
+                    ],
+                    ["class", classes],
+                ]),
+                el(
+                    "tbody",
+                    {},
+                    ...lines.flatMap((line, at) =>
+                        at === view.whatif ? [line, ...remedy(page, rows[at])] : [line],
+                    ),
                 ),
             ),
-        ),
-        el(
-            "p",
-            { class: "faint explain" },
-            "in holes, cached: free at that replay's own peak. " + classes,
+            el(
+                "p",
+                { class: "faint explain" },
+                "in holes, cached: free at that replay's own peak. " + classes,
+            ),
         ),
     );
-    if (focused >= 0) {
-        (
-            list.querySelectorAll("tbody tr:not(.below)")[focused] as HTMLElement | undefined
-        )?.focus();
-    }
 }
 
 // Below the chosen row: what to copy to use the setting, and to try it.
