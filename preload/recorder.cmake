@@ -14,8 +14,8 @@ add_library(fragtrace_recorder_core OBJECT
     recorder/flush.cpp
     recorder/job_place.cpp
     recorder/labels.cpp
-    recorder/live_table.cpp
-    recorder/live_table_events.cpp
+    live/live_table.cpp
+    live/live_table_events.cpp
     recorder/numbered_names.cpp
     recorder/options.cpp
     recorder/parts.cpp

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
+#include "analyzer/analysis/windows.h"
 #include "analyzer/replay/assumptions.h"
 
 #include <cstddef>
@@ -31,6 +32,8 @@ struct AnalyzeOptions {
     std::shared_ptr<const CategoryRules> categories = {};  // of the user; null = none
     // Take the ring buffer of a dead process into the trace (ReadOptions).
     bool absorb_ring = false;
+    // Traces with more events are read in part (windows.h).
+    std::uint64_t most_events = kMostEvents;
     // Called as soon as everything is known that needs no replay.
     std::function<void(const Analysis&)> when_recorded = {};
 };

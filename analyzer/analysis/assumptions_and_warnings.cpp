@@ -41,18 +41,24 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
     };
     for (std::size_t i = 0; i < std::min(kMostGaps, timeline.gaps.size()); ++i) {
         const RecordingGap& gap = timeline.gaps[i];
+        const std::string from = gap.begin == 0 ? "the begin" : time_of(gap.begin);
+        const std::string to = gap.end < timeline.events.size() ? time_of(gap.end) : "the end";
         std::string line =
-            fmt::format("recording was stopped from {} to {}",
-                        gap.begin == 0 ? "the begin" : time_of(gap.begin),
-                        gap.end < timeline.events.size() ? time_of(gap.end) : "the end");
+            gap.left_out == 0
+                ? fmt::format("recording was stopped from {} to {}", from, to)
+                : fmt::format("{} from {} to {} were not read",
+                              format_counted(gap.left_out, "event", "events"),
+                              from,
+                              to);
         if (gap.freed != 0) {
-            line += "; freed during it: " + told(gap.freed, gap.freed_bytes);
+            line += "; freed during this time: " + told(gap.freed, gap.freed_bytes);
         }
         if (gap.made != 0) {
-            line += fmt::format(
-                "; allocated during it and live at its end: {}, without stacks unless "
-                "FRAGTRACE_STOPPED_STACKS is set",
-                told(gap.made, gap.made_bytes));
+            line += fmt::format("; allocated during this time and live at its end: {}{}",
+                                told(gap.made, gap.made_bytes),
+                                gap.left_out != 0
+                                    ? ""
+                                    : ", without stacks unless FRAGTRACE_STOPPED_STACKS is set");
         }
         lines->push_back(line);
     }

@@ -176,6 +176,7 @@ fraganalyze_report* fraganalyze_load_with(const char* path,
         report->options.torch_version = release;
         AnalyzeOptions options = report->options;
         options.absorb_ring = true;
+        options.most_events = fragtrace::analyzer::kAllEvents;  // the program gets tables of them
         if (whatif != 0) {
             fragtrace::analyzer::add_report_replays(&options);
         }

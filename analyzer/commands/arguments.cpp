@@ -3,11 +3,14 @@
 #include <fragtrace/suggestion.h>
 
 #include "analyzer/analysis/option_values.h"
+#include "analyzer/analysis/windows.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
+#include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/note_signal.h"
 
+#include <charconv>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -175,6 +178,35 @@ void CommonOptions::add_killed(CLI::App* app) {
                     "number of the signal that ended process PID, as its parent saw it, and when "
                     "(nanoseconds of CLOCK_MONOTONIC); stored in the trace of that process")
         ->type_name("PID=SIGNAL[@TIME]");
+}
+
+void CommonOptions::add_events(CLI::App* app) {
+    app->add_option("--events",
+                    events,
+                    fmt::format("of a longer trace, read N events: those around failures, peaks "
+                                "and the end; 'all': read all events, which needs about 75 bytes "
+                                "of memory for each (default: {})",
+                                kMostEvents))
+        ->type_name("N");
+}
+
+Result<std::uint64_t> CommonOptions::most_events() const {
+    if (events.empty()) {
+        return kMostEvents;
+    }
+    if (events == "all") {
+        return kAllEvents;
+    }
+    std::uint64_t number = 0;
+    const char* const end = events.data() + events.size();
+    const auto [at, failed] = std::from_chars(events.data(), end, number);
+    if (failed != std::errc() || at != end || number < kLeastEvents) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("--events: '{}' is not 'all' or a number of events from {} on",
+                                 events,
+                                 kLeastEvents)};
+    }
+    return number;
 }
 
 Terminal CommonOptions::terminal() const {

@@ -34,6 +34,7 @@ struct CommonOptions {
     std::string context;     // empty = as recorded
     std::string categories;  // empty = only the built-in categories
     std::string killed;      // PID=SIGNAL[@TIME]; empty = not known
+    std::string events;      // empty = kMostEvents
 
     void add_trace(CLI::App* app);
     void add_json(CLI::App* app);
@@ -46,11 +47,14 @@ struct CommonOptions {
     void add_assumptions(CLI::App* app);
     void add_categories(CLI::App* app);
     void add_killed(CLI::App* app);
+    void add_events(CLI::App* app);
 
     [[nodiscard]] Terminal terminal() const;
     // Returns nullopt if --capacity was not given.
     [[nodiscard]] Result<std::optional<std::uint64_t>> capacity_bytes() const;
     [[nodiscard]] Result<ReplayAssumptions> assumptions() const;
+    // AnalyzeOptions::most_events.
+    [[nodiscard]] Result<std::uint64_t> most_events() const;
     // Writes what --killed says into the traces of that process. Does nothing without the option.
     [[nodiscard]] Status note_killed(const std::vector<std::string>& traces) const;
     // Reads the file of --categories. Null if the option was not given.

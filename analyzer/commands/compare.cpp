@@ -82,6 +82,7 @@ Result<std::vector<BatchPrediction>> predict(const std::string& path_a,
     AnalyzeOptions options;
     options.capacity_bytes = capacity_bytes;
     options.max_diagnoses = 0;
+    options.most_events = kAllEvents;  // the steps of both runs are compared one by one
     const auto a = analyze(path_a, options);
     if (!a) {
         return a.error();

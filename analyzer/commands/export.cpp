@@ -164,7 +164,8 @@ Status run_export(int argc, char** argv) {
         return categories.error();
     }
     AnalyzeOptions analyze_options = {.torch_version = common.torch_version,
-                                      .categories = *categories};
+                                      .categories = *categories,
+                                      .most_events = kAllEvents};
     if (format->shows_replays) {
         add_report_replays(&analyze_options);
     }

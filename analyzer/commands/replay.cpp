@@ -61,8 +61,14 @@ Status replay_trace(const CommonOptions& common,
     if (!assumed) {
         return assumed.error();
     }
-    const auto analysis =
-        analyze(common.trace, {.torch_version = common.torch_version, .assumptions = *assumed});
+    const auto most_events = common.most_events();
+    if (!most_events) {
+        return most_events.error();
+    }
+    const auto analysis = analyze(common.trace,
+                                  {.torch_version = common.torch_version,
+                                   .assumptions = *assumed,
+                                   .most_events = *most_events});
     if (!analysis) {
         return analysis.error();
     }
@@ -121,6 +127,7 @@ Status run_replay(int argc, char** argv) {
     common.add_capacity(&app);
     common.add_torch_version(&app);
     common.add_assumptions(&app);
+    common.add_events(&app);
     common.add_json(&app);
     common.add_color(&app);
     const auto parsed = parse_arguments(&app, argc, argv);

@@ -55,6 +55,7 @@ Status run_report(int argc, char** argv) {
     common.add_torch_version(&app);
     common.add_assumptions(&app);
     common.add_categories(&app);
+    common.add_events(&app);
     common.add_color(&app);
     app.add_flag("--summary", summary, "print at most 25 lines, for the log of a job");
     app.add_flag("--no-whatif", without_whatif, "skip the what-if replays");
@@ -99,6 +100,10 @@ Status run_report(int argc, char** argv) {
     if (!categories) {
         return categories.error();
     }
+    const auto most_events = common.most_events();
+    if (!most_events) {
+        return most_events.error();
+    }
     if (progress) {
         Progress::show_everywhere();
     }
@@ -109,7 +114,8 @@ Status run_report(int argc, char** argv) {
                               .torch_version = common.torch_version,
                               .assumptions = *assumed,
                               .categories = *categories,
-                              .absorb_ring = true};
+                              .absorb_ring = true,
+                              .most_events = *most_events};
     if (!without_whatif) {
         add_report_replays(&options);
         // The text report has no room for other pools. The whatif table, the JSON and the page show

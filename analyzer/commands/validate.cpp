@@ -89,8 +89,13 @@ std::string replay_sentences(const Candidate& candidate, const ReplayValidation&
 Status validate_trace(const CommonOptions& common,
                       const ReplayOptions& options,
                       std::optional<std::uint64_t> capacity_bytes) {
-    const auto analysis =
-        analyze(common.trace, {.torch_version = common.torch_version, .holders = false});
+    const auto most_events = common.most_events();
+    if (!most_events) {
+        return most_events.error();
+    }
+    const auto analysis = analyze(
+        common.trace,
+        {.torch_version = common.torch_version, .holders = false, .most_events = *most_events});
     if (!analysis) {
         return analysis.error();
     }
@@ -146,6 +151,7 @@ Status run_validate(int argc, char** argv) {
     options.add(&app);
     common.add_capacity(&app);
     common.add_torch_version(&app);
+    common.add_events(&app);
     common.add_json(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {

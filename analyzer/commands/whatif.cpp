@@ -24,6 +24,7 @@ Status run_whatif(int argc, char** argv) {
     common.add_capacity(&app);
     common.add_torch_version(&app);
     common.add_assumptions(&app);
+    common.add_events(&app);
     common.add_color(&app);
     std::uint64_t every_steps = 0;
     app.add_option("--empty-cache-every",
@@ -49,6 +50,10 @@ Status run_whatif(int argc, char** argv) {
     if (!assumed) {
         return assumed.error();
     }
+    const auto most_events = common.most_events();
+    if (!most_events) {
+        return most_events.error();
+    }
     const auto analysis = analyze(common.trace,
                                   {.capacity_bytes = *capacity,
                                    .torch_version = common.torch_version,
@@ -58,7 +63,8 @@ Status run_whatif(int argc, char** argv) {
                                    .capacities = true,
                                    .remedies = true,
                                    .scans = !without_scan,
-                                   .every_steps = every_steps});
+                                   .every_steps = every_steps,
+                                   .most_events = *most_events});
     if (!analysis) {
         return analysis.error();
     }

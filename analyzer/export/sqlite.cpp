@@ -170,7 +170,7 @@ class Database {
         rows.add("rank", unless(-1, timeline_.rank));
         rows.add("start_unix_ns", timeline_.start_unix_ns);
         rows.add("ended", ending_name(process_end(timeline_).ending));
-        rows.add("events", timeline_.events.size());
+        rows.add("events", timeline_.recorded_events());
         rows.add("events_lost", timeline_.damage.events_lost);
         rows.add("bytes_unreadable", timeline_.damage.bytes_unreadable);
         rows.add("numbers_left_out", file_.numbers_left_out());

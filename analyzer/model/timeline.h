@@ -104,6 +104,9 @@ struct RecordingGap {
     std::uint64_t freed_bytes = 0;
     std::uint64_t made = 0;  // live when the span ends, not when it begins
     std::uint64_t made_bytes = 0;
+    // Events in this span that were recorded, but not read (trace/window_reader.h). 0 = recording
+    // was stopped.
+    std::uint64_t left_out = 0;
 };
 
 // kContinued: the recording went on in another file, or this file is a copy of a part of a
@@ -142,6 +145,7 @@ struct Timeline {
 
     // Events, in sequence order.
     EventTable events;
+    std::uint64_t events_in_file = 0;  // if only a part was read: of all; otherwise 0
     // The free of each alloc and the alloc of each free, in both layers; also map/unmap,
     // reserve/free and create/release. kNoEvent if there is none.
     ChunkedVector<EventIndex> partner;
@@ -165,6 +169,19 @@ struct Timeline {
     std::vector<StackNode> nodes;        // the stack tree; [0] is the root
     std::vector<PythonCode> codes;       // per Python code id
     std::vector<Module> modules;         // as recorded; a later module replaces an earlier one
+
+    [[nodiscard]] std::uint64_t recorded_events() const {
+        return events_in_file == 0 ? events.size() : events_in_file;
+    }
+
+    // Without the repeated ones of checkpoints between pieces.
+    [[nodiscard]] std::uint64_t events_read() const {
+        std::uint64_t count = recorded_events();
+        for (const RecordingGap& gap : gaps) {
+            count -= gap.left_out;
+        }
+        return count;
+    }
 
     [[nodiscard]] std::string fact(const std::string& key,
                                    const std::string& otherwise = {}) const {

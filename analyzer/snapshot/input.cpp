@@ -7,6 +7,7 @@
 #include "analyzer/support/input_file.h"
 #include "analyzer/support/look_at.h"
 #include "analyzer/trace/reader.h"
+#include "analyzer/trace/trace_outline.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -54,6 +55,14 @@ Result<Timeline> read_input(const std::string& path, const InputOptions& options
         take_replayed_sizes(&timeline);
     }
     return timeline;
+}
+
+bool is_longer_than(std::uint64_t events, const std::string& path) {
+    if (is_snapshot(path) || !import_name(path).empty()) {
+        return false;
+    }
+    const Result<TraceOutline> outline = read_outline(path);
+    return outline && outline->events > events;
 }
 
 bool is_snapshot(const std::string& path) {

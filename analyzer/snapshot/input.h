@@ -5,6 +5,7 @@
 #include "analyzer/model/timeline.h"
 #include "analyzer/support/result.h"
 
+#include <cstdint>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -23,6 +24,10 @@ struct InputOptions {
 
 // Errors (kInput): as read_trace(), read_snapshot() and ImportFormat::read().
 Result<Timeline> read_input(const std::string& path, const InputOptions& options = {});
+
+// Whether the file is a trace with more events than that. Reads only the headers of its chunks.
+// Returns false also if the file cannot be read.
+bool is_longer_than(std::uint64_t events, const std::string& path);
 
 // Returns false also if the file cannot be read.
 bool is_snapshot(const std::string& path);

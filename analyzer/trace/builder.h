@@ -54,6 +54,8 @@ class TimelineBuilder {
     [[nodiscard]] std::uint32_t whole_nodes() const;
     [[nodiscard]] bool has_code(std::uint32_t id) const;
 
+    [[nodiscard]] std::size_t event_count() const { return timeline_.events.size(); }
+
     [[nodiscard]] bool ended() const { return ended_; }
 
     // Valid only if ended() is true.

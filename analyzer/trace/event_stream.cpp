@@ -88,10 +88,10 @@ Result<EventStream> EventStream::open(const std::string& path) {
 }
 
 void EventStream::for_each(
-    const std::function<void(EventIndex, const Event&, const EventRecord&)>& visit,
+    const std::function<void(std::uint64_t, const Event&, const EventRecord&)>& visit,
     std::uint64_t most) {
     DeviceOfFrees devices;
-    EventIndex index = 0;
+    std::uint64_t index = 0;
     std::uint64_t last = 0;
     SteadyTime steady;
     left_out_ = 0;
@@ -130,6 +130,10 @@ void EventStream::for_each(
 }
 
 Timeline EventStream::tables() {
+    return timeline([](TimelineBuilder*) {});
+}
+
+Timeline EventStream::timeline(const std::function<void(TimelineBuilder*)>& add_events) {
     TimelineBuilder builder(file_.size());
     ChunkScanner scanner(file_, header_.header_bytes, state_ == ProcessState::kRuns);
     std::uint64_t undecodable = 0;
@@ -143,6 +147,7 @@ Timeline EventStream::tables() {
         builder.add_facts(ring_.facts);
     }
     const bool ended = builder.ended();
+    add_events(&builder);
     Timeline tables = builder.finish();
     tables.path = path_;
     tables.pid = header_.pid;

@@ -23,19 +23,26 @@ Event event_of(const EventRecord& record);
 
 inline constexpr std::uint64_t kAllEvents = ~std::uint64_t{0};
 
+class TimelineBuilder;
+
 class EventStream {
   public:
     static Result<EventStream> open(const std::string& path);
 
     // One pass over the events in the order of their sequence numbers, at most the first `most`.
     // Late and duplicate events are left out and counted. The index is the event's index in a
-    // timeline of this trace.
-    void for_each(const std::function<
-                      void(EventIndex index, const Event& event, const EventRecord& record)>& visit,
-                  std::uint64_t most = kAllEvents);
+    // timeline of this trace. (It has 64 bits: a timeline has
+    // at most 2^32 events, a trace any number.)
+    void for_each(
+        const std::function<
+            void(std::uint64_t index, const Event& event, const EventRecord& record)>& visit,
+        std::uint64_t most = kAllEvents);
 
-    // Returns a timeline without events: facts, stacks, how the process ended, damage. Call it
-    // after a pass.
+    // Returns a timeline with the events that `add_events` adds: facts, stacks, how the process
+    // ended, damage.
+    Timeline timeline(const std::function<void(TimelineBuilder* builder)>& add_events);
+
+    // The same without events.
     Timeline tables();
 
     // Does the work of the function take_over_ring() below.

@@ -73,7 +73,7 @@ _fraganalyze() {
             esac
             ;;
         replay)
-            options="--capacity --color --conf --context --device --driver-page --force --help --json --pending --pool --request --torch-version"
+            options="--capacity --color --conf --context --device --driver-page --events --force --help --json --pending --pool --request --torch-version"
             case "$before" in
                 --capacity) return ;;
                 --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
@@ -81,6 +81,7 @@ _fraganalyze() {
                 --context) return ;;
                 --device) return ;;
                 --driver-page) return ;;
+                --events) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;
                 --pool) mapfile -t COMPREPLY < <(compgen -W "pytorch none cuda-async rmm-pool rmm-arena bfc cupy best-fit live compact pages offline" -- "$word"); return ;;
@@ -89,7 +90,7 @@ _fraganalyze() {
             esac
             ;;
         report)
-            options="--cache --capacity --categories --color --context --driver-page --force --help --html --job-id --json --killed --no-whatif --pending --progress --summary --torch-version"
+            options="--cache --capacity --categories --color --context --driver-page --events --force --help --html --job-id --json --killed --no-whatif --pending --progress --summary --torch-version"
             case "$before" in
                 --cache) mapfile -t COMPREPLY < <(compgen -W "large always never" -- "$word"); return ;;
                 --capacity) return ;;
@@ -97,6 +98,7 @@ _fraganalyze() {
                 --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
                 --context) return ;;
                 --driver-page) return ;;
+                --events) return ;;
                 --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --job-id) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
@@ -120,31 +122,33 @@ _fraganalyze() {
             esac
             ;;
         validate)
-            options="--capacity --conf --device --force --help --json --pool --torch-version"
+            options="--capacity --conf --device --events --force --help --json --pool --torch-version"
             case "$before" in
                 --capacity) return ;;
                 --conf) return ;;
                 --device) return ;;
+                --events) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --pool) mapfile -t COMPREPLY < <(compgen -W "pytorch none cuda-async rmm-pool rmm-arena bfc cupy best-fit live compact pages offline" -- "$word"); return ;;
                 --torch-version) return ;;
             esac
             ;;
         whatif)
-            options="--capacity --color --context --driver-page --empty-cache-every --force --help --json --no-scan --pending --torch-version"
+            options="--capacity --color --context --driver-page --empty-cache-every --events --force --help --json --no-scan --pending --torch-version"
             case "$before" in
                 --capacity) return ;;
                 --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
                 --context) return ;;
                 --driver-page) return ;;
                 --empty-cache-every) return ;;
+                --events) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --pending) mapfile -t COMPREPLY < <(compgen -W "recorded at-once never" -- "$word"); return ;;
                 --torch-version) return ;;
             esac
             ;;
         *)
-            options="--cache --capacity --categories --color --context --driver-page --force --help --html --job-id --json --killed --no-whatif --pending --progress --summary --torch-version --version"
+            options="--cache --capacity --categories --color --context --driver-page --events --force --help --html --job-id --json --killed --no-whatif --pending --progress --summary --torch-version --version"
             case "$before" in
                 --cache) mapfile -t COMPREPLY < <(compgen -W "large always never" -- "$word"); return ;;
                 --capacity) return ;;
@@ -152,6 +156,7 @@ _fraganalyze() {
                 --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
                 --context) return ;;
                 --driver-page) return ;;
+                --events) return ;;
                 --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --job-id) return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;

@@ -9,7 +9,7 @@
 
 #include <fragtrace/format.h>
 
-#include "recorder/live_table.h"
+#include "live/live_table.h"
 
 #include <stdint.h>
 

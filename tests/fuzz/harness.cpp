@@ -75,6 +75,10 @@ void run_on_recording(std::uint8_t choice, const std::string& path) {
             run({"summarize", path, "--json", "-"});
             run({"check", path, "--max-waste", "10%", "--no-oom", "--json", "-"});
             break;
+        case 4:  // in pieces, as a long trace
+            run({"report", path, "--events", "100", "--json", "-"});
+            run({"whatif", path, "--events", "200", "--no-scan"});
+            break;
         case 12:
             run({"dump", path});
             run({"dump", path, "--facts"});

@@ -98,7 +98,7 @@ RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols) {
     RunProfile profile;
     profile.path = timeline.path;
     profile.command_line = timeline.fact("command_line");
-    profile.events = timeline.events.size();
+    profile.events = timeline.recorded_events();
     profile.events_lost = timeline.damage.events_lost;
     profile.has_holders = true;
     profile.all_holders = true;

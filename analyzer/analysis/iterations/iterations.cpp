@@ -158,6 +158,17 @@ void measure(const Timeline& timeline, const Requests& requests, Iterations* res
     result->size_match_rate = match_rate(with_sizes, key_count, starts).rate();
 }
 
+void keep_last_window(const Timeline& timeline, Iterations* result) {
+    EventIndex begin = 0;
+    for (const RecordingGap& gap : timeline.gaps) {
+        begin = gap.left_out != 0 && gap.end < timeline.events.size() ? gap.end : begin;
+    }
+    std::erase_if(result->begins, [begin](EventIndex event) { return event < begin; });
+    if (result->begins.size() < 2 && begin != 0) {
+        *result = {};
+    }
+}
+
 }  // namespace
 
 std::size_t Iterations::of(EventIndex event) const {
@@ -194,6 +205,7 @@ Iterations find_iterations(const Timeline& timeline, const Requests& requests) {
                                             (rank == 1 && phase.own && phase.begins.size() >= 3);
                                  });
         }
+        keep_last_window(timeline, &result);
         if (result.found()) {
             measure(timeline, requests, &result);
             if (rank == 2 || result.match_rate >= kLeastRateOfPhases) {

@@ -1,5 +1,6 @@
 // Finds where the iterations of a run begin: from its recurring phases, else from its requests.
-// docs/metrics.md, Iterations, has the rules.
+// docs/metrics.md, Iterations, has the rules. If only windows of a trace were read, iterations are
+// those of the last one: between windows an unknown number is missing.
 #pragma once
 
 #include "analyzer/analysis/iterations/requests.h"

@@ -165,11 +165,7 @@ class JobReader {
 }  // namespace
 
 bool is_long_trace(const std::string& path) {
-    if (is_snapshot(path) || !import_name(path).empty()) {
-        return false;
-    }
-    const Result<TraceOutline> outline = read_outline(path);
-    return outline && outline->events > kLongTrace;
+    return is_longer_than(kLongTrace, path);
 }
 
 std::vector<std::string> files_of_job(const std::string& folder, std::error_code* error) {

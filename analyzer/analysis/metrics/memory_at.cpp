@@ -84,7 +84,7 @@ Result<MemoryAt> memory_at(const std::string& path, std::uint64_t time_ns) {
     }
     RecordedDevices devices(stream->tables().facts);
     stream->for_each(
-        [&](EventIndex, const Event& event, const EventRecord&) { devices.add(event); });
+        [&](std::uint64_t, const Event& event, const EventRecord&) { devices.add(event); });
     std::deque<LiveOrigins> origins;
     std::vector<DeviceId> used;
     for (DeviceId device = 0; device < kMaxDevices; ++device) {
@@ -98,13 +98,13 @@ Result<MemoryAt> memory_at(const std::string& path, std::uint64_t time_ns) {
     OpenRanges ranges;
     std::uint32_t thread = 0;
     std::uint64_t last_ns = 0;
-    stream->for_each([&](EventIndex index, const Event& event, const EventRecord& record) {
+    stream->for_each([&](std::uint64_t index, const Event& event, const EventRecord& record) {
         if (event.time_ns > time_ns) {
             return;
         }
         const Origin origin{record.thread, record.native_stack, record.python_stack};
         for (LiveOrigins& of_device : origins) {
-            of_device.begin(index, event, origin, state);
+            of_device.begin(static_cast<EventIndex>(index), event, origin, state);
         }
         state.follow(event, record.pool);
         for (LiveOrigins& of_device : origins) {

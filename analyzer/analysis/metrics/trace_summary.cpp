@@ -24,7 +24,7 @@ class StreamedEvents {
     template <typename Visit>
     void for_each(Visit visit, std::uint64_t most = kAllEvents) {
         stream_.for_each(
-            [&](EventIndex i, const Event& event, const EventRecord& record) {
+            [&](std::uint64_t i, const Event& event, const EventRecord& record) {
                 visit(i,
                       event,
                       record,
@@ -109,13 +109,14 @@ class FinalFailures {
     explicit FinalFailures(DeviceId device) : device_(device) {}
 
     // Call it after the event.
-    void follow(EventIndex i, const Event& event, const RecordedState& state) {
+    // Returns true if it is an out-of-memory of this device.
+    bool follow(EventIndex i, const Event& event, const RecordedState& state) {
         if (!outcomes_) {
             outcomes_.emplace([&state](DeviceId id) { return state.has_block_layer(id); });
         }
         const RequestOutcome outcome = outcomes_->visit(i, event);
         if (event.device != device_) {
-            return;
+            return false;
         }
         const bool served = state.has_block_layer(device_) ? event.kind == EventKind::kBlockAlloc
                                                            : is_device_allocation(event.kind);
@@ -131,6 +132,7 @@ class FinalFailures {
                    (failures_.empty() || failures_.back().served != served_)) {
             failures_.push_back({event.time_ns, served_});
         }
+        return is_out_of_memory(outcome);
     }
 
     // The first out-of-memory after which the device served no request.
@@ -160,12 +162,18 @@ class FinalFailures {
 // Computes the summary of a device, event by event.
 class DeviceSummarizer : public LedgerWatcher {
   public:
-    // `origin` always refers to the origin of the current event.
+    // `index` and `origin` always refer to the current event: the trace's index of it, which does
+    // not wrap around, and its origin.
     // `only_peak`: what missed_peak() of an earlier pass over the events returned; 0 = it is the
     // first pass.
-    DeviceSummarizer(DeviceId device, bool holders, const Origin& origin, std::uint64_t only_peak)
+    DeviceSummarizer(DeviceId device,
+                     bool holders,
+                     const std::uint64_t& index,
+                     const Origin& origin,
+                     std::uint64_t only_peak)
         : holders_(holders),
           only_peak_(only_peak),
+          index_(index),
           origin_(origin),
           origins_(device),
           failures_(device),
@@ -185,7 +193,10 @@ class DeviceSummarizer : public LedgerWatcher {
 
     void after(EventIndex i, const Event& event, const RecordedState& state) override {
         measurement_.after(i, event, state);
-        failures_.follow(i, event, state);
+        if (failures_.follow(i, event, state)) {
+            summary_.first_oom_event = summary_.first_oom_event.value_or(index_);
+            summary_.last_oom_event = index_;
+        }
         if (holders_) {
             origins_.end(event);
         }
@@ -193,7 +204,13 @@ class DeviceSummarizer : public LedgerWatcher {
         if (now.reserved > peak_reserved_) {
             peak_reserved_ = now.reserved;
             summary_.peak_time_ns = event.time_ns;
+            summary_.peak_reserved_event = index_;
         }
+        if (now.allocated > peak_allocated_) {
+            peak_allocated_ = now.allocated;
+            summary_.peak_allocated_event = index_;
+        }
+        summary_.most_blocks = std::max(summary_.most_blocks, now.blocks);
         curve_.add(event.time_ns, now.reserved, now.allocated);
     }
 
@@ -231,6 +248,7 @@ class DeviceSummarizer : public LedgerWatcher {
     std::uint64_t peaks_ = 0;        // so far, each higher than the one before
     std::uint64_t listed_peak_ = 0;  // the peak of at_peak_
     std::uint64_t listed_blocks_ = 0;
+    const std::uint64_t& index_;
     const Origin& origin_;
     LiveOrigins origins_;
     LiveOrigins::Holdings at_peak_;
@@ -239,6 +257,7 @@ class DeviceSummarizer : public LedgerWatcher {
     MemoryCurveBuilder curve_;
     DeviceSummary summary_;
     std::uint64_t peak_reserved_ = 0;
+    std::uint64_t peak_allocated_ = 0;
 };
 
 // A state must know from its start which devices there are and which have a pool. Usually the first
@@ -256,11 +275,12 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
     const RecordedDevices none(summary->tables.facts);
     RecordedDevices believed = none;
     events.for_each(
-        [&](EventIndex, const Event& event, const EventRecord&, const Origin&) {
+        [&](std::uint64_t, const Event& event, const EventRecord&, const Origin&) {
             note_device(event, &believed);
         },
         kLook_events);
     Origin origin;
+    std::uint64_t at = 0;  // index of the current event
     std::array<std::uint64_t, kMaxDevices> only_peaks = {};
     std::deque<DeviceSummarizer> summarizers;
     std::optional<Ledger> ledger;
@@ -271,24 +291,29 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
         for (DeviceId device = 0; device < kMaxDevices; ++device) {
             if (believed.used[device]) {
                 watchers.push_back(
-                    &summarizers.emplace_back(device, holders, origin, only_peaks[device]));
+                    &summarizers.emplace_back(device, holders, at, origin, only_peaks[device]));
             }
         }
         ledger.emplace(believed, watchers);
         RecordedDevices found = none;
         ContextTimes contexts;
-        events.for_each([&](EventIndex index,
+        summary->first_pool_failure.reset();
+        events.for_each([&](std::uint64_t index,
                             const Event& event,
                             const EventRecord& record,
                             const Origin& from) {
             note_device(event, &found);
-            summary->events = std::uint64_t{index} + 1;
+            at = index;
+            summary->events = index + 1;
+            if (event.kind == EventKind::kProgramRequestFailed && !summary->first_pool_failure) {
+                summary->first_pool_failure = index;
+            }
             summary->last_event_ns = event.time_ns;
             summary->recording_gaps =
                 summary->recording_gaps || event.kind == EventKind::kRecordingStarted;
             origin = from;
             contexts.follow(event);
-            ledger->apply(index, event, record.pool);
+            ledger->apply(static_cast<EventIndex>(index), event, record.pool);
         });
         summary->contexts = contexts.times();
         right = found.used == believed.used && found.has_pool == believed.has_pool;
@@ -319,6 +344,15 @@ TraceSummary summarize_timeline(Timeline timeline, bool holders) {
     return summary;
 }
 
+TraceSummary summarize_stream(EventStream* stream, bool holders) {
+    TraceSummary summary;
+    summary.tables = stream->tables();
+    StreamedEvents events(stream);
+    summarize_devices(events, holders, &summary);
+    summary.events_left_out = stream->events_left_out();
+    return summary;
+}
+
 Result<TraceSummary> summarize_trace(const std::string& path, bool holders) {
     if (is_snapshot(path) || !import_name(path).empty()) {
         Result<Timeline> timeline = read_input(path);
@@ -330,12 +364,7 @@ Result<TraceSummary> summarize_trace(const std::string& path, bool holders) {
     if (!stream.ok()) {
         return stream.error();
     }
-    TraceSummary summary;
-    summary.tables = stream->tables();
-    StreamedEvents events(&*stream);
-    summarize_devices(events, holders, &summary);
-    summary.events_left_out = stream->events_left_out();
-    return summary;
+    return summarize_stream(&*stream, holders);
 }
 
 }  // namespace fragtrace::analyzer

@@ -17,6 +17,8 @@
 
 namespace fragtrace::analyzer {
 
+class EventStream;
+
 // A program that catches an out-of-memory, reports it and ends may request a few small buffers for
 // that: at most so many, each of at most this size.
 inline constexpr std::uint64_t kFewRequests = 100;
@@ -30,6 +32,12 @@ struct DeviceSummary {
     std::optional<std::uint64_t> final_oom_ns;
     // The first one after which only a few small requests were served. nullopt: there is none.
     std::optional<std::uint64_t> near_end_oom_ns;
+    // Events of the trace, by index; nullopt: there is none.
+    std::optional<std::uint64_t> first_oom_event;
+    std::optional<std::uint64_t> last_oom_event;
+    std::uint64_t peak_reserved_event = 0;
+    std::uint64_t peak_allocated_event = 0;
+    std::uint64_t most_blocks = 0;  // live at a time
     MemoryCurve curve;
     // Memory in use at the peak, most bytes first. Entries are by origin (in TraceSummary::tables),
     // not yet by line. They have a label only if no block has a stack: the size of the blocks.
@@ -49,6 +57,8 @@ struct TraceSummary {
     std::uint64_t events = 0;
     std::uint64_t events_left_out = 0;  // events that came too late or twice
     std::uint64_t last_event_ns = 0;
+    // The first request that a pool of the program's own could not serve; nullopt: there is none.
+    std::optional<std::uint64_t> first_pool_failure;
     bool recording_gaps = false;  // recording was stopped for a time, or began late
     std::vector<DeviceSummary> devices;
     std::vector<ContextTime> contexts;  // by device
@@ -61,6 +71,9 @@ struct TraceSummary {
 // pass for all devices, and a second one if the first 65536 events did not use all devices and
 // pools. `holders` = false skips the search for holders and is faster.
 Result<TraceSummary> summarize_trace(const std::string& path, bool holders = true);
+
+// The same for an open trace.
+TraceSummary summarize_stream(EventStream* stream, bool holders = true);
 
 // The same for a timeline in memory, whose events it drops.
 TraceSummary summarize_timeline(Timeline timeline, bool holders = true);

@@ -48,7 +48,7 @@ Json source_json(const Analysis& analysis) {
             {"ended", ending_name(process_end(timeline).ending)},
             {"ending", ending_json(process_end(timeline))},
             {"start_unix_ns", timeline.start_unix_ns},
-            {"events", timeline.events.size()},
+            {"events", timeline.recorded_events()},
             {"events_lost", timeline.damage.events_lost},
             {"events_unfinished", timeline.damage.events_unfinished},
             {"bytes_unreadable", timeline.damage.bytes_unreadable}};

@@ -38,7 +38,8 @@ Json gaps_json(const Timeline& timeline) {
                         {"freed", gap.freed},
                         {"freed_bytes", gap.freed_bytes},
                         {"made", gap.made},
-                        {"made_bytes", gap.made_bytes}});
+                        {"made_bytes", gap.made_bytes},
+                        {"events_left_out", gap.left_out}});
     }
     return rows;
 }
@@ -166,6 +167,7 @@ Json failed_requests_json(const Analysis& analysis, const DeviceAnalysis& device
 Json recording_json(const Analysis& analysis) {
     const Timeline& timeline = analysis.timeline;
     return {{"gaps", gaps_json(timeline)},
+            {"events_read", timeline.events_read()},
             {"checkpoints", timeline.checkpoints.size()},
             {"events_after_gaps", timeline.damage.after_gap},
             {"events_with_cut_stacks", analysis.run.cut_stacks},

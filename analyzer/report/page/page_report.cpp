@@ -76,6 +76,7 @@ void add_process_report(const Analysis& analysis, PageProcess* process) {
     if (analysis.timeline.pid != 0) {
         add_line(&process->lines, "process", process_text(analysis.timeline));
     }
+    add(part_lines(analysis.timeline));
     FailedCalls failed = failed_calls(analysis);
     for (FailedCall& call : failed.shown) {
         add_line(&process->lines, "failed", std::move(call.sentence));

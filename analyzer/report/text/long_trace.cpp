@@ -1,5 +1,6 @@
 #include "analyzer/report/text/long_trace.h"
 
+#include "analyzer/analysis/windows.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/support/units.h"
 
@@ -59,12 +60,19 @@ std::string long_trace_text(const TraceSummary& summary,
         text += fmt::format("  {} LOST\n",
                             format_counted(tables.damage.events_lost, "event", "events"));
     }
+    const std::uint64_t read = std::min(summary.events, kMostEvents);
+    const std::string part =
+        read == summary.events
+            ? ""
+            : fmt::format(" It reads {} of the events: those around failures, peaks and the end.",
+                          format_count(read));
     return text + fmt::format(
                       "This trace is long. The whole report, with culprit and remedies, needs "
-                      "about {} of memory:\n  fraganalyze {}\n"
+                      "about {} of memory.{}\n  fraganalyze {}\n"
                       "The memory by line at the peak, with little memory:\n"
                       "  fraganalyze summarize {}\n",
-                      format_bytes(summary.events * kReportBytesPerEvent),
+                      format_bytes(read * kReportBytesPerEvent),
+                      part,
                       shell_quoted(path),
                       shell_quoted(path));
 }

@@ -244,7 +244,7 @@ std::vector<const DeviceAnalysis*> failures_first(const Analysis& analysis) {
 }
 
 std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {
-    std::string text = first_line(analysis, terminal);
+    std::string text = first_line(analysis, terminal) + printed(part_lines(analysis.timeline));
     text += analysis.devices.empty() ? no_device_line(analysis) : "";
     text += failed_call_lines(analysis, terminal);
     for (const DeviceAnalysis* device : failures_first(analysis)) {

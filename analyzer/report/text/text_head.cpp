@@ -122,13 +122,27 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
     return text + "  " + process_text(timeline) + "\n";
 }
 
+std::vector<ReportLine> part_lines(const Timeline& timeline) {
+    if (timeline.events_in_file == 0) {
+        return {};
+    }
+    return {{"read",
+             fmt::format("{} of the {} events: those around failures, peaks and the end. Peaks and "
+                         "the numbers of driver calls, failures and retries are of the whole run. "
+                         "All else is of the part that was read: steps are counted from the begin "
+                         "of its last piece, and replays leave in place what a piece began with. "
+                         "--events all reads everything",
+                         format_count(timeline.events_read()),
+                         format_count(timeline.events_in_file))}};
+}
+
 std::string process_text(const Timeline& timeline) {
     const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
     std::string text = fmt::format("pid {}, {}{}, {} events, {}",
                                    timeline.pid,
                                    timeline.rank < 0 ? "" : fmt::format("rank {}, ", timeline.rank),
                                    format_duration(end_ns),
-                                   format_count(timeline.events.size()),
+                                   format_count(timeline.recorded_events()),
                                    ending_text(timeline));
     const TraceDamage& damage = timeline.damage;
     if (damage.events_lost != 0) {

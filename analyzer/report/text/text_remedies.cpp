@@ -160,7 +160,13 @@ std::string advice_lines(const DeviceAnalysis& device, const Terminal& terminal)
     if (device.advice.empty()) {
         return "";
     }
-    std::string text = terminal.styled(Style::kBold, "Popular advice, on this trace") + "\n";
+    const std::uint64_t adopted = adopted_bytes(device.script);
+    const std::string stays =
+        adopted == 0 ? ""
+                     : fmt::format(": {} from before the recorded requests stay as they are",
+                                   format_bytes(adopted));
+    std::string text =
+        terminal.styled(Style::kBold, "Popular advice, on this trace" + stays) + "\n";
     for (const Advice& advice : device.advice) {
         text += fmt::format("  {:<34} {}\n", advice.name, advice_text(advice));
     }

@@ -114,7 +114,7 @@ std::string replay_text(const Analysis& analysis,
 }
 
 std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
-    std::string text;
+    std::string text = printed(part_lines(analysis.timeline));
     for (const DeviceAnalysis& device : analysis.devices) {
         text += terminal.styled(Style::kBold,
                                 fmt::format("device {}  {}, {} for the pool",

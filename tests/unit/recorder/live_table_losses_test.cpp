@@ -1,6 +1,6 @@
 // The live table when frees are missing among the events: it keeps what is live, and it does not
 // grow without end.
-#include "recorder/live_table.h"
+#include "live/live_table.h"
 
 #include <catch2/catch.hpp>
 

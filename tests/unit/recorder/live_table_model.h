@@ -1,7 +1,7 @@
 // A model of the live table: the live allocations as plain maps. Also random events for both.
 #pragma once
 
-#include "recorder/live_table.h"
+#include "live/live_table.h"
 
 #include <algorithm>
 #include <iterator>

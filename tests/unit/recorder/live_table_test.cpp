@@ -1,6 +1,6 @@
 // Compares the live table with a model of plain maps: the live allocations after any sequence of
 // events.
-#include "recorder/live_table.h"
+#include "live/live_table.h"
 
 #include "live_table_model.h"
 

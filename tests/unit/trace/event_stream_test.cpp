@@ -14,7 +14,7 @@ namespace {
 
 std::vector<Event> events_of(EventStream* stream) {
     std::vector<Event> events;
-    stream->for_each([&events](EventIndex index, const Event& event, const EventRecord&) {
+    stream->for_each([&events](std::uint64_t index, const Event& event, const EventRecord&) {
         REQUIRE(index == events.size());
         events.push_back(event);
     });

@@ -1,5 +1,5 @@
 // The effect of each kind of event on the live table.
-#include "recorder/live_table.h"
+#include "live/live_table.h"
 
 namespace fragtrace::preload {
 namespace {

@@ -1,4 +1,4 @@
-#include "recorder/live_table.h"
+#include "live/live_table.h"
 
 #include "system/sys.h"
 

@@ -1,0 +1,190 @@
+// Which windows of a long trace are read, and what a report says of a trace that is read in part.
+#include "analyzer/analysis/windows.h"
+
+#include <fragtrace/sizes.h>
+
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/culprit.h"
+#include "analyzer/analysis/verdict/verdict_text.h"
+#include "analyzer/report/text/text.h"
+#include "tests/support/simulated_program.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <random>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using namespace fragtrace::testing;
+
+namespace {
+
+TraceSummary summary_of(std::uint64_t events, const DeviceSummary& device) {
+    TraceSummary summary;
+    summary.events = events;
+    summary.devices = {device};
+    return summary;
+}
+
+std::uint64_t events_in(const std::vector<EventWindow>& windows) {
+    std::uint64_t sum = 0;
+    for (const EventWindow& window : windows) {
+        sum += window.end - window.begin;
+    }
+    return sum;
+}
+
+bool is_read(const std::vector<EventWindow>& windows, std::uint64_t event) {
+    return std::any_of(windows.begin(), windows.end(), [event](const EventWindow& window) {
+        return window.begin <= event && event < window.end;
+    });
+}
+
+// Steps that allocate and free. One request in the middle is larger than the card; later a step
+// needs most memory.
+void save_long_run(const std::string& path) {
+    SimulatedProgram program(256 * kMiB);
+    std::mt19937 random(7);
+    for (int step = 0; step < 300; ++step) {
+        std::vector<std::uint32_t> blocks;
+        program.at("forward", 10);
+        for (int i = 0; i < 20; ++i) {
+            blocks.push_back(program.alloc((1 + random() % 40) * 64 * 1024));
+        }
+        if (step == 120) {
+            program.at("too_large", 20);
+            program.alloc(300 * kMiB);
+        }
+        if (step == 200) {
+            program.at("validate", 30);
+            blocks.push_back(program.alloc(150 * kMiB));
+        }
+        std::shuffle(blocks.begin(), blocks.end(), random);
+        for (const std::uint32_t block : blocks) {
+            program.free(block);
+        }
+        program.at("leak", 40);
+        program.alloc(1024);
+    }
+    program.save(path);
+}
+
+}  // namespace
+
+TEST_CASE("windows: the moments and the end are read, within the limit", "[windows]") {
+    std::mt19937_64 random(3);
+    for (int round = 0; round < 3000; ++round) {
+        const std::uint64_t events = 100'000 + random() % 10'000'000'000;
+        const std::uint64_t most = 2000 + random() % 20'000'000;
+        DeviceSummary device;
+        device.first_oom_event = random() % events;
+        device.last_oom_event =
+            *device.first_oom_event + random() % (events - *device.first_oom_event);
+        device.peak_reserved_event = random() % events;
+        device.peak_allocated_event = random() % events;
+        device.most_blocks = random() % (most / 12);
+        const auto windows = choose_windows(summary_of(events, device), most);
+        REQUIRE(!windows.empty());
+        CHECK(windows.back().end == events);
+        std::uint64_t cost = events_in(windows);
+        for (std::size_t i = 0; i < windows.size(); ++i) {
+            REQUIRE(windows[i].begin < windows[i].end);
+            REQUIRE((i == 0 || windows[i].begin > windows[i - 1].end + 2 * device.most_blocks));
+            cost += windows[i].begin == 0 ? 0 : device.most_blocks;
+        }
+        if (events <= most) {
+            continue;
+        }
+        CHECK(cost <= most);
+        CHECK(is_read(windows, *device.first_oom_event));
+        CHECK(is_read(windows, *device.last_oom_event));
+        CHECK(is_read(windows, device.peak_reserved_event));
+        CHECK(is_read(windows, device.peak_allocated_event));
+        // No room is given away: one more event for each window would be too much.
+        CHECK(cost + most / 8 + 4 * (windows.size() + 1) * (device.most_blocks + 8) >= most / 2);
+    }
+}
+
+TEST_CASE("windows: moments without room are left out, the first failure last", "[windows]") {
+    DeviceSummary device;
+    device.first_oom_event = 500'000;
+    device.last_oom_event = 600'000;
+    device.peak_reserved_event = 700'000;
+    device.peak_allocated_event = 800'000;
+    device.most_blocks = 2400;  // twice that is affordable, with 10,000 events
+    const auto windows = choose_windows(summary_of(1'000'000, device), 10'000);
+    REQUIRE(windows.size() == 2);
+    CHECK(is_read(windows, 500'000));
+    CHECK(is_read(windows, 999'999));
+    device.most_blocks = 6000;
+    CHECK(choose_windows(summary_of(1'000'000, device), 10'000).size() == 1);
+}
+
+TEST_CASE("windows: moments that lie close together share one", "[windows]") {
+    DeviceSummary device;
+    device.first_oom_event = 999'000;
+    device.last_oom_event = 999'900;
+    device.peak_reserved_event = 998'000;
+    device.peak_allocated_event = 998'000;
+    const auto windows = choose_windows(summary_of(1'000'000, device), 50'000);
+    REQUIRE(windows.size() == 1);
+    CHECK(events_in(windows) == 50'000);
+}
+
+TEST_CASE("a trace read in part: the same failure, culprit and peaks as in the whole",
+          "[windows]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("t.ftrace");
+    save_long_run(path);
+    const auto whole = analyze(path, {});
+    REQUIRE(whole.ok());
+    const auto part = analyze(path, {.most_events = 2000});
+    REQUIRE(part.ok());
+    const Timeline& read = (*part)->timeline;
+    CHECK(read.recorded_events() == (*whole)->timeline.events.size());
+    CHECK(read.events_read() <= 2000);
+    CHECK(read.gaps.size() >= 2);
+    CHECK((*whole)->timeline.gaps.empty());
+    REQUIRE((*part)->devices.size() == 1);
+    const DeviceAnalysis& a = (*whole)->devices.front();
+    const DeviceAnalysis& b = (*part)->devices.front();
+    CHECK(b.recorded.peak_reserved == a.recorded.peak_reserved);
+    CHECK(b.recorded.peak_allocated == a.recorded.peak_allocated);
+    CHECK(b.recorded.segments_allocated == a.recorded.segments_allocated);
+    CHECK(b.recorded.ooms == 1);
+    CHECK(b.violations == 0);
+    REQUIRE(first_oom(a) != nullptr);
+    REQUIRE(first_oom(b) != nullptr);
+    CHECK(first_oom(b)->verdict.id == first_oom(a)->verdict.id);
+    CHECK(first_oom(b)->verdict.requested_bytes == 300 * kMiB);
+    CHECK(verdict_sentence(first_oom(b)->verdict, Outcome::kOutOfMemory) ==
+          verdict_sentence(first_oom(a)->verdict, Outcome::kOutOfMemory));
+    REQUIRE(b.peak);
+    REQUIRE(a.peak);
+    CHECK(b.peak->heap.segments.size() == a.peak->heap.segments.size());
+    REQUIRE(b.fidelity);
+    CHECK(b.fidelity->placements_equal == b.fidelity->placements);
+    // Steps are those of the last piece, which has no failure.
+    CHECK(b.held.iterations.begins.size() < a.held.iterations.begins.size());
+
+    const std::string text = report_text(**part, Terminal(-1, ColorChoice::kNever), false);
+    CHECK(text.find("of the " + std::to_string(read.recorded_events() / 1000) + ",") !=
+          std::string::npos);
+    CHECK(text.find("were not read") != std::string::npos);
+    CHECK(text.find("recording was stopped") == std::string::npos);
+}
+
+TEST_CASE("a trace with as many events as the limit is read as a whole", "[windows]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("t.ftrace");
+    save_long_run(path);
+    const auto whole = analyze(path, {});
+    REQUIRE(whole.ok());
+    const std::uint64_t events = (*whole)->timeline.events.size();
+    for (const bool more : {false, true}) {
+        const auto part = analyze(path, {.most_events = events - (more ? 1 : 0)});
+        REQUIRE(part.ok());
+        CHECK(((*part)->timeline.events_in_file != 0) == more);
+    }
+}
