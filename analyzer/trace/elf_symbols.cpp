@@ -299,6 +299,40 @@ struct ElfSymbols::State {
         return std::prev(after)->unit;
     }
 
+    // Finds the innermost function, inlined function or block with this address below `parent`.
+    // dwarf_getscopes() finds none in a namespace, where clang describes functions.
+    static bool find_innermost(Dwarf_Die* parent, Dwarf_Addr here, int depth, Dwarf_Die* found) {
+        constexpr int kMostDepth = 200;  // the file may be made up
+        Dwarf_Die child;
+        if (depth == kMostDepth || dwarf_child(parent, &child) != 0) {
+            return false;
+        }
+        do {
+            switch (dwarf_tag(&child)) {
+                case DW_TAG_namespace:
+                case DW_TAG_class_type:
+                case DW_TAG_structure_type:
+                case DW_TAG_union_type:
+                    if (find_innermost(&child, here, depth + 1, found)) {
+                        return true;
+                    }
+                    break;
+                case DW_TAG_subprogram:
+                case DW_TAG_inlined_subroutine:
+                case DW_TAG_lexical_block:
+                    if (dwarf_haspc(&child, here) == 1) {
+                        *found = child;
+                        find_innermost(&child, here, depth + 1, found);
+                        return true;
+                    }
+                    break;
+                default:
+                    break;
+            }
+        } while (dwarf_siblingof(&child, &child) == 0);
+        return false;
+    }
+
     std::vector<Frame> from_dwarf(std::uint64_t address) {
         std::vector<Frame> result;
         const Dwarf_Addr here = address + bias;
@@ -314,12 +348,11 @@ struct ElfSymbols::State {
             file = name == nullptr ? "" : name;
             dwarf_lineno(found, &line);
         }
-        Dwarf_Die* scopes = nullptr;
+        Dwarf_Die innermost;
         Dwarf_Die* chain = nullptr;
-        const int scope_count = dwarf_getscopes(unit, here - die_bias, &scopes);
-        // dwarf_getscopes() returns the scopes of an inlined function's definition. The chain of
-        // the DIE itself has the functions that it was inlined into.
-        const int chain_count = scope_count > 0 ? dwarf_getscopes_die(&scopes[0], &chain) : 0;
+        const int chain_count = find_innermost(unit, here - die_bias, 0, &innermost)
+                                    ? dwarf_getscopes_die(&innermost, &chain)
+                                    : 0;
         for (int i = 0; i < chain_count; ++i) {
             const int tag = dwarf_tag(&chain[i]);
             if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) {
@@ -338,7 +371,6 @@ struct ElfSymbols::State {
             line = static_cast<int>(number_of(&chain[i], DW_AT_call_line));
         }
         std::free(chain);
-        std::free(scopes);
         return result;
     }
 

@@ -17,7 +17,8 @@
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
 
-extern "C" std::uint64_t fragtrace_without_aranges();  // without_aranges.cpp
+extern "C" std::uint64_t fragtrace_without_aranges();   // without_aranges.cpp
+extern "C" unsigned long fragtrace_written_by_clang();  // written_by_clang.s
 
 namespace symbols_test {
 
@@ -146,6 +147,25 @@ TEST_CASE("lines are found without .debug_aranges, as in files written by clang"
     CHECK(frames[0].function == "fragtrace_without_aranges");
     CHECK(frames[0].file.find("without_aranges.cpp") != std::string::npos);
     CHECK(frames[0].line == 12);
+}
+
+TEST_CASE("lines and inlined functions are found within clang's namespaces", "[symbols]") {
+    const std::uint64_t address = fragtrace_written_by_clang();
+    Stacks stacks;
+    stacks.timeline.modules.push_back(module_at(reinterpret_cast<void*>(address)));
+    const OriginId origin = stacks.origin(stacks.native(0, address), 0);
+    Symbolizer symbols(stacks.timeline);
+    const auto& frames = symbols.frames(origin);
+    REQUIRE(frames.size() == 3);
+    CHECK(frames[0].function == "written_by_clang::through()");
+    CHECK(frames[1].function == "written_by_clang::where()");
+    CHECK(frames[2].function == "fragtrace_written_by_clang");
+    for (const Frame& frame : frames) {
+        CHECK(frame.file.find("in_namespace.cpp") != std::string::npos);
+    }
+    CHECK(frames[0].line == 3);
+    CHECK(frames[1].line == 4);
+    CHECK(frames[2].line == 6);
 }
 
 TEST_CASE("a call at the end of a function does not belong to the next", "[symbols]") {
