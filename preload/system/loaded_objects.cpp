@@ -16,6 +16,7 @@ struct SymbolTables {
     const ElfW(Sym) * symbols = nullptr;
     const char* strings = nullptr;
     const uint32_t* gnu_hash = nullptr;
+    const ElfW(Half)* versions = nullptr;
     const uint32_t* hash = nullptr;
 };
 
@@ -43,6 +44,9 @@ SymbolTables symbol_tables(const link_map* map) {
             case DT_HASH:
                 tables.hash = table_pointer<uint32_t>(map, entry->d_un.d_ptr);
                 break;
+            case DT_VERSYM:
+                tables.versions = table_pointer<ElfW(Half)>(map, entry->d_un.d_ptr);
+                break;
             default:
                 break;
         }
@@ -53,6 +57,13 @@ SymbolTables symbol_tables(const link_map* map) {
 bool is_match(const SymbolTables& tables, uint32_t index, const char* name) {
     const ElfW(Sym)& symbol = tables.symbols[index];
     return symbol.st_shndx != SHN_UNDEF && is_same_text(tables.strings + symbol.st_name, name);
+}
+
+// A library may define several versions of a name. References without a version get the one that is
+// not hidden.
+bool is_hidden_version(const SymbolTables& tables, uint32_t index) {
+    constexpr ElfW(Half) kHidden = 0x8000;
+    return tables.versions != nullptr && (tables.versions[index] & kHidden) != 0;
 }
 
 const ElfW(Sym) * lookup_gnu_hash(const SymbolTables& tables, const char* name) {
@@ -73,13 +84,17 @@ const ElfW(Sym) * lookup_gnu_hash(const SymbolTables& tables, const char* name) 
     if (index < first_symbol) {
         return nullptr;
     }
+    const ElfW(Sym)* hidden = nullptr;  // used if there is no other version
     while (true) {
         const uint32_t entry = chain[index - first_symbol];
         if ((entry | 1) == (hash | 1) && is_match(tables, index, name)) {
-            return &tables.symbols[index];
+            if (!is_hidden_version(tables, index)) {
+                return &tables.symbols[index];
+            }
+            hidden = hidden == nullptr ? &tables.symbols[index] : hidden;
         }
         if ((entry & 1) != 0) {
-            return nullptr;
+            return hidden;
         }
         ++index;
     }
@@ -96,12 +111,16 @@ const ElfW(Sym) * lookup_symbol(const link_map* map, const char* name) {
     if (tables.hash == nullptr) {
         return nullptr;
     }
+    const ElfW(Sym)* hidden = nullptr;
     for (uint32_t index = 1; index < tables.hash[1]; ++index) {
         if (is_match(tables, index, name)) {
-            return &tables.symbols[index];
+            if (!is_hidden_version(tables, index)) {
+                return &tables.symbols[index];
+            }
+            hidden = hidden == nullptr ? &tables.symbols[index] : hidden;
         }
     }
-    return nullptr;
+    return hidden;
 }
 
 struct ObjectSearch {

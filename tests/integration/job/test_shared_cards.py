@@ -13,6 +13,8 @@ CLIENT = BUILD / "tests" / "integration" / "vgpu" / "vgpu_cards_client"
 PROGRAM = real_process.SOURCE / "tests" / "integration" / "job" / "shared_card.py"
 CONTEXT = 16 * MIB
 TAKE = r"\S*shared_card\.py:\d+ take"
+# Of the client, as far as its build has debug information.
+LINE = r"(?:main in \S+|\S+cards_client\.c:\d+ \w+)"
 
 
 class SharedCardTest(real_process.RealProcessTest):
@@ -77,7 +79,7 @@ class SmallPrograms(SharedCardTest):
         self.assertTrue(job["shared_cards"][0]["exact"])
         self.assertIn("its processes had allocated (without contexts) 664 MiB of 1 GiB", folder)
         self.assertRegex(
-            folder, rf"pid {clients[1].pid} \(.*\) 200 MiB, most in main in \S+ \(200 MiB in 1 block\)"
+            folder, rf"pid {clients[1].pid} \(.*\) 200 MiB, most in {LINE} \(200 MiB in 1 block\)"
         )
 
     def test_a_process_that_ended_before_the_failure_is_not_named_and_a_killed_one_was_there(self):
@@ -92,7 +94,7 @@ class SmallPrograms(SharedCardTest):
         single, folder, job = self.texts(failed)
         self.assertIn(f"mostly pid {killed.pid} (vgpu_cards_client 0) (316 MiB)", single)
         self.assertEqual(set(self.users(job)), {killed.pid})
-        self.assertRegex(folder, rf"pid {killed.pid} \(.*\) 300 MiB, most in main in")
+        self.assertRegex(folder, rf"pid {killed.pid} \(.*\) 300 MiB, most in {LINE}")
         self.assertNotRegex(folder, rf"same card.*pid {ended.pid}")
 
     def test_processes_that_have_only_contexts_are_named_with_their_size(self):
@@ -159,7 +161,7 @@ class Containers(SharedCardTest):
         (holding,) = self.users(job).values()
         self.assertEqual(holding["bytes"], 700 * MIB)
         self.assertEqual(job["processes"][holding["index"]]["process"], 1)
-        holds = r"700 MiB, most in main in .*: it may have ended since\n"
+        holds = rf"700 MiB, most in {LINE} .*: it may have ended since\n"
         self.assertRegex(folder, r"  holders +pid 1 .*\(vgpu_cards_client 0\) " + holds)
 
 
