@@ -4,14 +4,13 @@
 #include "analyzer/analysis/assumptions_and_warnings.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/metrics/measure.h"
-#include "analyzer/analysis/metrics/trace_summary.h"
+#include "analyzer/analysis/read_run.h"
 #include "analyzer/analysis/recorded_replay.h"
 #include "analyzer/analysis/unchecked_rows.h"
 #include "analyzer/analysis/whatif/candidates.h"
 #include "analyzer/analysis/whatif/other_pools.h"
 #include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/analysis/whatif/sweep.h"
-#include "analyzer/analysis/windows.h"
 #include "analyzer/model/unknown_segments.h"
 #include "analyzer/pools/pytorch/known_releases.h"
 #include "analyzer/pools/pytorch/pytorch_config.h"
@@ -31,50 +30,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 // ---- the recorded run ---------------------------------------------------------------------------
-
-struct ReadRun {
-    Timeline timeline;
-    std::optional<TraceSummary> whole;  // of the whole trace, if the timeline is only a part of it
-};
-
-Result<ReadRun> read_run(const std::string& path, const AnalyzeOptions& options) {
-    if (!is_longer_than(options.most_events, path)) {
-        auto timeline = read_input(path,
-                                   {.torch_version = options.torch_version,
-                                    .absorb_ring = options.absorb_ring,
-                                    .replay_sizes = false});
-        return timeline ? Result<ReadRun>(ReadRun{std::move(timeline).value(), std::nullopt})
-                        : Result<ReadRun>(timeline.error());
-    }
-    if (options.absorb_ring) {
-        if (const auto taken_over = take_over_ring(path); !taken_over) {
-            return taken_over.error();
-        }
-    }
-    Result<EventStream> stream = EventStream::open(path);
-    if (!stream) {
-        return stream.error();
-    }
-    TraceSummary whole = summarize_stream(&*stream, false);
-    Timeline timeline = read_windows(&*stream, choose_windows(whole, options.most_events));
-    return ReadRun{std::move(timeline), std::move(whole)};
-}
-
-// Takes the figures of the whole run where only a part of it was read. Times in calls are of the
-// part, so they are left out.
-void take_whole_run(const TraceSummary& whole,
-                    const std::vector<DeviceId>& devices,
-                    RecordedRun* recorded) {
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-        const auto found = std::find_if(
-            whole.devices.begin(), whole.devices.end(), [&](const DeviceSummary& device) {
-                return device.device == devices[i];
-            });
-        if (found != whole.devices.end()) {
-            recorded->devices[i].summary = found->metrics.summary;
-        }
-    }
-}
 
 void add_recorded(const Timeline& timeline, const DeviceMetrics& metrics, DeviceAnalysis* device) {
     device->recorded = metrics.summary;
