@@ -126,10 +126,16 @@ export function holesOf(model: DeviceModel, state: UnitState): [offset: number, 
 }
 
 /** Bytes of live blocks per stack. Stacks without live blocks are left out. */
-export function liveByStack(model: DeviceModel, heap: HeapState): Map<number, number> {
+export function liveByStack(
+    model: DeviceModel,
+    heap: HeapState,
+    some: Uint8Array | null = null,
+): Map<number, number> {
     const { stack, size } = model.blocks;
     const bytes = new Float64Array(mostStack(model, heap) + 1);
-    for (const block of heap.live) bytes[stack[block]] += size[block];
+    for (const block of heap.live) {
+        if (!some || some[block] === 1) bytes[stack[block]] += size[block];
+    }
     return someOf(bytes);
 }
 

@@ -36,14 +36,21 @@ export function shareOut(
 
 /**
  * Free bytes that cannot be released, per stack. They add up to the heap's `held`. Stack 0 gets the
- * units without blocks, which only their private pool keeps.
+ * units without blocks, which only their private pool keeps. With `some`, only parts of blocks with
+ * a 1 count.
  */
-export function heldByStack(model: DeviceModel, heap: HeapState): Map<number, number> {
+export function heldByStack(
+    model: DeviceModel,
+    heap: HeapState,
+    some: Uint8Array | null = null,
+): Map<number, number> {
     const { stack } = model.blocks;
     const bytes = new Float64Array(mostStack(model, heap) + 1);
-    bytes[0] = keptByPools(heap);
+    bytes[0] = some ? 0 : keptByPools(heap);
     for (const state of heap.units) {
-        shareOut(model, state, (block, part) => (bytes[stack[block]] += part));
+        shareOut(model, state, (block, part) => {
+            if (!some || some[block] === 1) bytes[stack[block]] += part;
+        });
     }
     return someOf(bytes);
 }

@@ -1,9 +1,28 @@
-// Blocks of selected stacks: their number in the whole trace, and those in a window. A pass over
-// every block takes longer than a frame. Counts per stack are therefore made once, and a window is
-// searched in steps.
+// Wanted blocks: their number in the whole trace, and those in a window. A pass over every block
+// takes longer than a frame. Counts per stack are therefore made once, and a window is searched in
+// steps.
 import type { DeviceModel } from "./model";
 import { upperBound } from "./upperbound";
 import { rowsInStep } from "./steps";
+
+/** Blocks of some stacks. `blocks`: only some of these, 1 per wanted block. */
+export interface Wanted {
+    stacks: Uint8Array;
+    blocks: Uint8Array | null;
+    also: Uint8Array | null; // stacks of which all blocks are wanted
+}
+
+/** All blocks of the stacks with a 1. */
+export function wantedStacks(stacks: Uint8Array): Wanted {
+    return { stacks, blocks: null, also: null };
+}
+
+export function isWanted({ stacks, blocks, also }: Wanted, stack: number, row: number): boolean {
+    return (
+        (stacks[stack] === 1 && (blocks === null || blocks[row] === 1)) ||
+        (also !== null && also[stack] === 1)
+    );
+}
 
 export interface BlockCount {
     blocks: number;
@@ -36,23 +55,41 @@ export function usedStacks(model: DeviceModel): Uint8Array {
     return Uint8Array.from(totals(model).blocks, (count) => Number(count > 0));
 }
 
-/** Number and bytes of all blocks of the trace with a wanted stack, freed or not. */
-export function countAll(model: DeviceModel, wanted: Uint8Array): BlockCount {
+const countedOf = new WeakMap<Uint8Array, BlockCount>();
+
+// One pass over all blocks for each search.
+function countSome(model: DeviceModel, wanted: Wanted, some: Uint8Array): BlockCount {
+    const known = countedOf.get(some);
+    if (known) return known;
+    const { stack, size, count: rows } = model.blocks;
+    const count = { blocks: 0, bytes: 0 };
+    for (let row = 0; row < rows; ++row) {
+        if (some[row] !== 1 || !isWanted(wanted, stack[row], row)) continue;
+        ++count.blocks;
+        count.bytes += size[row];
+    }
+    countedOf.set(some, count);
+    return count;
+}
+
+/** Number and bytes of all wanted blocks of the trace, freed or not. */
+export function countAll(model: DeviceModel, wanted: Wanted): BlockCount {
+    if (wanted.blocks) return countSome(model, wanted, wanted.blocks);
     const { blocks, bytes } = totals(model);
     const count = { blocks: 0, bytes: 0 };
     for (let node = 0; node < blocks.length; ++node) {
-        if (wanted[node] !== 1) continue;
+        if (wanted.stacks[node] !== 1) continue;
         count.blocks += blocks[node];
         count.bytes += bytes[node];
     }
     return count;
 }
 
-export function countOf(model: DeviceModel, rows: Uint32Array, wanted: Uint8Array): BlockCount {
+export function countOf(model: DeviceModel, rows: Uint32Array, wanted: Wanted): BlockCount {
     const { stack, size } = model.blocks;
     const count = { blocks: 0, bytes: 0 };
     for (const row of rows) {
-        if (wanted[stack[row]] !== 1) continue;
+        if (!isWanted(wanted, stack[row], row)) continue;
         ++count.blocks;
         count.bytes += size[row];
     }
@@ -67,20 +104,19 @@ export interface Area {
 }
 
 /**
- * Calls `visit` with every block of a wanted stack that is live in the window and overlaps its
- * addresses.
+ * Calls `visit` with every wanted block that is live in the window and overlaps its addresses.
  */
 export function* visitHits(
     model: DeviceModel,
     area: Area,
-    wanted: Uint8Array,
+    wanted: Wanted,
     visit: (row: number) => void,
 ): Generator<void, BlockCount> {
     const { start, stack, size, offset } = model.blocks;
     const found = { blocks: 0, bytes: 0 };
     const look = (row: number): void => {
         if (
-            wanted[stack[row]] !== 1 ||
+            !isWanted(wanted, stack[row], row) ||
             offset[row] >= area.a1 ||
             offset[row] + size[row] <= area.a0
         ) {

@@ -136,21 +136,30 @@ function* byAge(model: DeviceModel): Steps<Kinds> {
     return { names: ageNames, of };
 }
 
-function byPool(model: DeviceModel): Steps<Kinds> {
-    const { blocks, units } = model;
-    const [outside, small, large] = [0, 1, 2]; // private pools follow from 3 on
-    const keys = Uint32Array.from(units.pool, (pool, at) =>
+// Pools by number: 0 = outside of segments, 1 and 2 = the default pool, then the private pools.
+const [outside, small, large] = [0, 1, 2];
+
+/** The number of the pool of each unit. Blocks outside all units have no entry: they are pool 0. */
+export function poolOfUnits({ units }: DeviceModel): Uint32Array {
+    return Uint32Array.from(units.pool, (pool, at) =>
         pool > 0 ? pool + 2 : units.small[at] === 1 ? small : large,
     );
+}
+
+export function poolName(model: DeviceModel, pool: number): string {
+    return pool === outside
+        ? "outside of segments"
+        : pool === small
+          ? "small blocks"
+          : pool === large
+            ? "large blocks"
+            : model.pools[pool - 2].name;
+}
+
+function byPool(model: DeviceModel): Steps<Kinds> {
     // Blocks outside all units have a number beyond the table, so they get the key 0.
-    return largest(model, blocks.unit, keys, model.pools.length + 2, (key) =>
-        key === outside
-            ? "outside of segments"
-            : key === small
-              ? "small blocks"
-              : key === large
-                ? "large blocks"
-                : model.pools[key - 2].name,
+    return largest(model, model.blocks.unit, poolOfUnits(model), model.pools.length + 2, (key) =>
+        poolName(model, key),
     );
 }
 

@@ -27,14 +27,28 @@ export function measuresWindow(measure: Measure, mark: number): boolean {
     return measure === "churn" || (measure === "growth" && mark < 0);
 }
 
-let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums } | null = null;
+/** The blocks that count: 1 per block; null = all. */
+type Some = Uint8Array | null;
+
+let lastChurn: {
+    model: DeviceModel;
+    some: Some;
+    from: number;
+    to: number;
+    result: StackSums;
+} | null = null;
 
 /**
  * Bytes of all blocks that were allocated in (from, to]. The result is reused while only the cursor
  * moves.
  */
-function churn(model: DeviceModel, from: number, to: number): StackSums {
-    if (lastChurn?.model === model && lastChurn.from === from && lastChurn.to === to) {
+function churn(model: DeviceModel, some: Some, from: number, to: number): StackSums {
+    if (
+        lastChurn?.model === model &&
+        lastChurn.some === some &&
+        lastChurn.from === from &&
+        lastChurn.to === to
+    ) {
         return lastChurn.result;
     }
     const { start, size, stack } = model.blocks;
@@ -45,6 +59,7 @@ function churn(model: DeviceModel, from: number, to: number): StackSums {
     const bytes = new Float64Array(most + 1);
     const counts = new Uint32Array(most + 1);
     for (let row = first; row < last; ++row) {
+        if (some && some[row] !== 1) continue;
         bytes[stack[row]] += size[row];
         ++counts[stack[row]];
     }
@@ -56,8 +71,12 @@ function churn(model: DeviceModel, from: number, to: number): StackSums {
         blocks.set(node, counts[node]);
     }
     const result = { sums, total: sum(sums), shrunk: new Map(), blocks: () => blocks };
-    lastChurn = { model, from, to, result };
+    lastChurn = { model, some, from, to, result };
     return result;
+}
+
+function only(rows: Uint32Array, some: Some): Uint32Array {
+    return some ? rows.filter((row) => some[row] === 1) : rows;
 }
 
 function bytesOf(model: DeviceModel, live: Uint32Array): Float64Array {
@@ -76,19 +95,30 @@ function countOf(model: DeviceModel, live: Uint32Array): Map<number, number> {
     return blocks;
 }
 
-let lastMark: { model: DeviceModel; tick: number; live: Uint32Array; bytes: Float64Array } | null =
-    null;
+let lastMark: {
+    model: DeviceModel;
+    some: Some;
+    tick: number;
+    live: Uint32Array;
+    bytes: Float64Array;
+} | null = null;
 
 /**
  * Live bytes at the later of two times minus those at the earlier one. The sums at the mark are
  * reused while only the cursor moves.
  */
-function growth(model: DeviceModel, heap: HeapState, mark: number, cursor: number): StackSums {
-    if (lastMark?.model !== model || lastMark.tick !== mark) {
-        const live = model.live.at(mark);
-        lastMark = { model, tick: mark, live, bytes: bytesOf(model, live) };
+function growth(
+    model: DeviceModel,
+    some: Some,
+    heap: HeapState,
+    mark: number,
+    cursor: number,
+): StackSums {
+    if (lastMark?.model !== model || lastMark.some !== some || lastMark.tick !== mark) {
+        const live = only(model.live.at(mark), some);
+        lastMark = { model, some, tick: mark, live, bytes: bytesOf(model, live) };
     }
-    const live = heap.tick === cursor ? heap.live : model.live.at(cursor);
+    const live = only(heap.tick === cursor ? heap.live : model.live.at(cursor), some);
     const bytes = bytesOf(model, live);
     const [before, after, later] =
         mark <= cursor ? [lastMark.bytes, bytes, live] : [bytes, lastMark.bytes, lastMark.live];
@@ -123,16 +153,24 @@ export interface Times {
     mark: number;
 }
 
+/** `some`: only these blocks count, 1 per block. */
 export function stackSums(
     model: DeviceModel,
     heap: HeapState,
     measure: Measure,
     times: Times,
+    some: Some = null,
 ): StackSums {
-    if (measure === "churn") return churn(model, times.t0, times.t1);
+    if (measure === "churn") return churn(model, some, times.t0, times.t1);
     if (measure === "growth") {
-        return growth(model, heap, times.mark < 0 ? times.t0 : times.mark, times.cursor);
+        return growth(model, some, heap, times.mark < 0 ? times.t0 : times.mark, times.cursor);
     }
-    const sums = measure === "holes" ? heldByStack(model, heap) : liveByStack(model, heap);
-    return { sums, total: sum(sums), shrunk: new Map(), blocks: () => countOf(model, heap.live) };
+    const sums =
+        measure === "holes" ? heldByStack(model, heap, some) : liveByStack(model, heap, some);
+    return {
+        sums,
+        total: sum(sums),
+        shrunk: new Map(),
+        blocks: () => countOf(model, only(heap.live, some)),
+    };
 }

@@ -1,6 +1,6 @@
 // The blocks of a window of the map as rows of a table. If there are too many, only those with the
 // most bytes x time, and the count and bytes of the others.
-import { type Area, type BlockCount, visitHits } from "./hits";
+import { type Area, type BlockCount, visitHits, type Wanted, wantedStacks } from "./hits";
 import type { DeviceModel } from "./model";
 import { finish } from "./steps";
 
@@ -15,11 +15,21 @@ const classes = 16 * 130;
 const classOf = (weight: number): number =>
     Math.min(classes - 1, Math.floor(16 * Math.log2(weight + 1)));
 
-export function windowRows(model: DeviceModel, area: Area, most: number): WindowRows {
-    const { start, end, size, stack } = model.blocks;
+function everyBlock(model: DeviceModel): Wanted {
     let highest = 0;
-    for (const node of stack) if (node > highest) highest = node;
-    const every = new Uint8Array(highest + 1).fill(1);
+    for (const node of model.blocks.stack) if (node > highest) highest = node;
+    return wantedStacks(new Uint8Array(highest + 1).fill(1));
+}
+
+/** `wanted`: only these blocks; null = all. */
+export function windowRows(
+    model: DeviceModel,
+    area: Area,
+    most: number,
+    wanted: Wanted | null = null,
+): WindowRows {
+    const { start, end, size } = model.blocks;
+    const every = wanted ?? everyBlock(model);
     const weightClass = (row: number): number =>
         classOf(size[row] * (Math.min(end[row], model.lastTick) - start[row] + 1));
     const counts = new Uint32Array(classes);

@@ -2,6 +2,7 @@
 // layer of its own, so that a click or a typed letter redraws only the marks. A moving cursor
 // redraws it only if something is marked.
 import { LineCoverage } from "../data/coverage";
+import { isWanted, type Wanted } from "../data/hits";
 import type { Hole } from "../data/hole";
 import { type DeviceModel, forUnits } from "../data/model";
 import type { Colours } from "./colours";
@@ -23,14 +24,14 @@ function partOf(
     return [at(offset), at(offset + size)];
 }
 
-/** `marked` has a 1 for each stack with marked blocks; null = no marks. */
+/** `marked`: the marked blocks; null = no marks. */
 export function drawSegmentMarks(
     context: CanvasRenderingContext2D,
     ratio: number,
     model: DeviceModel,
     placed: Placed[],
     tick: number,
-    marked: Uint8Array | null,
+    marked: Wanted | null,
     selected: number,
     hole: Hole | null,
     colours: Colours,
@@ -45,7 +46,7 @@ export function drawSegmentMarks(
                     ? new LineCoverage(Math.max(1, Math.round(width * ratio)))
                     : null;
             for (const block of state.blocks) {
-                if (marked[blocks.stack[block]] !== 1) continue;
+                if (!isWanted(marked, blocks.stack[block], block)) continue;
                 const range: [number, number] = [blocks.offset[block], blocks.size[block]];
                 const [from, to] = partOf(model, range, state.unit, place);
                 if (crowd) {

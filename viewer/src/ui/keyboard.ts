@@ -200,7 +200,12 @@ const table: Key[] = [
     { keys: ["i"], shown: "i", text: "save the pictures as PNG", run: savePng },
     { keys: ["I"], shown: "I", text: "save the pictures as SVG", run: saveSvg },
     { keys: ["t"], shown: "t", text: "switch between light and dark", run: actions.toggleTheme },
-    { keys: ["/"], shown: "/", text: "search frames and files", run: () => byId("search").focus() },
+    {
+        keys: ["/"],
+        shown: "/",
+        text: "search frames and files, or blocks (size>1MiB)",
+        run: () => byId("search").focus(),
+    },
     {
         keys: ["Escape"],
         shown: "Esc",

@@ -2,7 +2,7 @@
 // blocks of a search or a stack are marked: few as shapes, many as one image. The image is computed
 // in steps once the window rests. Until then the old one moves along.
 import { drawCursor } from "../draw/chart";
-import { type Area, visitHits } from "../data/hits";
+import { type Area, visitHits, type Wanted } from "../data/hits";
 import { finish } from "../data/steps";
 import { mapFrame, type MapFrame } from "../draw/map";
 import { drawRaster, MarkRaster } from "../draw/markraster";
@@ -19,7 +19,7 @@ const restMs = 160;
 
 interface Marked {
     of: unknown[];
-    wanted: Uint8Array | null;
+    wanted: Wanted | null;
     rows: number[];
     picture: OffscreenCanvas | null;
     area: Area;

@@ -3,7 +3,8 @@
 // `computing` names the parts of the state that its result depends on.
 import { asksForBlockers, type Header, segmentsKnown } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
-import { usedStacks } from "../data/hits";
+import { blocksWith, parseQuery } from "../data/filter";
+import { usedStacks, type Wanted } from "../data/hits";
 import { type Hole, holeAt } from "../data/hole";
 import { type Kinds, kindsInSteps } from "../data/kinds";
 import { measuresWindow, noSums, onlyStacks, type StackSums, stackSums } from "../data/measures";
@@ -21,7 +22,23 @@ import { Slices } from "./slices";
 import type { Found } from "./view";
 
 const noHits = new Uint8Array(0);
+const nothingFound: Found = {
+    hits: noHits,
+    matches: noHits,
+    blocks: null,
+    shown: noHits,
+    problem: null,
+};
+
+/** The parts of a search's answer, which may arrive one after the other. */
+interface Answer {
+    hits: Uint8Array | null;
+    blocks: Uint8Array | null;
+    problem: string | null;
+    waitsFor: number;
+}
 const immediateEvents = 10_000; // at most this many are swept within the frame
+const immediateTerms = 50_000; // blocks that the terms of a search are tried on within the frame
 const immediateKinds = 300_000; // at most this many blocks are sorted into kinds within the frame
 
 export class Results {
@@ -32,7 +49,7 @@ export class Results {
     kinds: Kinds | null = null;
     pins: ReadonlySet<number> = new Set();
     found: Found | null = null;
-    marked: Uint8Array | null = null;
+    marked: Wanted | null = null;
     sums: StackSums = noSums;
     sweep: WindowSweep | null = null;
     ranges: MeasuredRange[] = [];
@@ -43,6 +60,7 @@ export class Results {
         this.store.flush(["sweep"]);
     });
     private readonly sorting = new Slices();
+    private readonly filtering = new Slices();
 
     private readonly rangeWork: RangeWork;
 
@@ -140,35 +158,78 @@ export class Results {
         this.pins = new Set(named.flatMap(({ blocks }) => blocks));
     }
 
-    // Text is searched at once, a regular expression in a worker. Until its answer arrives the
-    // marks do not change.
+    // Text is searched at once, a regular expression in a worker, terms about blocks in steps if
+    // there are many blocks. Until the answers arrive the marks do not change.
     private search(changed: ReadonlySet<Part>): boolean {
         const { query, fold } = this.view;
         if (!query && !this.found) return false;
-        const names = this.shownStacks.names(fold);
-        const source = expressionOf(query);
         this.expressions.stop();
-        if (source !== null) {
-            this.found = this.foundBy(this.found?.hits ?? noHits, "searching");
-            this.expressions.find(names, source, (answer) => {
-                const { hits, problem } = { hits: noHits, problem: null, ...answer };
-                this.found = this.foundBy(hits, problem);
-                this.store.flush(["matches"]);
-            });
-            return changed.has("fold") || changed.has("shape") || changed.has("trees");
+        this.filtering.stop();
+        const { text, terms } = parseQuery(query);
+        if (!text && terms.length === 0) {
+            this.found = null;
+            return true;
         }
-        const text = query.trim();
-        this.found = text ? this.foundBy(findText(names, text), null) : null;
+        const names = this.shownStacks.names(fold);
+        const source = expressionOf(text);
+        const before = this.found ?? nothingFound;
+        const drawn = changed.has("fold") || changed.has("shape") || changed.has("trees");
+        const answer: Answer = {
+            hits: source === null && text ? findText(names, text) : null,
+            blocks: null,
+            problem: null,
+            waitsFor: 0,
+        };
+        const arrived = (later: boolean): void => {
+            if (--answer.waitsFor > 0) return;
+            this.found = this.foundBy(answer, text === "");
+            if (later) this.store.flush(["matches"]);
+        };
+        answer.waitsFor = 1 + Number(source !== null) + Number(terms.length > 0);
+        let later = false;
+        if (source !== null) {
+            this.expressions.find(names, source, (found) => {
+                if ("problem" in found) answer.problem ??= found.problem;
+                else answer.hits = found.hits;
+                arrived(later);
+            });
+        }
+        if (terms.length > 0) {
+            const take = (found: Uint8Array | string): void => {
+                if (typeof found === "string") answer.problem ??= found;
+                else answer.blocks = found;
+                arrived(later);
+            };
+            const steps = blocksWith(this.model, terms);
+            if (!this.model.complete || this.model.blocks.count <= immediateTerms) {
+                take(finish(steps));
+            } else {
+                this.filtering.run(steps, 0, take);
+            }
+        }
+        arrived(false);
+        later = true;
+        if (answer.waitsFor > 0) {
+            const shown = this.shownStacks.matches(before.hits, before.matches, this.view);
+            this.found = { ...before, shown, problem: "searching" };
+            return drawn;
+        }
         return true;
     }
 
-    private foundBy(hits: Uint8Array, problem: string | null): Found {
-        const matches = this.stacks.search(hits);
-        const shown = this.shownStacks.matches(hits, matches, this.view);
-        return { hits, matches, shown, problem };
+    private foundBy({ hits, blocks, problem }: Answer, everyStack: boolean): Found {
+        const names = hits ?? noHits;
+        const failed = problem !== null;
+        const matches =
+            everyStack && !failed
+                ? new Uint8Array(this.stacks.count).fill(1)
+                : this.stacks.search(names);
+        const shown =
+            everyStack || failed ? noHits : this.shownStacks.matches(names, matches, this.view);
+        return { hits: names, matches, blocks: failed ? null : blocks, shown, problem };
     }
 
-    // Marks the stacks that the search found, and those of the marked line or the marked stack.
+    // Marks the blocks that the search found, and those of the marked line or the marked stack.
     private findMarked(): void {
         const { view, found } = this;
         const below =
@@ -177,10 +238,9 @@ export class Results {
                 : view.line >= 0
                   ? this.stacks.ofLine(view.line)
                   : this.shownStacks.andBelow(view.stack, view);
-        this.marked =
-            found && below
-                ? found.matches.map((hit, node) => hit | below[node])
-                : (found?.matches ?? below);
+        this.marked = found
+            ? { stacks: found.matches, blocks: found.blocks, also: below }
+            : below && { stacks: below, blocks: null, also: null };
     }
 
     private sumStacks(): void {
@@ -190,7 +250,8 @@ export class Results {
         const [t0, t1] =
             view.stacks === "churn" && view.r0 >= 0 ? [view.r0, view.r1] : [view.t0, view.t1];
         const times = { t0, t1, cursor, mark };
-        const all = model.complete ? stackSums(model, heap, view.stacks, times) : noSums;
+        const some = view.only && found ? found.blocks : null;
+        const all = model.complete ? stackSums(model, heap, view.stacks, times, some) : noSums;
         this.sums = view.only && found ? onlyStacks(all, found.matches) : all;
     }
 

@@ -41,8 +41,9 @@ export function statusText(page: PageView): string {
             : "");
     if (!found) return text;
     if (found.problem) return `search "${view.query}": ${found.problem}. ${text}`;
-    const all = countAll(model, found.matches);
-    const live = countOf(model, heap.live, found.matches);
+    const wanted = { stacks: found.matches, blocks: found.blocks, also: null };
+    const all = countAll(model, wanted);
+    const live = countOf(model, heap.live, wanted);
     return (
         `search "${view.query}": ${countText(all)} in the trace; ${countText(live)} at the cursor` +
         (model.head.blocks_left_out > 0

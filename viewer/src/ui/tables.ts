@@ -2,8 +2,10 @@
 import { formatBlocks, formatBytes, formatCount, formatTime } from "../data/format";
 import { segmentsKnown } from "../data/header";
 import { holesOf } from "../data/heap";
+import { isWanted } from "../data/hits";
 import { never, othersAt } from "../data/model";
 import type { Cell, TableColumn, TableData } from "../data/rows";
+import { sizeClasses } from "../data/sizes";
 import type { Stacks } from "../data/stacks";
 import { windowRows } from "../data/windowrows";
 import { addressText } from "../draw/map";
@@ -99,9 +101,41 @@ export function memoryTables(page: PageView): TableData[] {
 
 const mostRows = 20_000;
 
-/** The blocks at the cursor, as in the column right of the map, and the blocks of the window. */
+function sizeTable(page: PageView, rows: Uint32Array, title: string): TableData {
+    const all = rows.reduce((sum, row) => sum + page.model.blocks.size[row], 0);
+    return {
+        title,
+        columns: [
+            bytes("from"),
+            bytes("to below"),
+            { ...count("blocks"), adds: true },
+            sizes("bytes"),
+            { name: "share of bytes", show: (share) => `${(100 * share).toFixed(1)} %` },
+        ],
+        rows: sizeClasses(page.model, rows).map((row) => [
+            row.from,
+            row.to,
+            row.blocks,
+            row.bytes,
+            all > 0 ? row.bytes / all : 0,
+        ]),
+    };
+}
+
+/**
+ * The blocks at the cursor, as in the column right of the map, their sizes, and the blocks of the
+ * window. During a search only its matches.
+ */
 export function blockTables(page: PageView): TableData[] {
-    const { heap, model, view } = page;
+    const { heap, model, view, found } = page;
+    const wanted =
+        found?.problem === null
+            ? { stacks: found.matches, blocks: found.blocks, also: null }
+            : null;
+    const matching = wanted ? ` that match "${view.query}"` : "";
+    const live = wanted
+        ? heap.live.filter((row) => isWanted(wanted, model.blocks.stack[row], row))
+        : heap.live;
     const { blocks, head } = model;
     const moment = (tick: number): number => tick * head.tick_ns;
     const columns = [
@@ -132,21 +166,26 @@ export function blockTables(page: PageView): TableData[] {
             line(page, blocks.stack[row]),
         ]),
     });
-    const { rows, all, left } = windowRows(model, view, mostRows);
+    const { rows, all, left } = windowRows(model, view, mostRows, wanted);
     const without =
         left.blocks > 0
             ? `, without ${formatBlocks(left.blocks)} (${formatBytes(left.bytes)}) with least bytes × time`
             : "";
     return [
-        table(`Blocks at ${formatTime(moment(view.cursor))}`, heap.live, (row) =>
+        table(`Blocks at ${formatTime(moment(view.cursor))}${matching}`, live, (row) =>
             blocks.freed[row] <= heap.tick
                 ? "pending"
                 : page.pins.has(row)
                   ? "blocks free memory"
                   : "in use",
         ),
+        sizeTable(
+            page,
+            live,
+            `Sizes of the blocks at ${formatTime(moment(view.cursor))}${matching}`,
+        ),
         table(
-            `Blocks in the window: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`,
+            `Blocks in the window${matching}: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`,
             rows,
             (row) => (page.pins.has(row) ? "blocks free memory" : ""),
         ),

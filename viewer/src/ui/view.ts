@@ -1,6 +1,7 @@
 // The page as panels see it. Panels use this interface, never the page itself.
 import type { Header } from "../data/header";
 import type { HeapState } from "../data/heap";
+import type { Wanted } from "../data/hits";
 import type { Hole } from "../data/hole";
 import type { Kinds } from "../data/kinds";
 import type { StackSums } from "../data/measures";
@@ -33,6 +34,7 @@ export interface Picture {
 export interface Found {
     hits: Uint8Array; // per name; missing entries are 0
     matches: Uint8Array; // per stack
+    blocks: Uint8Array | null; // per block: whether the terms about blocks hold; null = no terms
     shown: Uint8Array; // per node of the drawn tree
     problem: string | null; // why there is no answer, or none yet
 }
@@ -50,7 +52,7 @@ export interface PageView {
     readonly kinds: Kinds | null; // the kinds that colour the blocks; null = coloured by state
     readonly pins: ReadonlySet<number>; // blocks that the verdict names
     readonly found: Found | null; // null without a search
-    readonly marked: Uint8Array | null; // per stack: whether its blocks are marked; null = none
+    readonly marked: Wanted | null; // the marked blocks; null = none
     readonly sums: StackSums;
     readonly sweep: WindowSweep | null; // null: the overview is shown instead
     readonly hole: Hole | null; // the selected hole, if it exists at the cursor

@@ -1,0 +1,171 @@
+// Terms of a search that look at blocks instead of stacks: size>1MiB, age<10ms, freed:never,
+// stream:0x7f, pool:small, category:optimizer, phase:"first epoch". All of them must hold.
+import { formatCounted } from "./format";
+import { poolName, poolOfUnits } from "./kinds";
+import { type DeviceModel, never } from "./model";
+import { phasesInSteps } from "./phases";
+import { rowsInStep } from "./steps";
+
+export interface Term {
+    key: string;
+    sign: string; // of sizes and times: > >= < <= =
+    value: string;
+}
+
+export interface Query {
+    text: string; // what remains for the search of stacks
+    terms: Term[];
+}
+
+const amounts = ["size", "age"];
+const names = ["freed", "stream", "pool", "category", "phase"];
+const termOf = new RegExp(
+    `^(?:(${amounts.join("|")})(>=|<=|[<>=:])|(${names.join("|")}):)("[^"]*"?|\\S*)$`,
+    "i",
+);
+
+/** Divides a search into terms and text. A regular expression is never divided. */
+export function parseQuery(query: string): Query {
+    const [whole, expression] = /(?:^|\s)(\/.+\/i?)(?=\s|$)/.exec(query) ?? ["", ""];
+    const rest = whole === "" ? query : query.replace(whole, " ");
+    const terms: Term[] = [];
+    const words: string[] = [];
+    for (const word of rest.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []) {
+        const found = termOf.exec(word);
+        if (found === null) {
+            words.push(word);
+            continue;
+        }
+        const [, amount, sign, name, value] = found;
+        terms.push({
+            key: (amount ?? name).toLowerCase(),
+            sign: sign === ":" ? "=" : (sign ?? "="),
+            value: value.replaceAll('"', ""),
+        });
+    }
+    const text = words.join(" ");
+    return { text: [text, expression].filter(Boolean).join(" "), terms };
+}
+
+const units: Record<string, [units: Record<string, number>, example: string]> = {
+    size: [
+        {
+            "": 1,
+            b: 1,
+            kb: 1e3,
+            mb: 1e6,
+            gb: 1e9,
+            k: 2 ** 10,
+            m: 2 ** 20,
+            g: 2 ** 30,
+            kib: 2 ** 10,
+            mib: 2 ** 20,
+            gib: 2 ** 30,
+        },
+        "1MiB",
+    ],
+    age: [{ ns: 1, us: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 }, "10ms"],
+};
+
+function amountOf({ key, value }: Term): number | null {
+    const [, number, unit] = /^([0-9]*\.?[0-9]+)([a-z]*)$/i.exec(value) ?? ["", "", "?"];
+    const factor = units[key][0][unit.toLowerCase()];
+    return factor === undefined ? null : Number(number) * factor;
+}
+
+const compare: Record<string, (a: number, b: number) => boolean> = {
+    ">": (a, b) => a > b,
+    ">=": (a, b) => a >= b,
+    "<": (a, b) => a < b,
+    "<=": (a, b) => a <= b,
+    "=": (a, b) => a === b,
+};
+
+type Test = (row: number) => boolean;
+
+/** The names that contain the text, as 1 per name. */
+function named({ key, value }: Term, all: readonly string[]): Uint8Array | string {
+    const wanted = value.toLowerCase();
+    const found = Uint8Array.from(all, (name) => Number(name.toLowerCase().includes(wanted)));
+    if (found.includes(1)) return found;
+    const mostNamed = 6;
+    const known = [...new Set(all)];
+    const more =
+        known.length > mostNamed ? `, ... (${formatCounted(known.length, "name", "names")})` : "";
+    return known.length === 0
+        ? `the trace has no ${key}`
+        : `no ${key} has "${value}" in its name; there are ${known.slice(0, mostNamed).join(", ")}${more}`;
+}
+
+function* testOf(model: DeviceModel, term: Term): Generator<void, Test | string> {
+    const { blocks, head, lastTick } = model;
+    const { key, sign, value } = term;
+    const { start, end, freed, size, stream, stack, unit } = blocks;
+    switch (key) {
+        case "size":
+        case "age": {
+            const wanted = amountOf(term);
+            if (wanted === null) return `${key}: "${value}" is not like ${units[key][1]}`;
+            const is = compare[sign];
+            const tick = head.tick_ns;
+            return key === "size"
+                ? (row) => is(size[row], wanted)
+                : (row) => is((Math.min(end[row], lastTick) - start[row]) * tick, wanted);
+        }
+        case "freed":
+            return value === "never"
+                ? (row) => freed[row] === never
+                : value === "yes"
+                  ? (row) => freed[row] !== never
+                  : `freed: "${value}" is neither never nor yes`;
+        case "stream": {
+            const found = named(term, head.streams);
+            return typeof found === "string" ? found : (row) => found[stream[row]] === 1;
+        }
+        case "pool": {
+            const pools = poolOfUnits(model);
+            const found = named(
+                term,
+                Array.from({ length: model.pools.length + 2 }, (_, pool) => poolName(model, pool)),
+            );
+            return typeof found === "string" ? found : (row) => found[pools[unit[row]] ?? 0] === 1;
+        }
+        case "category": {
+            const found = named(term, ["unknown kind", ...head.categories]);
+            if (typeof found === "string") return found;
+            const of = new Map<number, number>();
+            head.stack_categories.stack.forEach((node, at) =>
+                of.set(node, head.stack_categories.category[at] + 1),
+            );
+            return (row) => found[of.get(stack[row]) ?? 0] === 1;
+        }
+        default: {
+            const found = named(term, head.phase_names);
+            if (typeof found === "string") return found;
+            const phase = yield* phasesInSteps(model.phases, start);
+            return (row) => phase[row] >= 0 && found[model.phases.name[phase[row]]] === 1;
+        }
+    }
+}
+
+/**
+ * Per block of the device: 1 if all terms hold. Terms without a value are left out, because
+ * somebody is typing. Returns a sentence if a term cannot be understood. Made in steps.
+ */
+export function* blocksWith(
+    model: DeviceModel,
+    terms: readonly Term[],
+): Generator<void, Uint8Array | string> {
+    const { count } = model.blocks;
+    const wanted = new Uint8Array(count).fill(1);
+    for (const term of terms.filter(({ value }) => value !== "")) {
+        const test = yield* testOf(model, term);
+        if (typeof test === "string") return test;
+        for (let from = 0; from < count; from += rowsInStep) {
+            const to = Math.min(count, from + rowsInStep);
+            for (let row = from; row < to; ++row) if (!test(row)) wanted[row] = 0;
+            yield;
+        }
+    }
+    return wanted;
+}
