@@ -40,6 +40,7 @@ function(fragtrace_add_python_test)
         COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} ${arg_ARGUMENTS}
         ENVIRONMENT PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support
                     FRAGTRACE_BUILD=${CMAKE_BINARY_DIR} FRAGTRACE_PYTHON=${FRAGTRACE_PYTHON}
+                    FRAGTRACE_SANITIZE=${FRAGTRACE_SANITIZE}
                     ${arg_ENVIRONMENT}
         ${arg_UNPARSED_ARGUMENTS})
 endfunction()

@@ -124,12 +124,14 @@ client("a hook of cuGetProcAddress before the recorder hides the driver likewise
        --first ./liblimiter.so --no-trace -- by-entry-point)
 client("a hook of cuGetProcAddress behind the recorder" driver_calls --then ./liblimiter.so
        -- by-entry-point)
-client("a program built with the address sanitizer" with_address_sanitizer --first libasan.so.8
-       --set ASAN_OPTIONS=detect_leaks=0)
-client("a program built with the thread sanitizer" with_thread_sanitizer --first libtsan.so.2
-       --then ./libplain_runtime.so)
-client("the address sanitizer's runtime behind the recorder" with_address_sanitizer
-       --then libasan.so.8 --set ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0)
+if(NOT FRAGTRACE_SANITIZE)  # two sanitizers do not go together
+    client("a program built with the address sanitizer" with_address_sanitizer --first libasan.so.8
+           --set ASAN_OPTIONS=detect_leaks=0)
+    client("a program built with the thread sanitizer" with_thread_sanitizer --first libtsan.so.2
+           --then ./libplain_runtime.so)
+    client("the address sanitizer's runtime behind the recorder" with_address_sanitizer
+           --then libasan.so.8 --set ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0)
+endif()
 
 # Limits set before the first call, or after some calls. If a file can be written, nothing is lost.
 foreach(limit no-address-space closed-streams closed-descriptors another-user another-folder

@@ -15,6 +15,10 @@ import tempfile
 import unittest
 
 BUILD = pathlib.Path(os.environ["FRAGTRACE_BUILD"])
+# For tests that limit addresses, bring a sanitizer of their own, or load the analyzer into Python.
+not_sanitized = unittest.skipIf(
+    os.environ.get("FRAGTRACE_SANITIZE"), "this build has a sanitizer, which does not allow it"
+)
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LAUNCHER = BUILD / "bin" / "fragtrace"
 ANALYZER = BUILD / "bin" / "fraganalyze"

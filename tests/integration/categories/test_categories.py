@@ -114,6 +114,7 @@ class Categories(real_process.RealProcessTest):
         self.assertIsNone(report["category_rules"])
         self.assertEqual({row["user_category"] for row in holders["categories"]}, {None})
 
+    @real_process.not_sanitized
     def test_tables_the_page_and_python_have_the_categories(self):
         tables = self.folder / "tables"
         options = ("--categories", self.rules)

@@ -128,6 +128,7 @@ class Doctor(real_process.RealProcessTest):
         self.assertEqual(found["ring"][0], "note")
         self.assertIn("its last events are lost", found["ring"][1])
 
+    @real_process.not_sanitized
     def test_limits_for_files_and_addresses_are_named(self):
         def limit(kind, most):
             return lambda: resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))

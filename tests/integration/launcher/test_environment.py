@@ -288,6 +288,7 @@ class Environment(real_process.RealProcessTest):
             done = self.run_well([LAUNCHER, "run", "--keep-free", bad, "--", "true"], 2)
             self.assertIn("--keep-free cannot be", done.stderr)
 
+    @real_process.not_sanitized
     def test_a_sanitizer_that_the_user_preloads_stays_first(self):
         runtime = run(["sh", "-c", "readlink -f $(cc -print-file-name=libasan.so)"]).stdout.strip()
         if not os.path.isabs(runtime):

@@ -141,6 +141,7 @@ class Mcp(real_process.RealProcessTest):
     def test_a_last_line_without_an_end_is_not_a_request(self):
         self.assertEqual(self.ask(json.dumps(request(1, "ping")).encode()), [])
 
+    @real_process.not_sanitized
     def test_an_endless_line_takes_bounded_memory(self):
         limit = 1 << 30
         process = subprocess.Popen(
