@@ -108,3 +108,32 @@ test("if two devices are chosen quickly the last one is shown", () =>
         assert.match(await text(page, "#run"), /GPU 1/);
         assert.match(await text(page, "#status"), /in 5 segments/);
     }));
+
+test("a comment is kept in the link and printed, and is text", () =>
+    on(run, {}, async (page) => {
+        assert.equal(await page.locator("#comment").isVisible(), false);
+        await page.keyboard.press("N");
+        assert.equal(await page.evaluate(() => document.activeElement.id), "comment-text");
+        await page.keyboard.type("see <b>line 33</b>: 50 % & more");
+        await page.keyboard.press("Enter");
+        await page.keyboard.type("t0=5"); // no shortcut, and no part of the link's view
+        await page.keyboard.press("Escape");
+        const written = "see <b>line 33</b>: 50 % & more\nt0=5";
+        await settle(page);
+        assert.equal((await hash(page)).comment, written);
+        assert.equal(await page.getAttribute("html", "data-theme"), "light", "t was a letter");
+        await page.reload();
+        await page.waitForSelector("html[data-ready]");
+        await settle(page);
+        assert.equal(await page.inputValue("#comment-text"), written);
+        assert.equal(await page.locator("#comment b").count(), 0);
+        await page.emulateMedia({ media: "print" });
+        assert.equal(await page.locator("#comment-print").isVisible(), true);
+        assert.equal(await page.locator("#comment-print").textContent(), written);
+        await page.emulateMedia({ media: "screen" });
+        await page.fill("#comment-text", "");
+        await page.keyboard.press("Escape");
+        await settle(page);
+        assert.equal(await page.locator("#comment").isVisible(), false);
+        assert.equal((await hash(page)).comment, undefined);
+    }));

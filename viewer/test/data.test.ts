@@ -286,6 +286,7 @@ const view: View = {
     hole: 4096,
     stack: -1,
     query: "a b&c=d",
+    comment: "look here:\n50 % & more",
     theme: "dark",
     stacks: "growth",
     shape: "flame",

@@ -40,9 +40,15 @@ const choices = {
 
 const switches = ["fold", "only"] as const;
 
+// Texts that a person typed, by their keys in the link.
+const texts = { q: "query", comment: "comment" } as const;
+
+export const longestComment = 2000;
+
 /** Defaults for values that a link leaves out, if they do not depend on the device. */
 export const unsaid = {
     query: "",
+    comment: "",
     theme: "auto",
     shape: "icicle",
     fold: false,
@@ -57,7 +63,9 @@ export function writeHash(view: View): string {
     const parts: string[] = numbers
         .filter((key) => view[key] !== -1)
         .map((key) => `${key}=${Math.round(view[key])}`);
-    if (view.query) parts.push(`q=${encodeURIComponent(view.query)}`);
+    for (const key of Object.keys(texts) as (keyof typeof texts)[]) {
+        if (view[texts[key]]) parts.push(`${key}=${encodeURIComponent(view[texts[key]])}`);
+    }
     for (const key of Object.keys(choices) as (keyof typeof choices)[]) {
         if (view[key] !== choices[key][0] || key === "stacks") parts.push(`${key}=${view[key]}`);
     }
@@ -75,11 +83,11 @@ export function readHash(hash: string): Partial<View> {
         const known = numbers.find((name) => name === key);
         // Only whole numbers >= 0 are written. Any other number would be an invalid index.
         if (known && /^\d{1,15}$/.test(value)) view[known] = Number(value);
-        if (key === "q") {
+        if (key === "q" || key === "comment") {
             try {
-                view.query = decodeURIComponent(value);
+                view[texts[key]] = decodeURIComponent(value).slice(0, longestComment);
             } catch {
-                // The link was cut in the middle of an escape: it is shown without its search.
+                // The link was cut in the middle of an escape: it is shown without this text.
             }
         }
         for (const name of Object.keys(choices) as (keyof typeof choices)[]) {

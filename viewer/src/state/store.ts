@@ -29,6 +29,7 @@ export interface View {
     hole: number; // an offset in the selected hole; -1 = none
     stack: number; // stack whose blocks are marked; -1 = none
     query: string;
+    comment: string; // of the person who made the link
     theme: Theme;
     stacks: Measure;
     shape: Shape;
@@ -70,6 +71,7 @@ export const initialView: View = {
     drag: "pan",
     card: -1,
     query: "",
+    comment: "",
     theme: "auto",
     stacks: "holes",
     shape: "icicle",

@@ -3,6 +3,7 @@ import { byId, el, showDialog } from "./dom";
 import { colourings } from "../data/kinds";
 import { measures } from "../data/measures";
 import * as actions from "./actions";
+import { writeComment } from "./comment";
 import { copyStack } from "./copy";
 import { savePng, saveSvg } from "./image";
 import type { Player } from "./play";
@@ -200,6 +201,7 @@ const table: Key[] = [
     { keys: ["i"], shown: "i", text: "save the pictures as PNG", run: savePng },
     { keys: ["I"], shown: "I", text: "save the pictures as SVG", run: saveSvg },
     { keys: ["t"], shown: "t", text: "switch between light and dark", run: actions.toggleTheme },
+    { keys: ["N"], shown: "N", text: "write a comment that the link keeps", run: writeComment },
     {
         keys: ["/"],
         shown: "/",
@@ -299,9 +301,9 @@ export function connectKeys(page: PageView, player: Player): void {
     document.addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || byId<HTMLDialogElement>("dialog").open) return;
         const target = event.target as HTMLElement;
-        if (target.matches("input")) {
+        if (target.matches("input, textarea")) {
             if (event.key === "Escape") {
-                clear(page, player);
+                if (target.id === "search") clear(page, player);
                 target.blur();
             }
             return;

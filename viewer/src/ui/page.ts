@@ -13,6 +13,7 @@ import { checkUpdates, runUpdates, type Update } from "../state/updates";
 import { showAnswer } from "./answer";
 import { showCard } from "./cards";
 import { ChartPanel } from "./chartpanel";
+import { connectComment, showComment } from "./comment";
 import { showDetails } from "./details";
 import { byId } from "./dom";
 import { HeatPanel } from "./heat";
@@ -106,6 +107,7 @@ export class Page extends Results implements PageView {
         { on: ["freeRange"], draw: () => showHole(this) },
         { on: ["ranges", "by", "line", "theme"], draw: () => showRanges(this) },
         { on: viewParts, draw: () => showControls(this) },
+        { on: ["device", "comment"], draw: () => showComment(this) },
         { on: ["device", "t0", "t1"], draw: () => this.showWindow() },
         {
             on: [...viewParts, "blocks", "matches", "ranges"],
@@ -141,6 +143,7 @@ export class Page extends Results implements PageView {
         this.store.subscribe((changed) => runUpdates(this.updates, changed));
         connectPictures(this, this.chart.surface.base, this.map.surface.base);
         connectControls(this);
+        connectComment(this);
         connectKeys(this, new Player(this));
         connectTables(this);
         connectScrollHints();

@@ -107,7 +107,7 @@ function sizeTable(page: PageView, rows: Uint32Array, title: string): TableData 
         title,
         columns: [
             bytes("from"),
-            bytes("to below"),
+            bytes("below"),
             { ...count("blocks"), adds: true },
             sizes("bytes"),
             { name: "share of bytes", show: (share) => `${(100 * share).toFixed(1)} %` },
