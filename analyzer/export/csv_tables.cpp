@@ -20,7 +20,8 @@ constexpr std::array kTables = {
              "schema=^schema path process command_line virtual ended ending_kind=ending/kind "
              "ending_code=ending/code ending_signal=ending/signal start_unix_ns events events_lost "
              "events_unfinished unreadable_bytes=bytes_unreadable "
-             "checkpoints=^recording/checkpoints events_after_gaps=^recording/events_after_gaps "
+             "events_read=^recording/events_read checkpoints=^recording/checkpoints "
+             "events_after_gaps=^recording/events_after_gaps "
              "events_with_cut_stacks=^recording/events_with_cut_stacks "
              "stacks_without_order=^recording/stacks_without_order "
              "first_device_config=^config first_device_pool=^pool"},
@@ -230,8 +231,10 @@ constexpr std::array kTables = {
              "",
              "arrays arrays_of_unknown_size stream_ordered_allocations imports graph_peak_bytes "
              "modules"},
-    CsvTable{
-        "recording_gaps", "recording/gaps", "", "from_ns to_ns freed freed_bytes made made_bytes"},
+    CsvTable{"recording_gaps",
+             "recording/gaps",
+             "",
+             "from_ns to_ns freed freed_bytes made made_bytes events_left_out"},
     CsvTable{"facts", "facts/*", "", "key=# value=."},
     CsvTable{"unnamed_addresses", "symbols/unnamed_addresses/*", "", "module=# addresses=."},
     CsvTable{"symbol_notes", "symbols/notes", "", "note=."},

@@ -32,6 +32,17 @@ bool is_framework(const Frame& frame) {
             (frame.function.starts_with("at::") || frame.function.starts_with("torch::")));
 }
 
+// Without a module (in snapshots of PyTorch), a source line tells the program's own functions:
+// those of the installed libraries have none.
+bool is_own_source(const Frame& frame) {
+    constexpr std::array<std::string_view, 6> kForeign = {
+        "c10::", "at::", "torch::", "std::", "_", "Py"};
+    return frame.line != 0 && !frame.file.empty() &&
+           std::none_of(kForeign.begin(), kForeign.end(), [&frame](std::string_view begin) {
+               return frame.function.starts_with(begin);
+           });
+}
+
 // Modules whose functions only pass requests on to others.
 bool is_plumbing(const Frame& frame) {
     constexpr std::array<std::string_view, 20> kNames = {
@@ -41,7 +52,7 @@ bool is_plumbing(const Frame& frame) {
         "libpthread",   "libstdc++", "libgcc_s",    "ld-linux",    "libdl"};
     const std::string_view name = base_name(frame.module);
     const bool from_mark_h = frame.function.starts_with("fragtrace_");
-    return name.empty() || from_mark_h || is_interpreter_module(frame) ||
+    return (name.empty() && !is_own_source(frame)) || from_mark_h || is_interpreter_module(frame) ||
            std::any_of(kNames.begin(), kNames.end(), [name](std::string_view part) {
                return name.starts_with(part);
            });

@@ -442,6 +442,16 @@ TEST_CASE("the user's line depends on the kinds of frames in the stack", "[symbo
                      "/x/libtorch_python.so")};
     CHECK(describe_frame(*pick_user_frame(between_nodes)) ==
           "torch::autograd::validate_outputs in libtorch_cpu.so");
+    // As snapshots of PyTorch name them: a source line, or the module instead of the file.
+    const auto in_source = [](const std::string& function, const std::string& file) {
+        return Frame{Frame::Kind::kNative, function, file, 40, {}};
+    };
+    const Frame start = native_frame("_start", "/x/simulate");
+    CHECK(pick({in_source("c10::alloc(int)", "/pytorch/c10/cuda/x.cpp"),
+                in_source("std::vector<int>::reserve(int)", "/usr/include/c++/12/bits/vector.tcc"),
+                in_source("grow(int)", "/home/me/simulate.cpp"),
+                start}) == "grow(int)");
+    CHECK(pick({in_source("at::empty(int)", "/pytorch/aten/x.cpp"), start}) == "_start");
     const auto describe = [](const std::string& function) {
         return describe_frame(native_frame(function, "/x/libtorch_cpu.so"));
     };
