@@ -42,6 +42,7 @@ void take_whole_run(const TraceSummary& whole,
             });
         if (found != whole.devices.end()) {
             recorded->devices[i].summary = found->metrics.summary;
+            recorded->devices[i].state_only = found->metrics.state_only;
         }
     }
 }

@@ -10,6 +10,7 @@
 #include "analyzer/support/units.h"
 #include "analyzer/trace/losses.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -188,8 +189,14 @@ std::string without_diagnosis(const Analysis& analysis, const DeviceAnalysis& de
         return failure.empty() ? "No out-of-memory" : failure;
     }
     const std::vector<RecordedTrouble>& troubles = device.recorded_troubles;
-    // A call other than an allocation may have failed. The report starts with that failure.
+    // A call other than an allocation may have failed. The report starts with that failure. Of a
+    // trace that was read in part, not all failures may be listed.
+    const auto listed = static_cast<std::uint64_t>(
+        std::count_if(troubles.begin(), troubles.end(), [](const RecordedTrouble& trouble) {
+            return !trouble.retry;
+        }));
     const bool only_calls =
+        listed == ooms &&
         std::all_of(troubles.begin(), troubles.end(), [&analysis](const RecordedTrouble& trouble) {
             return trouble.retry ||
                    analysis.timeline.events[trouble.event].kind == EventKind::kCallOutOfMemory;

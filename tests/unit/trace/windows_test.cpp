@@ -175,6 +175,22 @@ TEST_CASE("a trace read in part: the same failure, culprit and peaks as in the w
     CHECK(text.find("recording was stopped") == std::string::npos);
 }
 
+TEST_CASE("a failure without a window is counted, and its cause is unknown", "[windows]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("t.ftrace");
+    save_long_run(path);
+    // A checkpoint has up to 300 blocks, so only the end has a window.
+    const auto part = analyze(path, {.most_events = 400});
+    REQUIRE(part.ok());
+    const DeviceAnalysis& device = (*part)->devices.front();
+    CHECK(device.recorded.ooms == 1);
+    CHECK(first_oom(device) == nullptr);
+    CHECK_FALSE(device.state_only);
+    const std::string text = report_text(**part, Terminal(-1, ColorChoice::kNever), false);
+    CHECK(text.find("1 out-of-memory: the cause is unknown") != std::string::npos);
+    CHECK(text.find("No request") == std::string::npos);
+}
+
 TEST_CASE("a trace with as many events as the limit is read as a whole", "[windows]") {
     const TemporaryFolder folder;
     const std::string path = folder.file("t.ftrace");
