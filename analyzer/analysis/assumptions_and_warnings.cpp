@@ -43,22 +43,20 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
         const RecordingGap& gap = timeline.gaps[i];
         const std::string from = gap.begin == 0 ? "the begin" : time_of(gap.begin);
         const std::string to = gap.end < timeline.events.size() ? time_of(gap.end) : "the end";
-        std::string line =
-            gap.left_out == 0
-                ? fmt::format("recording was stopped from {} to {}", from, to)
-                : fmt::format("{} from {} to {} were not read",
-                              format_counted(gap.left_out, "event", "events"),
-                              from,
-                              to);
+        std::string line = gap.left_out == 0
+                               ? fmt::format("recording was stopped from {} to {}", from, to)
+                               : fmt::format("{} from {} to {} were not read",
+                                             format_counted(gap.left_out, "event", "events"),
+                                             from,
+                                             to);
         if (gap.freed != 0) {
             line += "; freed during this time: " + told(gap.freed, gap.freed_bytes);
         }
         if (gap.made != 0) {
-            line += fmt::format("; allocated during this time and live at its end: {}{}",
-                                told(gap.made, gap.made_bytes),
-                                gap.left_out != 0
-                                    ? ""
-                                    : ", without stacks unless FRAGTRACE_STOPPED_STACKS is set");
+            line += fmt::format(
+                "; allocated during this time and live at its end: {}{}",
+                told(gap.made, gap.made_bytes),
+                gap.left_out != 0 ? "" : ", without stacks unless FRAGTRACE_STOPPED_STACKS is set");
         }
         lines->push_back(line);
     }

@@ -18,9 +18,87 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
+namespace {
+
+Result<AnalyzeOptions> report_options(const CommonOptions& common) {
+    const auto capacity = common.capacity_bytes();
+    if (!capacity) {
+        return capacity.error();
+    }
+    const auto assumed = common.assumptions();
+    if (!assumed) {
+        return assumed.error();
+    }
+    const auto categories = common.category_rules();
+    if (!categories) {
+        return categories.error();
+    }
+    const auto most_events = common.most_events();
+    if (!most_events) {
+        return most_events.error();
+    }
+    return AnalyzeOptions{.capacity_bytes = *capacity,
+                          .torch_version = common.torch_version,
+                          .assumptions = *assumed,
+                          .categories = *categories,
+                          .absorb_ring = true,
+                          .most_events = *most_events};
+}
+
+SummaryCache summary_cache(std::string_view name) {
+    return name == "always"  ? SummaryCache::kAlways
+           : name == "never" ? SummaryCache::kNever
+                             : SummaryCache::kLarge;
+}
+
+// `html`: empty = no page. `summary`: at most 25 lines.
+Status report_trace(const CommonOptions& common,
+                    AnalyzeOptions options,
+                    const std::string& html,
+                    bool summary,
+                    bool progress) {
+    FirstScreen first_screen(progress);
+    options.when_recorded = [&](const Analysis& recorded) { first_screen.show(recorded); };
+    const auto analyzed = analyze(common.trace, options);
+    first_screen.clear();
+    if (!analyzed) {
+        return analyzed.error();
+    }
+    const Analysis& analysis = **analyzed;
+    if (!html.empty()) {
+        const auto page = render_page(page_content(analysis));
+        if (!page) {
+            return page.error();
+        }
+        Status written = write_output(html, *page);
+        if (!written || html == "-") {
+            return written;
+        }
+    }
+    if (!common.json.empty()) {
+        Status written = write_output(common.json, report_json(analysis));
+        if (!written || common.json == "-") {
+            return written;
+        }
+    }
+    const Terminal terminal = common.terminal();
+    const bool has_page = !html.empty();
+    const std::string text = summary ? summary_text(analysis, terminal, has_page)
+                                     : report_text(analysis, terminal, has_page);
+    Status written = write_text(text);
+    if (written && !html.empty()) {
+        fmt::print("  page written to {}\n", printable(html));
+    }
+    return written;
+}
+
+}  // namespace
+
 Status run_report(int argc, char** argv) {
     CLI::App app(
         "Explains a run: what happened, which lines of the program caused it, and which "
@@ -88,56 +166,36 @@ Status run_report(int argc, char** argv) {
     if (html == "-" && common.json == "-") {
         return Error{ErrorCode::kUsage, "--html and --json cannot both go to standard output"};
     }
-    const auto capacity = common.capacity_bytes();
-    if (!capacity) {
-        return capacity.error();
-    }
-    const auto assumed = common.assumptions();
-    if (!assumed) {
-        return assumed.error();
-    }
-    const auto categories = common.category_rules();
-    if (!categories) {
-        return categories.error();
-    }
-    const auto most_events = common.most_events();
-    if (!most_events) {
-        return most_events.error();
+    auto options = report_options(common);
+    if (!options) {
+        return options.error();
     }
     if (progress) {
         Progress::show_everywhere();
     }
-    if (const Status noted = common.note_killed(traces); !noted) {
+    if (Status noted = common.note_killed(traces); !noted) {
         return noted;
     }
-    AnalyzeOptions options = {.capacity_bytes = *capacity,
-                              .torch_version = common.torch_version,
-                              .assumptions = *assumed,
-                              .categories = *categories,
-                              .absorb_ring = true,
-                              .most_events = *most_events};
     if (!without_whatif) {
-        add_report_replays(&options);
+        add_report_replays(&*options);
         // The text report has no room for other pools. The whatif table, the JSON and the page show
         // them.
-        options.pools = !summary && !(html.empty() && common.json.empty());
+        options->pools = !summary && !(html.empty() && common.json.empty());
     }
     common.trace = traces.front();
     const bool folder = traces.size() == 1 && std::filesystem::is_directory(common.trace);
     if (folder || traces.size() > 1 || is_summaries_file(common.trace)) {
-        const SummaryCache kept = cache == "always"  ? SummaryCache::kAlways
-                                  : cache == "never" ? SummaryCache::kNever
-                                                     : SummaryCache::kLarge;
         // The summary at the end of a run leaves nothing in the user's folder.
-        return report_job({.folder = folder ? common.trace : std::string(),
-                           .traces = traces,
-                           .job_id = job_id,
-                           .json = common.json,
-                           .html = html,
-                           .summary = summary,
-                           .options = options,
-                           .cache = folder && !summary ? kept : SummaryCache::kNever},
-                          common.terminal());
+        return report_job(
+            {.folder = folder ? common.trace : std::string(),
+             .traces = traces,
+             .job_id = job_id,
+             .json = common.json,
+             .html = html,
+             .summary = summary,
+             .options = *options,
+             .cache = folder && !summary ? summary_cache(cache) : SummaryCache::kNever},
+            common.terminal());
     }
     if (!job_id.empty()) {
         return Error{ErrorCode::kUsage,
@@ -148,39 +206,7 @@ Status run_report(int argc, char** argv) {
         const auto text = summarize_long_trace(common.trace, common.terminal());
         return text ? write_text(*text) : Status(text.error());
     }
-    FirstScreen first_screen(progress);
-    options.when_recorded = [&](const Analysis& recorded) { first_screen.show(recorded); };
-    const auto analyzed = analyze(common.trace, options);
-    first_screen.clear();
-    if (!analyzed) {
-        return analyzed.error();
-    }
-    const Analysis& analysis = **analyzed;
-    if (!html.empty()) {
-        const auto page = render_page(page_content(analysis));
-        if (!page) {
-            return page.error();
-        }
-        const Status written = write_output(html, *page);
-        if (!written || html == "-") {
-            return written;
-        }
-    }
-    if (!common.json.empty()) {
-        const Status written = write_output(common.json, report_json(analysis));
-        if (!written || common.json == "-") {
-            return written;
-        }
-    }
-    const Terminal terminal = common.terminal();
-    const bool has_page = !html.empty();
-    const std::string text = summary ? summary_text(analysis, terminal, has_page)
-                                     : report_text(analysis, terminal, has_page);
-    const Status written = write_text(text);
-    if (written && !html.empty()) {
-        fmt::print("  page written to {}\n", printable(html));
-    }
-    return written;
+    return report_trace(common, std::move(options).value(), html, summary, progress);
 }
 
 }  // namespace fragtrace::analyzer

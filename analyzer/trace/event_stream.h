@@ -33,10 +33,9 @@ class EventStream {
     // Late and duplicate events are left out and counted. The index is the event's index in a
     // timeline of this trace. (It has 64 bits: a timeline has
     // at most 2^32 events, a trace any number.)
-    void for_each(
-        const std::function<
-            void(std::uint64_t index, const Event& event, const EventRecord& record)>& visit,
-        std::uint64_t most = kAllEvents);
+    void for_each(const std::function<void(
+                      std::uint64_t index, const Event& event, const EventRecord& record)>& visit,
+                  std::uint64_t most = kAllEvents);
 
     // Returns a timeline with the events that `add_events` adds: facts, stacks, how the process
     // ended, damage.

@@ -16,7 +16,7 @@ struct SymbolTables {
     const ElfW(Sym) * symbols = nullptr;
     const char* strings = nullptr;
     const uint32_t* gnu_hash = nullptr;
-    const ElfW(Half)* versions = nullptr;
+    const ElfW(Half) * versions = nullptr;
     const uint32_t* hash = nullptr;
 };
 

@@ -96,7 +96,9 @@ class PlainCuda(StoppedTest):
             [gap[key] for key in ("freed", "freed_bytes", "made", "made_bytes")], [1, 8192, 2, 12288 + 16384]
         )
         text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
-        self.assertRegex(text, r"recording was stopped from .*; freed during this time: 1 allocation \(8 KiB\)")
+        self.assertRegex(
+            text, r"recording was stopped from .*; freed during this time: 1 allocation \(8 KiB\)"
+        )
 
     def test_the_live_memory_is_right_after_many_pauses(self):
         steps = []

@@ -7,9 +7,9 @@
 #include "tests/unit/job/made_up_job.h"
 
 #include <catch2/catch.hpp>
-#include <optional>
 
 #include <csignal>
+#include <optional>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -278,7 +278,7 @@ class FullCard {
     }
 
     // nullopt: a single process held memory of the card at the failure.
-    std::optional<SharedCard> find() {
+    [[nodiscard]] std::optional<SharedCard> find() const {
         JobView view = view_of(job);
         REQUIRE(view.shared.size() == 1);
         add_moments(job, &view);

@@ -47,9 +47,11 @@ void save_long_run(const std::string& path) {
     SimulatedProgram program(256 * kMiB);
     std::mt19937 random(7);
     for (int step = 0; step < 300; ++step) {
+        constexpr int kRequests = 20;
         std::vector<std::uint32_t> blocks;
+        blocks.reserve(kRequests + 1);
         program.at("forward", 10);
-        for (int i = 0; i < 20; ++i) {
+        for (int i = 0; i < kRequests; ++i) {
             blocks.push_back(program.alloc((1 + random() % 40) * 64 * 1024));
         }
         if (step == 120) {
