@@ -97,6 +97,62 @@ Status report_trace(const CommonOptions& common,
     return written;
 }
 
+struct Arguments {
+    CommonOptions common;
+    std::string html;
+    bool summary = false;
+    bool without_whatif = false;
+    bool progress = false;
+    std::string cache = "large";
+    std::string job_id;
+    std::vector<std::string> traces;
+
+    void add(CLI::App* app) {
+        app->add_option(
+               "TRACE",
+               traces,
+               "a trace that fragtrace recorded, a memory snapshot of PyTorch (pickle), a log of "
+               "RMM (CSV), a profile with memory events of PyTorch (JSON), of TensorFlow or JAX "
+               "(.xplane.pb), or of Nsight Systems (.sqlite); of a job several, or a folder of "
+               "them, or summaries (fraganalyze summarize -o)")
+            ->required();
+        app->add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
+            ->type_name("FILE")
+            ->check(output_fault);
+        common.add_json(app);
+        common.add_capacity(app);
+        common.add_torch_version(app);
+        common.add_assumptions(app);
+        common.add_categories(app);
+        common.add_events(app);
+        common.add_color(app);
+        app->add_flag("--summary", summary, "print at most 25 lines, for the log of a job");
+        app->add_flag("--no-whatif", without_whatif, "skip the what-if replays");
+        app->add_option("--cache",
+                        cache,
+                        "of a folder: keep summaries beside the traces (TRACE.summary.json), so "
+                        "that the next "
+                        "view of the folder reads only traces that have changed. 'large': of "
+                        "traces from 1 MiB "
+                        "on, if the folder is yours; 'always': of all traces; 'never': write no "
+                        "file (default: "
+                        "large)")
+            ->check(CLI::IsMember({"large", "always", "never"}))
+            ->type_name("WHICH");
+        app->add_option(
+               "--job-id",
+               job_id,
+               "of a folder with several jobs: only the traces of this job; '-': those without "
+               "a job id")
+            ->type_name("ID");
+        common.add_killed(app);
+        app->add_flag(
+            "--progress",
+            progress,
+            "print progress and first results on standard error, even if it is not a terminal");
+    }
+};
+
 }  // namespace
 
 Status run_report(int argc, char** argv) {
@@ -109,53 +165,9 @@ Status run_report(int argc, char** argv) {
         "  fraganalyze traces/ [--json job.json]    a job: which process failed first, and why\n"
         "  fraganalyze traces/ --html job.html      all processes of a job on one page\n",
         "fraganalyze report");
-    CommonOptions common;
-    std::string html;
-    bool summary = false;
-    bool without_whatif = false;
-    bool progress = false;
-    std::string cache = "large";
-    std::string job_id;
-    std::vector<std::string> traces;
-    app.add_option(
-           "TRACE",
-           traces,
-           "a trace that fragtrace recorded, a memory snapshot of PyTorch (pickle), a log of "
-           "RMM (CSV), a profile with memory events of PyTorch (JSON), of TensorFlow or JAX "
-           "(.xplane.pb), or of Nsight Systems (.sqlite); of a job several, or a folder of "
-           "them, or summaries (fraganalyze summarize -o)")
-        ->required();
-    app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
-        ->type_name("FILE")
-        ->check(output_fault);
-    common.add_json(&app);
-    common.add_capacity(&app);
-    common.add_torch_version(&app);
-    common.add_assumptions(&app);
-    common.add_categories(&app);
-    common.add_events(&app);
-    common.add_color(&app);
-    app.add_flag("--summary", summary, "print at most 25 lines, for the log of a job");
-    app.add_flag("--no-whatif", without_whatif, "skip the what-if replays");
-    app.add_option(
-           "--cache",
-           cache,
-           "of a folder: keep summaries beside the traces (TRACE.summary.json), so that the next "
-           "view of the folder reads only traces that have changed. 'large': of traces from 1 MiB "
-           "on, if the folder is yours; 'always': of all traces; 'never': write no file (default: "
-           "large)")
-        ->check(CLI::IsMember({"large", "always", "never"}))
-        ->type_name("WHICH");
-    app.add_option("--job-id",
-                   job_id,
-                   "of a folder with several jobs: only the traces of this job; '-': those without "
-                   "a job id")
-        ->type_name("ID");
-    common.add_killed(&app);
-    app.add_flag(
-        "--progress",
-        progress,
-        "print progress and first results on standard error, even if it is not a terminal");
+    Arguments arguments;
+    arguments.add(&app);
+    auto& [common, html, summary, without_whatif, progress, cache, job_id, traces] = arguments;
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
