@@ -285,7 +285,7 @@ class FullCard {
         return view.shared.empty() ? std::nullopt : std::optional(view.shared[0]);
     }
 
-    SharedCard look() {
+    [[nodiscard]] SharedCard look() const {
         const std::optional<SharedCard> card = find();
         REQUIRE(card);
         return *card;
