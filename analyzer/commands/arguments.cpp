@@ -209,6 +209,30 @@ Result<std::uint64_t> CommonOptions::most_events() const {
     return number;
 }
 
+Result<AnalyzeOptions> CommonOptions::analyze_options() const {
+    const auto bytes = capacity_bytes();
+    if (!bytes) {
+        return bytes.error();
+    }
+    const auto assumed = assumptions();
+    if (!assumed) {
+        return assumed.error();
+    }
+    const auto rules = category_rules();
+    if (!rules) {
+        return rules.error();
+    }
+    const auto most = most_events();
+    if (!most) {
+        return most.error();
+    }
+    return AnalyzeOptions{.capacity_bytes = *bytes,
+                          .torch_version = torch_version,
+                          .assumptions = *assumed,
+                          .categories = *rules,
+                          .most_events = *most};
+}
+
 Terminal CommonOptions::terminal() const {
     const ColorChoice choice = color == "never"    ? ColorChoice::kNever
                                : color == "always" ? ColorChoice::kAlways

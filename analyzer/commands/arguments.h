@@ -1,7 +1,7 @@
 // Parses command lines with CLI11. In this project an error is one line and exit code 2.
 #pragma once
 
-#include "analyzer/analysis/analysis.h"
+#include "analyzer/analysis/analyze_options.h"
 #include "analyzer/support/result.h"
 #include "analyzer/support/terminal.h"
 
@@ -55,6 +55,8 @@ struct CommonOptions {
     [[nodiscard]] Result<ReplayAssumptions> assumptions() const;
     // AnalyzeOptions::most_events.
     [[nodiscard]] Result<std::uint64_t> most_events() const;
+    // What all these options say together.
+    [[nodiscard]] Result<AnalyzeOptions> analyze_options() const;
     // Writes what --killed says into the traces of that process. Does nothing without the option.
     [[nodiscard]] Status note_killed(const std::vector<std::string>& traces) const;
     // Reads the file of --categories. Null if the option was not given.

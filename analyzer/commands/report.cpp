@@ -25,31 +25,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-Result<AnalyzeOptions> report_options(const CommonOptions& common) {
-    const auto capacity = common.capacity_bytes();
-    if (!capacity) {
-        return capacity.error();
-    }
-    const auto assumed = common.assumptions();
-    if (!assumed) {
-        return assumed.error();
-    }
-    const auto categories = common.category_rules();
-    if (!categories) {
-        return categories.error();
-    }
-    const auto most_events = common.most_events();
-    if (!most_events) {
-        return most_events.error();
-    }
-    return AnalyzeOptions{.capacity_bytes = *capacity,
-                          .torch_version = common.torch_version,
-                          .assumptions = *assumed,
-                          .categories = *categories,
-                          .absorb_ring = true,
-                          .most_events = *most_events};
-}
-
 SummaryCache summary_cache(std::string_view name) {
     return name == "always"  ? SummaryCache::kAlways
            : name == "never" ? SummaryCache::kNever
@@ -178,10 +153,11 @@ Status run_report(int argc, char** argv) {
     if (html == "-" && common.json == "-") {
         return Error{ErrorCode::kUsage, "--html and --json cannot both go to standard output"};
     }
-    auto options = report_options(common);
+    auto options = common.analyze_options();
     if (!options) {
         return options.error();
     }
+    options->absorb_ring = true;
     if (progress) {
         Progress::show_everywhere();
     }

@@ -4,6 +4,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/commands/replay_options.h"
+#include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/input_file.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
@@ -119,9 +120,11 @@ Status validate_trace(const CommonOptions& common,
                        {"comparisons", check.comparisons},
                        {"event", violated ? Json(check.event) : Json()},
                        {"violation", check.violation}};
+    const std::string part = part_text((*analysis)->timeline);
     return finish(common,
                   json,
-                  replay_sentences(candidate, *validation),
+                  (part.empty() ? "" : "Checked " + part + " (--events all).\n") +
+                      replay_sentences(candidate, *validation),
                   violated ? fmt::format("event {}: {}", check.event, check.violation) : "");
 }
 

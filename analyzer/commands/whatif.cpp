@@ -42,29 +42,17 @@ Status run_whatif(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
-    const auto capacity = common.capacity_bytes();
-    if (!capacity) {
-        return capacity.error();
+    auto options = common.analyze_options();
+    if (!options) {
+        return options.error();
     }
-    const auto assumed = common.assumptions();
-    if (!assumed) {
-        return assumed.error();
-    }
-    const auto most_events = common.most_events();
-    if (!most_events) {
-        return most_events.error();
-    }
-    const auto analysis = analyze(common.trace,
-                                  {.capacity_bytes = *capacity,
-                                   .torch_version = common.torch_version,
-                                   .assumptions = *assumed,
-                                   .settings = true,
-                                   .pools = true,
-                                   .capacities = true,
-                                   .remedies = true,
-                                   .scans = !without_scan,
-                                   .every_steps = every_steps,
-                                   .most_events = *most_events});
+    options->settings = true;
+    options->pools = true;
+    options->capacities = true;
+    options->remedies = true;
+    options->scans = !without_scan;
+    options->every_steps = every_steps;
+    const auto analysis = analyze(common.trace, *options);
     if (!analysis) {
         return analysis.error();
     }

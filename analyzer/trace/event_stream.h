@@ -31,8 +31,8 @@ class EventStream {
 
     // One pass over the events in the order of their sequence numbers, at most the first `most`.
     // Late and duplicate events are left out and counted. The index is the event's index in a
-    // timeline of this trace. (It has 64 bits: a timeline has
-    // at most 2^32 events, a trace any number.)
+    // timeline of this trace. It has 64 bits: a timeline has at most 2^32 events, a trace any
+    // number.
     void for_each(const std::function<void(
                       std::uint64_t index, const Event& event, const EventRecord& record)>& visit,
                   std::uint64_t most = kAllEvents);

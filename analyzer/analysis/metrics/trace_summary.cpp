@@ -108,8 +108,7 @@ class FinalFailures {
   public:
     explicit FinalFailures(DeviceId device) : device_(device) {}
 
-    // Call it after the event.
-    // Returns true if it is an out-of-memory of this device.
+    // Call it after the event. Returns true if it is an out-of-memory of this device.
     bool follow(EventIndex i, const Event& event, const RecordedState& state) {
         if (!outcomes_) {
             outcomes_.emplace([&state](DeviceId id) { return state.has_block_layer(id); });

@@ -123,18 +123,24 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
     return text + "  " + process_text(timeline) + "\n";
 }
 
+std::string part_text(const Timeline& timeline) {
+    return timeline.events_in_file == 0
+               ? ""
+               : fmt::format("{} of the {} events: those around failures, peaks and the end",
+                             format_count(timeline.events_read()),
+                             format_count(timeline.events_in_file));
+}
+
 std::vector<ReportLine> part_lines(const Timeline& timeline) {
-    if (timeline.events_in_file == 0) {
+    const std::string part = part_text(timeline);
+    if (part.empty()) {
         return {};
     }
     return {{"read",
-             fmt::format("{} of the {} events: those around failures, peaks and the end. Peaks and "
-                         "the numbers of driver calls, failures and retries are of the whole run. "
-                         "All else is of the part that was read: steps are counted from the begin "
-                         "of its last piece, and replays leave in place what a piece began with. "
-                         "--events all reads everything",
-                         format_count(timeline.events_read()),
-                         format_count(timeline.events_in_file))}};
+             part + ". Peaks and the numbers of driver calls, failures and retries are of the "
+                    "whole run. All else is of the part that was read: steps are counted from the "
+                    "begin of its last piece, and replays leave in place what a piece began with. "
+                    "--events all reads everything"}};
 }
 
 std::string process_text(const Timeline& timeline) {

@@ -29,7 +29,9 @@ std::string shorten(std::string_view text, std::size_t width);
 
 // The recorded program, how it ended, and the lost events.
 std::string first_line(const Analysis& analysis, const Terminal& terminal);
-// Which part of a long trace was read. Empty if all of it was.
+// Which part of a long trace was read: in a few words, and with what that means for a report. Both
+// are empty if all of it was.
+std::string part_text(const Timeline& timeline);
 std::vector<ReportLine> part_lines(const Timeline& timeline);
 // "pid 4711, 3.81 s, 3,475 events, exit code 1": the second half of first_line() of a trace.
 std::string process_text(const Timeline& timeline);

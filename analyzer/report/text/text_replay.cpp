@@ -70,6 +70,9 @@ std::string replay_text(const Analysis& analysis,
     const Candidate& candidate = row.candidate;
     const RunFigures run = summarize(row.result);
     std::string text = terminal.styled(Style::kBold, outcome_headline(row.result)) + "\n";
+    if (const std::string part = part_text(analysis.timeline); !part.empty()) {
+        text += fmt::format("  read       {}; --events all replays everything\n", part);
+    }
     text += fmt::format("  pool       {}, settings: {}, {} for the pool\n",
                         candidate.pool,
                         candidate.config.empty() ? "default" : printable(candidate.config),
