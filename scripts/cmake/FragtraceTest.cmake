@@ -47,16 +47,24 @@ endfunction()
 
 # fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
 #                         [TIMEOUT seconds] [ARGUMENTS word...] [APART tag...]):
-# a Catch2 program. Its main() is compiled once for all programs. Test cases with a tag in APART
+# a Catch2 program. Its main() and the large headers are compiled once for all programs. Test cases with a tag in APART
 # become a test of their own, NAME_tag, because they may skip themselves (support/skip.h).
+# No optimizations: tests are compiled more often than run. -fPIC: programs can use the precompiled
+# headers of a library only if both are compiled for the same kind of addresses.
+set(fragtrace_test_flags $<$<CONFIG:Release>:-O0> -fPIC)
+find_package(Threads REQUIRED)
 function(fragtrace_add_unit_test)
     cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ARGUMENTS;APART" ${ARGN})
     if(NOT TARGET fragtrace_catch_main)
         find_package(Catch2 REQUIRED)
         file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/catch_main.cpp
              CONTENT "#define CATCH_CONFIG_MAIN\n#include <catch2/catch.hpp>\n")
+        set_source_files_properties(${CMAKE_BINARY_DIR}/catch_main.cpp PROPERTIES
+                                    SKIP_PRECOMPILE_HEADERS ON)
         add_library(fragtrace_catch_main STATIC ${CMAKE_BINARY_DIR}/catch_main.cpp)
-        target_link_libraries(fragtrace_catch_main PUBLIC Catch2::Catch2)
+        target_link_libraries(fragtrace_catch_main PUBLIC Catch2::Catch2 Threads::Threads)
+        target_compile_options(fragtrace_catch_main PRIVATE ${fragtrace_test_flags})
+        target_precompile_headers(fragtrace_catch_main PRIVATE <catch2/catch.hpp> <nlohmann/json.hpp>)
         fragtrace_sanitize(fragtrace_catch_main)
     endif()
     if(NOT arg_LABELS)
@@ -64,6 +72,8 @@ function(fragtrace_add_unit_test)
     endif()
     add_executable(${arg_NAME} ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES} fragtrace_catch_main)
+    target_compile_options(${arg_NAME} PRIVATE ${fragtrace_test_flags})
+    target_precompile_headers(${arg_NAME} REUSE_FROM fragtrace_catch_main)
     fragtrace_warnings(${arg_NAME})
     fragtrace_sanitize(${arg_NAME})
     target_include_directories(${arg_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support)
