@@ -61,7 +61,10 @@ function(fragtrace_add_unit_test)
              CONTENT "#define CATCH_CONFIG_MAIN\n#include <catch2/catch.hpp>\n")
         set_source_files_properties(${CMAKE_BINARY_DIR}/catch_main.cpp PROPERTIES
                                     SKIP_PRECOMPILE_HEADERS ON)
-        add_library(fragtrace_catch_main STATIC ${CMAKE_BINARY_DIR}/catch_main.cpp)
+        file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp  # CMake needs a source that uses them
+             CONTENT "const int fragtrace_test_headers_are_used = 1;\n")
+        add_library(fragtrace_catch_main STATIC ${CMAKE_BINARY_DIR}/catch_main.cpp
+                    ${CMAKE_BINARY_DIR}/test_headers.cpp)
         target_link_libraries(fragtrace_catch_main PUBLIC Catch2::Catch2 Threads::Threads)
         target_compile_options(fragtrace_catch_main PRIVATE ${fragtrace_test_flags})
         target_precompile_headers(fragtrace_catch_main PRIVATE <catch2/catch.hpp> <nlohmann/json.hpp>)
