@@ -42,7 +42,8 @@ std::string hexadecimal(const std::uint8_t* data, std::size_t size_bytes) {
 
 }  // namespace
 
-TimelineBuilder::TimelineBuilder(std::uint64_t file_bytes) : file_bytes_(file_bytes) {
+TimelineBuilder::TimelineBuilder(std::uint64_t file_bytes, std::uint64_t max_events)
+    : file_bytes_(file_bytes), max_events_(max_events) {
     timeline_.origins.emplace_back();
     timeline_.nodes.push_back(StackNode{});
     node_known_.push_back(1);
@@ -100,7 +101,8 @@ bool TimelineBuilder::any_of(std::initializer_list<EventKind> kinds) const {
 }
 
 void TimelineBuilder::add_event(const EventRecord& told) {
-    if (timeline_.events.size() >= kMaxEvents) {
+    if (timeline_.events.size() >= max_events_) {
+        ++events_left_out_;
         return;
     }
     EventRecord record = told;

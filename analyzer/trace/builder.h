@@ -26,8 +26,11 @@ namespace fragtrace::analyzer {
 
 class TimelineBuilder {
   public:
-    // `file_bytes`, the size of the file in bytes, limits the tables.
-    explicit TimelineBuilder(std::uint64_t file_bytes);
+    static constexpr std::uint64_t kMaxEvents = 0xfffffff0u;  // an EventIndex has 32 bits
+
+    // `file_bytes`, the size of the file in bytes, limits the tables. Events beyond the first
+    // `max_events` are left out, and a note says how many.
+    explicit TimelineBuilder(std::uint64_t file_bytes, std::uint64_t max_events = kMaxEvents);
 
     // Returns false, and adds nothing, if the payload cannot be decoded.
     bool add_chunk(const Chunk& chunk);
@@ -74,8 +77,6 @@ class TimelineBuilder {
     Timeline finish();
 
   private:
-    static constexpr std::size_t kMaxEvents = 0xfffffff0u;
-
     void append(const EventPiece& piece);
     [[nodiscard]] bool any_of(std::initializer_list<EventKind> kinds) const;
     bool add_modules(const Chunk& chunk);
@@ -91,6 +92,8 @@ class TimelineBuilder {
 
     Timeline timeline_;
     std::uint64_t file_bytes_;
+    std::uint64_t max_events_;
+    std::uint64_t events_left_out_ = 0;
     SequenceNumbers sequences_;        // parallel to timeline_.events
     std::bitset<256> kinds_;           // kinds that occur
     std::vector<EventIndex> remarks_;  // indices of remark events, ascending

@@ -77,6 +77,10 @@ void TimelineBuilder::check_references() {
         timeline_.damage.notes.push_back(
             fmt::format("{} stacks are not in the trace; their events show no stack", unknown));
     }
+    if (events_left_out_ != 0) {
+        timeline_.damage.notes.push_back(fmt::format(
+            "{} events were left out: at most {} are kept", events_left_out_, max_events_));
+    }
     if (too_many_streams_) {
         timeline_.damage.notes.push_back(
             fmt::format("more than {} streams; the others are shown as unknown", kNoStream));

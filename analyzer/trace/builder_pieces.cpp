@@ -29,7 +29,10 @@ void TimelineBuilder::add_piece(const EventPiece& piece) {
 void TimelineBuilder::append(const EventPiece& piece) {
     EventTable& events = timeline_.events;
     const std::size_t first = events.size();
-    const std::size_t count = std::min(piece.size(), kMaxEvents - std::min(first, kMaxEvents));
+    if (first + piece.size() > max_events_) {
+        events_left_out_ += piece.size();
+        return;
+    }
     piece_origins_.clear();
     for (const Origin& origin : piece.origins()) {
         piece_origins_.push_back(origin_id(origin));
@@ -46,51 +49,40 @@ void TimelineBuilder::append(const EventPiece& piece) {
     };
     // Groups that were packed for this position are copied without unpacking.
     std::size_t unpacked = piece.head().size();
-    if ((first + unpacked) % PackingBase::kEvents != 0 || count != piece.size()) {
-        unpacked = count;
+    if ((first + unpacked) % PackingBase::kEvents != 0) {
+        unpacked = piece.size();
     }
     for (std::size_t i = 0; i < unpacked; ++i) {
         Event event = piece.event(i);
         complete(&event);
         events.push_back(event);
     }
-    for (std::size_t at = 0; unpacked + at < count; at += PackingBase::kEvents) {
+    for (std::size_t at = 0; unpacked + at < piece.size(); at += PackingBase::kEvents) {
         events.append_group(piece.packed().data() + at,
-                            std::min(PackingBase::kEvents, count - unpacked - at),
+                            std::min(PackingBase::kEvents, piece.size() - unpacked - at),
                             piece.bases()[at / PackingBase::kEvents],
                             piece.wide().data(),
                             complete);
     }
-    if (piece.streams().size() > kNoStream && count == piece.size()) {
+    if (piece.streams().size() > kNoStream) {
         Event last = events.back();
         last.stream = piece_streams_[kNoStream];
         events.set(events.size() - 1, last);
     }
     const auto index = [first](std::uint32_t at) { return static_cast<EventIndex>(first + at); };
-    std::size_t left = count;
     for (const EventPiece::Run& run : piece.runs()) {
-        const std::size_t length = std::min<std::size_t>(run.count, left);
-        if (length != 0) {
-            in_order_ = in_order_ && (sequences_.empty() || run.first > sequences_.back());
-            sequences_.append(run.first, length);
-            left -= length;
-        }
+        in_order_ = in_order_ && (sequences_.empty() || run.first > sequences_.back());
+        sequences_.append(run.first, run.count);
     }
     kinds_ |= piece.kinds();
     for (const std::uint32_t at : piece.remarks()) {
-        if (at < count) {
-            remarks_.push_back(index(at));
-        }
+        remarks_.push_back(index(at));
     }
     for (const auto& [at, duration_ns] : piece.durations()) {
-        if (at < count) {
-            timeline_.durations.emplace_back(index(at), duration_ns);
-        }
+        timeline_.durations.emplace_back(index(at), duration_ns);
     }
     for (const auto& [at, pool] : piece.pools()) {
-        if (at < count) {
-            timeline_.event_pools.add(index(at), pool_number(pool));
-        }
+        timeline_.event_pools.add(index(at), pool_number(pool));
     }
 }
 

@@ -155,6 +155,41 @@ TEST_CASE("chunks packed separately give the same timeline as single events") {
     }
 }
 
+TEST_CASE("events that do not fit are left out and counted") {
+    TimelineBuilder pieces(std::uint64_t{1} << 30, 250);
+    TimelineBuilder singly(std::uint64_t{1} << 30, 250);
+    EventPiece piece;
+    std::uint64_t sequence = 0;
+    for (int chunk_count = 0; chunk_count < 3; ++chunk_count) {
+        std::vector<EventRecord> records(100);
+        for (EventRecord& record : records) {
+            record.sequence = ++sequence;
+            record.kind = EventKind::kMark;  // one of the kinds with a list of its events
+            record.duration_ns = 7;
+            singly.add_event(record);
+        }
+        const std::vector<std::uint8_t> bytes = encoded(records);
+        Chunk chunk;
+        chunk.header.type = ChunkType::kEvents;
+        chunk.header.count = 100;
+        chunk.header.raw_bytes = static_cast<std::uint32_t>(bytes.size());
+        chunk.header.first = records[0].sequence;
+        chunk.payload = bytes.data();
+        REQUIRE(piece.decode(chunk, records[0].sequence - 1));
+        pieces.add_piece(piece);
+    }
+    const Timeline by_pieces = pieces.finish();  // a chunk is kept as a whole or not at all
+    CHECK(by_pieces.events.size() == 200);
+    CHECK(by_pieces.durations.size() == 200);
+    CHECK(by_pieces.damage.notes ==
+          std::vector<std::string>{"100 events were left out: at most 250 are kept"});
+    const Timeline one_by_one = singly.finish();
+    CHECK(one_by_one.events.size() == 250);
+    CHECK(one_by_one.durations.size() == 250);
+    CHECK(one_by_one.damage.notes ==
+          std::vector<std::string>{"50 events were left out: at most 250 are kept"});
+}
+
 TEST_CASE("streams beyond a piece's limit are unknown, as for single events") {
     TimelineBuilder pieces(std::uint64_t{1} << 30);
     TimelineBuilder singly(std::uint64_t{1} << 30);
