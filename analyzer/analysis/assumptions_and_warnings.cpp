@@ -171,12 +171,12 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
         }
         if (!script.checkpoints.empty() && !script.checkpoints.front().segments.empty() &&
             begins_in_midlife(timeline)) {
-            lines.push_back(
-                fmt::format("device {}: the recording began after the program; memory already in "
-                            "use ({}) is taken from its "
-                            "checkpoint",
-                            device.device,
-                            format_bytes(held_at(script.checkpoints.front()))));
+            lines.push_back(fmt::format(
+                "device {}: {}; memory already in use ({}) is taken from its checkpoint",
+                device.device,
+                timeline.events_in_file == 0 ? "the recording began after the program"
+                                             : "the first events were not read",
+                format_bytes(held_at(script.checkpoints.front()))));
         }
         if (const auto orders = try_address_orders(device); orders && orders->differ()) {
             lines.push_back(fmt::format(

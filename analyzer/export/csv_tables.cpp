@@ -18,9 +18,9 @@ constexpr std::array kTables = {
              "source",
              "",
              "schema=^schema path process command_line virtual ended ending_kind=ending/kind "
-             "ending_code=ending/code ending_signal=ending/signal start_unix_ns events events_lost "
+             "ending_code=ending/code ending_signal=ending/signal start_unix_ns events events_read events_lost "
              "events_unfinished unreadable_bytes=bytes_unreadable "
-             "events_read=^recording/events_read checkpoints=^recording/checkpoints "
+             "checkpoints=^recording/checkpoints "
              "events_after_gaps=^recording/events_after_gaps "
              "events_with_cut_stacks=^recording/events_with_cut_stacks "
              "stacks_without_order=^recording/stacks_without_order "

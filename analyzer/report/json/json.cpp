@@ -49,6 +49,7 @@ Json source_json(const Analysis& analysis) {
             {"ending", ending_json(process_end(timeline))},
             {"start_unix_ns", timeline.start_unix_ns},
             {"events", timeline.recorded_events()},
+            {"events_read", timeline.events_read()},
             {"events_lost", timeline.damage.events_lost},
             {"events_unfinished", timeline.damage.events_unfinished},
             {"bytes_unreadable", timeline.damage.bytes_unreadable}};

@@ -167,7 +167,6 @@ Json failed_requests_json(const Analysis& analysis, const DeviceAnalysis& device
 Json recording_json(const Analysis& analysis) {
     const Timeline& timeline = analysis.timeline;
     return {{"gaps", gaps_json(timeline)},
-            {"events_read", timeline.events_read()},
             {"checkpoints", timeline.checkpoints.size()},
             {"events_after_gaps", timeline.damage.after_gap},
             {"events_with_cut_stacks", analysis.run.cut_stacks},
