@@ -11,8 +11,12 @@ namespace {
 
 using Kind = Recommendation::Kind;
 
-bool is_for_the_program(const WhatIfRow& row) {
-    return row.usable && row.candidate.remedy != Remedy::kOthersGone;
+// Segments from before the recorded requests stay in place in every replay but that without a
+// cache. Then caching off would win only because the other rows cannot show what they can do.
+bool is_for_the_program(const DeviceAnalysis& device, const WhatIfRow& row) {
+    const bool compares =
+        row.candidate.remedy != Remedy::kCachingOff || adopted_bytes(device.script) == 0;
+    return row.usable && row.candidate.remedy != Remedy::kOthersGone && compares;
 }
 
 std::optional<ProgramChange> change_of_program(const Verdict& verdict) {
@@ -40,7 +44,7 @@ const WhatIfRow* first_worth_its_price(const DeviceAnalysis& device) {
     const std::vector<const WhatIfRow*> rows = ranked_rows(device);
     for (const bool to_the_end : {true, false}) {
         for (const WhatIfRow* row : rows) {
-            if (is_for_the_program(*row) && is_worth_its_price(*row, *recorded) &&
+            if (is_for_the_program(device, *row) && is_worth_its_price(*row, *recorded) &&
                 (!to_the_end || row->rest_fits.value_or(true))) {
                 return row;
             }
@@ -96,8 +100,8 @@ Recommendation remedy_of_retry(const DeviceAnalysis& device) {
     }
     bool too_dear = false;
     for (const WhatIfRow* row : ranked_rows(device)) {
-        if (!is_for_the_program(*row) || row->ooms() > recorded->ooms() || row->fails_first() ||
-            row->retries() >= recorded->retries()) {
+        if (!is_for_the_program(device, *row) || row->ooms() > recorded->ooms() ||
+            row->fails_first() || row->retries() >= recorded->retries()) {
             continue;
         }
         const bool uncached = row->candidate.remedy == Remedy::kCachingOff;

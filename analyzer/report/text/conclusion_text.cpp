@@ -210,10 +210,21 @@ std::string recommended_row(const DeviceAnalysis& device, const Recommendation& 
     return of_program.empty() ? text : text + "; or " + of_program;
 }
 
+// Why a setting can do more than its replay shows; empty: nothing limits it.
+std::string limit_of_replays(const DeviceAnalysis& device) {
+    const std::uint64_t adopted = adopted_bytes(device.script);
+    return adopted == 0 ? ""
+                        : fmt::format(
+                              " in a replay that leaves {} from before the recorded requests in "
+                              "place (from the start of the program, one can)",
+                              format_bytes(adopted));
+}
+
 std::string nothing_helps(const DeviceAnalysis& device, const Recommendation& remedy) {
     const std::string of_program = change_of_program(device, remedy);
     std::string text = of_program.empty() ? "" : of_program + "; ";
-    text += device.settings.empty() ? "no other setting was replayed" : "no usable setting helps";
+    text += device.settings.empty() ? "no other setting was replayed"
+                                    : "no usable setting helps" + limit_of_replays(device);
     if (remedy.missing_bytes != 0) {
         text += fmt::format("; this request was {} short", format_bytes(remedy.missing_bytes)) +
                 (remedy.forecast ? "" : ", and later ones may need more");
@@ -259,7 +270,8 @@ std::string remedy_text(const DeviceAnalysis& device, const Recommendation& reme
             return "no tested change is worth its cost: those with fewer retries cost more than "
                    "the retries; use less memory to avoid retries";
         case Recommendation::Kind::kNoFewerRetries:
-            return "no usable change has fewer retries; use less memory to avoid retries";
+            return "no usable change has fewer retries" + limit_of_replays(device) +
+                   "; use less memory to avoid retries";
         case Recommendation::Kind::kFreeWhatGrows:
             return std::string(kFreeWhatGrows);
         case Recommendation::Kind::kFreeEarlierModel:
@@ -268,7 +280,8 @@ std::string remedy_text(const DeviceAnalysis& device, const Recommendation& reme
                 "less in use",
                 format_bytes(remedy.releasable_bytes));
         case Recommendation::Kind::kNothingSaves:
-            return "no usable setting saves 2 % or more; use less memory (see holders)";
+            return "no usable setting saves 2 % or more" + limit_of_replays(device) +
+                   "; use less memory (see holders)";
         case Recommendation::Kind::kReplayServes:
             return fmt::format(
                 "unknown: in a replay {} the recorded settings serve this request",

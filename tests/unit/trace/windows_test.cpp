@@ -4,8 +4,10 @@
 #include <fragtrace/sizes.h>
 
 #include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/conclusion.h"
 #include "analyzer/analysis/culprit.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
+#include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text.h"
 #include "tests/support/simulated_program.h"
 
@@ -69,6 +71,28 @@ void save_long_run(const std::string& path) {
         program.at("leak", 40);
         program.alloc(1024);
     }
+    program.save(path);
+}
+
+// Blocks that stay divide every segment, long before a request that no hole can serve.
+void save_fragmented_run(const std::string& path) {
+    SimulatedProgram program(256 * kMiB);
+    program.at("load", 10);
+    std::vector<std::uint32_t> blocks;
+    for (int i = 0; i < 36; ++i) {
+        blocks.push_back(program.alloc(6 * kMiB));
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        if (i % 3 != 1) {
+            program.free(blocks[i]);
+        }
+    }
+    program.at("train", 20);
+    for (int i = 0; i < 1000; ++i) {
+        program.free(program.alloc(512));
+    }
+    program.at("validate", 30);
+    program.alloc(40 * kMiB);
     program.save(path);
 }
 
@@ -175,6 +199,40 @@ TEST_CASE("a trace read in part: the same failure, culprit and peaks as in the w
           std::string::npos);
     CHECK(text.find("were not read") != std::string::npos);
     CHECK(text.find("recording was stopped") == std::string::npos);
+}
+
+TEST_CASE(
+    "a trace read in part: caching off is no remedy, since only its replay moves older memory",
+    "[windows]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("t.ftrace");
+    save_fragmented_run(path);
+    AnalyzeOptions options;
+    add_report_replays(&options);
+    const auto whole = analyze(path, options);
+    options.most_events = 500;
+    const auto part = analyze(path, options);
+    REQUIRE(whole.ok());
+    REQUIRE(part.ok());
+    const DeviceAnalysis& a = (*whole)->devices.front();
+    const DeviceAnalysis& b = (*part)->devices.front();
+    const auto uncached = [](const DeviceAnalysis& device) {
+        return std::find_if(
+            device.remedies.begin(), device.remedies.end(), [](const WhatIfRow& row) {
+                return row.candidate.remedy == Remedy::kCachingOff;
+            });
+    };
+    REQUIRE(uncached(a) != a.remedies.end());
+    REQUIRE(uncached(b) != b.remedies.end());
+    CHECK(uncached(b)->ooms() == 0);
+    const Recommendation of_whole = conclusion_of(**whole, a).remedy;
+    REQUIRE(of_whole.row != nullptr);
+    CHECK(of_whole.row->candidate.remedy != Remedy::kCachingOff);
+    const Recommendation of_part = conclusion_of(**part, b).remedy;
+    CHECK(of_part.kind == Recommendation::Kind::kNothingHelps);
+    CHECK(of_part.row == nullptr);
+    CHECK_THAT(remedy_text(b, of_part),
+               Catch::Contains("242 MiB from before the recorded requests in place"));
 }
 
 TEST_CASE("a failure without a window is counted, and its cause is unknown", "[windows]") {
