@@ -5,6 +5,7 @@
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/page/page_ranks.h"
+#include "analyzer/report/page/page_sources.h"
 #include "analyzer/support/guarded.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
@@ -47,10 +48,22 @@ class JobPage {
                 "summaries are not enough"};
         }
         add_ranks(*job_, view_, places_, &data_);
+        if (request_.sources) {
+            add_sources(first_start_unix_ns(), {}, &data_);
+        }
         return writer_.finish(data_);
     }
 
   private:
+    [[nodiscard]] std::uint64_t first_start_unix_ns() const {
+        std::uint64_t first = 0;
+        for (const ProcessSummary& process : job_->processes) {
+            const std::uint64_t start = process.start_unix_ns;
+            first = first == 0 || (start != 0 && start < first) ? start : first;
+        }
+        return first;
+    }
+
     // The analysis is destroyed on return, because the page has then copied everything it needs as
     // text.
     Status add(std::size_t at) {

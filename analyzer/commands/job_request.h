@@ -19,6 +19,7 @@ struct JobRequest {
     // Output files; empty = none. '-' means standard output and replaces the table.
     std::string json;
     std::string html;
+    bool sources = false;  // copy lines of source code into the page
     // Instead: the summary of the process that failed first, else of the first one.
     bool summary = false;
     AnalyzeOptions options;  // for the analyses of single processes

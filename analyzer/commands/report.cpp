@@ -11,6 +11,7 @@
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
+#include "analyzer/report/page/page_sources.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/output_file.h"
 
@@ -35,6 +36,7 @@ SummaryCache summary_cache(std::string_view name) {
 Status report_trace(const CommonOptions& common,
                     AnalyzeOptions options,
                     const std::string& html,
+                    bool sources,
                     bool summary,
                     bool progress) {
     FirstScreen first_screen(progress);
@@ -46,7 +48,11 @@ Status report_trace(const CommonOptions& common,
     }
     const Analysis& analysis = **analyzed;
     if (!html.empty()) {
-        const auto page = render_page(page_content(analysis));
+        PageData content = page_content(analysis);
+        if (sources) {
+            add_sources(analysis.timeline.start_unix_ns, {}, &content);
+        }
+        const auto page = render_page(content);
         if (!page) {
             return page.error();
         }
@@ -75,6 +81,7 @@ Status report_trace(const CommonOptions& common,
 struct Arguments {
     CommonOptions common;
     std::string html;
+    bool sources = false;
     bool summary = false;
     bool without_whatif = false;
     bool progress = false;
@@ -94,6 +101,11 @@ struct Arguments {
         app->add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
             ->type_name("FILE")
             ->check(output_fault);
+        app->add_flag(
+            "--sources",
+            sources,
+            "copy a few lines of source code around each line of the stacks into the page; "
+            "whoever gets the page can read them");
         common.add_json(app);
         common.add_capacity(app);
         common.add_torch_version(app);
@@ -142,7 +154,8 @@ Status run_report(int argc, char** argv) {
         "fraganalyze report");
     Arguments arguments;
     arguments.add(&app);
-    auto& [common, html, summary, without_whatif, progress, cache, job_id, traces] = arguments;
+    auto& [common, html, sources, summary, without_whatif, progress, cache, job_id, traces] =
+        arguments;
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
@@ -152,6 +165,9 @@ Status run_report(int argc, char** argv) {
     }
     if (html == "-" && common.json == "-") {
         return Error{ErrorCode::kUsage, "--html and --json cannot both go to standard output"};
+    }
+    if (sources && html.empty()) {
+        return Error{ErrorCode::kUsage, "--sources copies into a page: add --html FILE"};
     }
     auto options = common.analyze_options();
     if (!options) {
@@ -180,6 +196,7 @@ Status run_report(int argc, char** argv) {
              .job_id = job_id,
              .json = common.json,
              .html = html,
+             .sources = sources,
              .summary = summary,
              .options = *options,
              .cache = folder && !summary ? summary_cache(cache) : SummaryCache::kNever},
@@ -194,7 +211,7 @@ Status run_report(int argc, char** argv) {
         const auto text = summarize_long_trace(common.trace, common.terminal());
         return text ? write_text(*text) : Status(text.error());
     }
-    return report_trace(common, std::move(options).value(), html, summary, progress);
+    return report_trace(common, std::move(options).value(), html, sources, summary, progress);
 }
 
 }  // namespace fragtrace::analyzer

@@ -90,7 +90,7 @@ _fraganalyze() {
             esac
             ;;
         report)
-            options="--cache --capacity --categories --color --context --driver-page --events --force --help --html --job-id --json --killed --no-whatif --pending --progress --summary --torch-version"
+            options="--cache --capacity --categories --color --context --driver-page --events --force --help --html --job-id --json --killed --no-whatif --pending --progress --sources --summary --torch-version"
             case "$before" in
                 --cache) mapfile -t COMPREPLY < <(compgen -W "large always never" -- "$word"); return ;;
                 --capacity) return ;;
@@ -148,7 +148,7 @@ _fraganalyze() {
             esac
             ;;
         *)
-            options="--cache --capacity --categories --color --context --driver-page --events --force --help --html --job-id --json --killed --no-whatif --pending --progress --summary --torch-version --version"
+            options="--cache --capacity --categories --color --context --driver-page --events --force --help --html --job-id --json --killed --no-whatif --pending --progress --sources --summary --torch-version --version"
             case "$before" in
                 --cache) mapfile -t COMPREPLY < <(compgen -W "large always never" -- "$word"); return ;;
                 --capacity) return ;;

@@ -51,7 +51,7 @@ page)
     FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$here/page.test.mjs" "$here/views.test.mjs" "$here/access.test.mjs" \
         "$here/load.test.mjs" "$here/links.test.mjs" "$here/keys.test.mjs" "$here/ranks.test.mjs" \
         "$here/job.test.mjs" "$here/screens.test.mjs" "$here/ranges.test.mjs" "$here/stacks.test.mjs" \
-        "$here/remedies.test.mjs" "$here/hole.test.mjs" "$here/filter.test.mjs" "$here/print.test.mjs"
+        "$here/remedies.test.mjs" "$here/hole.test.mjs" "$here/source.test.mjs" "$here/filter.test.mjs" "$here/print.test.mjs"
     ;;
 firefox)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/firefox.mjs")

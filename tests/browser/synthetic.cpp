@@ -282,6 +282,14 @@ PageData checkerboard_page() {
     pool.now_ns += 3'000'000;
     pool.release_cache();
     add_verdict(device, pool, 512 * kMiB, big, {{keep, "fragment.py:11 keep"}});
+    data.sources = {{.file = "/demo/fragment.py",
+                     .first_line = 8,
+                     .lines = {"def keep(sample):",
+                               "    # </script><b>text</b>",
+                               "    global kept",
+                               "    kept.append(sample.clone())",
+                               "    return len(kept)"},
+                     .changed = true}};
     pool.now_ns += 2'000'000;
     pool.finish();
     data.devices.push_back(std::move(device));

@@ -8,6 +8,7 @@ import { formatBytes, formatCount, formatMoment, formatTime, ticks } from "../sr
 import { formatVersion, type Header, parseHeader } from "../src/data/header";
 import { findText } from "../src/data/search";
 import { LiveIndex } from "../src/data/liveindex";
+import { sourceOf } from "../src/data/sources";
 import { Stacks } from "../src/data/stacks";
 import { orderByTime } from "../src/data/sweep";
 import { readHash, unsaid, writeHash } from "../src/state/hash";
@@ -197,6 +198,10 @@ function header(): Header {
             heat: { columns: 0, column_ns: 0, full_bytes: 1 },
             unreadable: [],
             devices: [],
+            sources: [
+                { file: 1, first_line: 5, lines: ["5", "6", "7", "8", "9", "10"], changed: false },
+                { file: 3, first_line: 20, lines: ["20"], changed: true },
+            ],
             strings: [
                 "main",
                 "a/train.py",
@@ -251,6 +256,27 @@ test("stacks have labels, can be searched, and their boxes add up", () => {
             .reduce((bytes, box) => bytes + box.to - box.from, 0);
         assert.equal(sum, 100);
     }
+});
+
+test("source code: a few lines around the line of a frame, or none", () => {
+    const page = header();
+    const lines = (frame: number): string[] | undefined => sourceOf(page, frame)?.lines;
+    assert.deepEqual(lines(0), ["7", "8", "9", "10"]);
+    assert.deepEqual(sourceOf(page, 1), {
+        place: "samples.py:20",
+        line: 20,
+        first: 20,
+        lines: ["20"],
+        changed: true,
+    });
+    assert.equal(lines(2), undefined); // a frame without a line
+    assert.equal(lines(3), undefined); // its file is there, its line is not
+    assert.equal(lines(-1), undefined);
+    page.sources[0].first_line = 1;
+    page.sources[0].lines = Array.from({ length: 99 }, (_, i) => String(i + 1));
+    assert.deepEqual(lines(0), ["7", "8", "9", "10", "11", "12", "13"]);
+    page.frames.line[0] = 1;
+    assert.deepEqual(lines(0), ["1", "2", "3", "4"]);
 });
 
 test("a deep stack causes neither recursion nor a stall", () => {

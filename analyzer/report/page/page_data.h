@@ -327,6 +327,14 @@ struct PageWord {
     std::string meaning;
 };
 
+// Consecutive lines of a source file (page_sources.h).
+struct PageSource {
+    std::string file;  // as in PageFrame::file
+    std::uint32_t first_line = 1;
+    std::vector<std::string> lines;
+    bool changed = false;  // the file changed after the recording began
+};
+
 struct PageData {
     std::string title;  // document title: of the only process, or of the job
     std::vector<PageProcess> processes;
@@ -338,6 +346,7 @@ struct PageData {
     std::vector<PageWord> class_words;  // exact, at least, ...
     std::vector<PageFrame> frames;      // frames of all processes
     std::vector<PageStackNode> stacks;
+    std::vector<PageSource> sources;    // by file and line; empty without --sources
     std::vector<PageDevice> devices;  // the page opens with the first
     // If a device has more blocks than this, the file omits the shortest-lived ones, and the page
     // says so.

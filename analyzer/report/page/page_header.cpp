@@ -181,6 +181,12 @@ json page_header(const PageData& data) {
         frames.push_back(node.frame);
         telling.push_back(node.telling);
     }
+    json sources = json::array();
+    for (const PageSource& source : data.sources)
+        sources.push_back({{"file", strings.id(source.file)},
+                           {"first_line", source.first_line},
+                           {"lines", source.lines},
+                           {"changed", source.changed}});
     json processes = json::array();
     for (const PageProcess& process : data.processes) {
         processes.push_back({{"title", process.title},
@@ -224,6 +230,7 @@ json page_header(const PageData& data) {
               {"label", labels},
               {"library", libraries}}},
             {"stacks", {{"parent", parents}, {"frame", frames}, {"telling", telling}}},
+            {"sources", sources},
             {"devices", json::array()}};
 }
 

@@ -320,10 +320,12 @@ export interface Header extends StackTables {
     heat: Heat;
     unreadable: { file: string; reason: string }[];
     class_words: { word: string; meaning: string }[]; // how certain a figure is
+    // Consecutive lines of source files; `file` is an index into `strings`.
+    sources: { file: number; first_line: number; lines: string[]; changed: boolean }[];
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 12;
+export const formatVersion = 13;
 
 /** Throws one plain sentence if the text is not a complete header of this version. */
 export function parseHeader(text: string): Header {

@@ -64,6 +64,11 @@ export class Stacks {
         return frames.line[frame] > 0 ? `${file}:${frames.line[frame]}` : file;
     }
 
+    /** The frame of a node, as an index into the header's frames. */
+    frame(node: number): number {
+        return this.header.stacks.frame[node] ?? 0;
+    }
+
     /** Frames from the innermost outwards, without the root. */
     frames(node: number): number[] {
         const list: number[] = [];

@@ -3,10 +3,12 @@ import { formatBytes, formatCount, formatTime } from "../data/format";
 import { type Life, lifeOf } from "../data/life";
 import { never } from "../data/model";
 import { phaseAt } from "../data/phases";
+import { sourceOf } from "../data/sources";
 import { addressText } from "../draw/map";
 import { jumpTo, zoomToLife } from "./actions";
 import { copyAndSay, stackText } from "./copy";
 import { button, byId, el } from "./dom";
+import { sourceCode } from "./source";
 import type { PageView } from "./view";
 
 function lifeList(page: PageView, life: Life): HTMLElement {
@@ -64,6 +66,20 @@ function lifeList(page: PageView, life: Life): HTMLElement {
     return list;
 }
 
+// A frame of the stack. If the page has its source code, it can be opened.
+function frameItem(page: PageView, node: number, open: boolean): HTMLElement {
+    const { header, stacks } = page;
+    const label = el("code", {}, stacks.label(node));
+    const source = sourceOf(header, stacks.frame(node));
+    return el(
+        "li",
+        { title: stacks.place(node), class: stacks.isOwn(node) ? "own" : "" },
+        source
+            ? el("details", open ? { open: "" } : {}, el("summary", {}, label), sourceCode(source))
+            : label,
+    );
+}
+
 export function showDetails(page: PageView): void {
     const { model, stacks, view } = page;
     const block = view.selected;
@@ -78,6 +94,7 @@ export function showDetails(page: PageView): void {
             ? "requested size unknown"
             : `requested ${formatCount(size - excess)} B (${formatBytes(excess)} more allocated)`;
     const frames = stacks.frames(blocks.stack[block]);
+    const telling = stacks.telling(blocks.stack[block]);
     panel.replaceChildren(
         el(
             "div",
@@ -100,16 +117,6 @@ export function showDetails(page: PageView): void {
         ),
         frames.length === 0
             ? el("div", { class: "faint" }, "no stack recorded")
-            : el(
-                  "ol",
-                  {},
-                  ...frames.map((node) =>
-                      el(
-                          "li",
-                          { title: stacks.place(node), class: stacks.isOwn(node) ? "own" : "" },
-                          el("code", {}, stacks.label(node)),
-                      ),
-                  ),
-              ),
+            : el("ol", {}, ...frames.map((node) => frameItem(page, node, node === telling))),
     );
 }

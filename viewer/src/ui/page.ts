@@ -30,6 +30,7 @@ import { Results } from "./results";
 import { connectScrollHints } from "./scrollhint";
 import { SegmentsPanel } from "./segmentspanel";
 import { showAdvice, showProgramPools, showRun, showTotals } from "./side";
+import { showSource } from "./source";
 import { StacksPanel } from "./stackspanel";
 import { describe, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
@@ -104,6 +105,10 @@ export class Page extends Results implements PageView {
             draw: () => this.panel.draw(),
         },
         { on: ["device", "blocks", "selected"], draw: () => showDetails(this) },
+        {
+            on: ["device", "stack", "line", "culprit", "fold", "shape"],
+            draw: () => showSource(this),
+        },
         { on: ["freeRange"], draw: () => showHole(this) },
         { on: ["ranges", "by", "line", "theme"], draw: () => showRanges(this) },
         { on: viewParts, draw: () => showControls(this) },
