@@ -18,7 +18,8 @@ constexpr std::array kTables = {
              "source",
              "",
              "schema=^schema path process command_line virtual ended ending_kind=ending/kind "
-             "ending_code=ending/code ending_signal=ending/signal start_unix_ns events events_read events_lost "
+             "ending_code=ending/code ending_signal=ending/signal start_unix_ns events events_read "
+             "events_lost "
              "events_unfinished unreadable_bytes=bytes_unreadable "
              "checkpoints=^recording/checkpoints "
              "events_after_gaps=^recording/events_after_gaps "

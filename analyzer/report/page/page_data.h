@@ -346,7 +346,7 @@ struct PageData {
     std::vector<PageWord> class_words;  // exact, at least, ...
     std::vector<PageFrame> frames;      // frames of all processes
     std::vector<PageStackNode> stacks;
-    std::vector<PageSource> sources;    // by file and line; empty without --sources
+    std::vector<PageSource> sources;  // by file and line; empty without --sources
     std::vector<PageDevice> devices;  // the page opens with the first
     // If a device has more blocks than this, the file omits the shortest-lived ones, and the page
     // says so.
