@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, 17> kEndings = {".py",
                                                        ".jl",
                                                        ".rs"};
 constexpr std::size_t kLongestLine = 300;  // bytes; longer lines are cut
+constexpr std::ptrdiff_t kMostLines = 200'000;
 
 struct SourceFile {
     std::vector<std::string> lines;
@@ -94,7 +95,8 @@ std::optional<SourceFile> read_source(const std::string& name,
     *read_bytes += file->size();
     std::string text(file->size(), '\0');
     text.resize(file->read_at(0, text.data(), text.size()));
-    if (text.find('\0') != std::string::npos) {
+    if (text.find('\0') != std::string::npos ||
+        std::count(text.begin(), text.end(), '\n') > kMostLines) {
         return std::nullopt;
     }
     SourceFile source = {.lines = {}, .changed = is_newer(real, recorded_unix_ns)};

@@ -82,11 +82,13 @@ TEST_CASE("sources: only source files are read, whatever a trace calls them") {
     std::filesystem::create_symlink(folder.file("real.py"), folder.file("good.py"));
     std::filesystem::create_directory(folder.file("folder.py"));
     write_file(folder.file("binary.py"), std::string("a\0b\n", 4));
+    write_file(folder.file("lines.py"), std::string(300'000, '\n'));
     REQUIRE(mkfifo(folder.file("pipe.py").c_str(), 0600) == 0);
     const std::vector<std::string> refused = {folder.file("secret"),
                                               folder.file("link.py"),
                                               folder.file("folder.py"),
                                               folder.file("binary.py"),
+                                              folder.file("lines.py"),
                                               folder.file("pipe.py"),
                                               folder.file("missing.py"),
                                               "relative.py",
@@ -101,7 +103,7 @@ TEST_CASE("sources: only source files are read, whatever a trace calls them") {
     REQUIRE(data.sources.size() == 1);
     CHECK(data.sources[0].file == folder.file("good.py"));
     CHECK_THAT(data.processes[0].notes.at(1),
-               Catch::StartsWith("9 files could not be read as source code here, such as "));
+               Catch::StartsWith("10 files could not be read as source code here, such as "));
 }
 
 TEST_CASE("sources: a file that changed after the recording began is marked") {
