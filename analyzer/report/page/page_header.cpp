@@ -182,11 +182,12 @@ json page_header(const PageData& data) {
         telling.push_back(node.telling);
     }
     json sources = json::array();
-    for (const PageSource& source : data.sources)
+    for (const PageSource& source : data.sources) {
         sources.push_back({{"file", strings.id(source.file)},
                            {"first_line", source.first_line},
                            {"lines", source.lines},
                            {"changed", source.changed}});
+    }
     json processes = json::array();
     for (const PageProcess& process : data.processes) {
         processes.push_back({{"title", process.title},

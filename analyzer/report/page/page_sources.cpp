@@ -134,39 +134,43 @@ std::vector<std::uint32_t> frames_to_show(const PageData& data) {
     return frames;
 }
 
-}  // namespace
-
-void add_sources(std::uint64_t recorded_unix_ns, const SourceLimits& limits, PageData* data) {
+struct ChosenLines {
     std::map<std::string, std::optional<SourceFile>> files;
-    std::map<std::string, std::set<std::uint32_t>> wanted;  // lines by file, from 1 on
+    std::map<std::string, std::set<std::uint32_t>> lines;  // by file, from 1 on
     std::set<std::string> unreadable;
+    std::uint64_t without_room = 0;
+};
+
+ChosenLines choose_lines(const PageData& data,
+                         std::uint64_t recorded_unix_ns,
+                         const SourceLimits& limits) {
+    ChosenLines chosen;
     std::uint64_t read_bytes = 0;
     std::uint64_t bytes = 0;  // copied
-    std::uint64_t without_room = 0;
-    for (const std::uint32_t frame : frames_to_show(*data)) {
-        const std::string& name = data->frames[frame].file;
-        const auto [file, fresh] = files.try_emplace(name);
+    for (const std::uint32_t frame : frames_to_show(data)) {
+        const std::string& name = data.frames[frame].file;
+        const auto [file, fresh] = chosen.files.try_emplace(name);
         if (fresh) {
             const std::uint64_t left = limits.read_bytes - std::min(limits.read_bytes, read_bytes);
             file->second =
                 read_source(name, recorded_unix_ns, std::min(limits.file_bytes, left), &read_bytes);
         }
-        const std::uint32_t line = data->frames[frame].line;
+        const std::uint32_t line = data.frames[frame].line;
         if (!file->second || line > file->second->lines.size()) {
-            unreadable.insert(name);
+            chosen.unreadable.insert(name);
             continue;
         }
         const auto& lines = file->second->lines;
         const std::uint32_t begin = line - std::min(line - 1, limits.lines_around);
         const auto end = static_cast<std::uint32_t>(
             std::min<std::size_t>(lines.size(), line + std::uint64_t{limits.lines_around}));
-        std::set<std::uint32_t>& kept = wanted[name];
+        std::set<std::uint32_t>& kept = chosen.lines[name];
         std::uint64_t more = 0;
         for (std::uint32_t i = begin; i <= end; ++i) {
             more += kept.contains(i) ? 0 : lines[i - 1].size() + 1;
         }
         if (bytes + more > limits.all_bytes) {
-            ++without_room;
+            ++chosen.without_room;
             continue;
         }
         bytes += more;
@@ -174,12 +178,36 @@ void add_sources(std::uint64_t recorded_unix_ns, const SourceLimits& limits, Pag
             kept.insert(i);
         }
     }
-    std::size_t copied = 0;
-    for (const auto& [name, kept] : wanted) {
-        const SourceFile& file = *files.at(name);
-        copied += kept.empty() ? 0 : 1;
+    std::erase_if(chosen.lines, [](const auto& of_file) { return of_file.second.empty(); });
+    return chosen;
+}
+
+std::vector<std::string> notes_on(const ChosenLines& chosen, const SourceLimits& limits) {
+    std::vector<std::string> notes = {fmt::format(
+        "this page has source lines of {}", format_counted(chosen.lines.size(), "file", "files"))};
+    if (!chosen.unreadable.empty()) {
+        notes.push_back(fmt::format("{} could not be read as source code here, such as {}",
+                                    format_counted(chosen.unreadable.size(), "file", "files"),
+                                    *chosen.unreadable.begin()));
+    }
+    if (chosen.without_room != 0) {
+        notes.push_back(fmt::format(
+            "{} no source lines: at most {} are copied",
+            format_counted(
+                chosen.without_room, "line of the stacks has", "lines of the stacks have"),
+            format_bytes(limits.all_bytes)));
+    }
+    return notes;
+}
+
+}  // namespace
+
+void add_sources(std::uint64_t recorded_unix_ns, const SourceLimits& limits, PageData* data) {
+    const ChosenLines chosen = choose_lines(*data, recorded_unix_ns, limits);
+    for (const auto& [name, lines] : chosen.lines) {
+        const SourceFile& file = *chosen.files.at(name);
         std::uint32_t before = 0;
-        for (const std::uint32_t line : kept) {
+        for (const std::uint32_t line : lines) {
             if (before == 0 || line != before + 1) {
                 data->sources.push_back(
                     {.file = name, .first_line = line, .lines = {}, .changed = file.changed});
@@ -188,19 +216,7 @@ void add_sources(std::uint64_t recorded_unix_ns, const SourceLimits& limits, Pag
             before = line;
         }
     }
-    std::vector<std::string> notes = {
-        fmt::format("this page has source lines of {}", format_counted(copied, "file", "files"))};
-    if (!unreadable.empty()) {
-        notes.push_back(fmt::format("{} could not be read as source code here, such as {}",
-                                    format_counted(unreadable.size(), "file", "files"),
-                                    *unreadable.begin()));
-    }
-    if (without_room != 0) {
-        notes.push_back(fmt::format(
-            "{} no source lines: at most {} are copied",
-            format_counted(without_room, "line of the stacks has", "lines of the stacks have"),
-            format_bytes(limits.all_bytes)));
-    }
+    const std::vector<std::string> notes = notes_on(chosen, limits);
     for (PageProcess& process : data->processes) {
         process.notes.insert(process.notes.end(), notes.begin(), notes.end());
     }
