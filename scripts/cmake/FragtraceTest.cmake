@@ -45,14 +45,15 @@ function(fragtrace_add_python_test)
         ${arg_UNPARSED_ARGUMENTS})
 endfunction()
 
-# fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
-#                         [TIMEOUT seconds] [ARGUMENTS word...] [APART tag...]):
-# a Catch2 program. Its main() and the large headers are compiled once for all programs. Test cases with a tag in APART
-# become a test of their own, NAME_tag, because they may skip themselves (support/skip.h).
 # No optimizations: tests are compiled more often than run. -fPIC: programs can use the precompiled
 # headers of a library only if both are compiled for the same kind of addresses.
 set(fragtrace_test_flags $<$<CONFIG:Release>:-O0> -fPIC)
 find_package(Threads REQUIRED)
+
+# fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
+#                         [TIMEOUT seconds] [ARGUMENTS word...] [APART tag...]):
+# a Catch2 program. Its main() and the large headers are compiled once for all programs. Test cases
+# with a tag in APART become a test of their own, NAME_tag, because they may skip themselves (support/skip.h).
 function(fragtrace_add_unit_test)
     cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ARGUMENTS;APART" ${ARGN})
     if(NOT TARGET fragtrace_catch_main)

@@ -216,7 +216,7 @@ std::string limit_of_replays(const DeviceAnalysis& device) {
     return adopted == 0 ? ""
                         : fmt::format(
                               " in a replay that leaves {} from before the recorded requests in "
-                              "place (from the start of the program, one can)",
+                              "place (from the start of the program, one may)",
                               format_bytes(adopted));
 }
 
