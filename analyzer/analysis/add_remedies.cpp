@@ -231,7 +231,7 @@ Status add_forecast(const Analysis& analysis, DeviceAnalysis* device) {
                                   {.capacity_bytes = device->capacity_bytes,
                                    .others_bytes = device->others_bytes,
                                    .limit_bytes = device->limit_bytes},
-                                  {&device->settings, &device->remedies});
+                                  {&device->settings, &device->remedies, &device->capacities});
     if (!forecast) {
         return forecast.error();
     }

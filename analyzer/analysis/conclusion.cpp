@@ -174,10 +174,14 @@ Conclusion conclusion_at(const Analysis& analysis,
 }
 
 const WhatIfRow* smallest_fitting(const DeviceAnalysis& device) {
-    const auto found = std::find_if(device.capacities.begin(),
-                                    device.capacities.end(),
-                                    [](const WhatIfRow& row) { return row.ooms() == 0; });
-    return found == device.capacities.end() ? nullptr : &*found;
+    for (const bool to_the_end : {true, false}) {
+        for (const WhatIfRow& row : device.capacities) {
+            if (row.ooms() == 0 && (!to_the_end || row.rest_fits.value_or(true))) {
+                return &row;
+            }
+        }
+    }
+    return nullptr;
 }
 
 const WhatIfRow* largest_failing(const DeviceAnalysis& device) {

@@ -59,7 +59,8 @@ Conclusion conclusion_at(const Analysis& analysis,
                          const Diagnosis& diagnosis);
 
 // Among the cards that were replayed under the recorded settings; nullptr: none. A larger card can
-// fail where a smaller one fits, so the second may be the larger card.
+// fail where a smaller one fits, so the second may be the larger card. A card on which the rest of
+// the failed step is forecast to fail is the first only if there is no other.
 const WhatIfRow* smallest_fitting(const DeviceAnalysis& device);
 const WhatIfRow* largest_failing(const DeviceAnalysis& device);
 

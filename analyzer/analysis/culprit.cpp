@@ -154,6 +154,11 @@ bool failed_by_growth(const Analysis& analysis,
            rooms_without_lines(analysis, oom, growing).front().serves(oom.wanted);
 }
 
+bool step_needs_more(const DeviceAnalysis& device, const Diagnosis& oom) {
+    return device.forecast && device.forecast->known() && !device.forecast->in_use_fits &&
+           device.forecast->failed == oom.trouble.event;
+}
+
 Culprit culprit_of_failure(const Analysis& analysis,
                            const DeviceAnalysis& device,
                            const Diagnosis& oom) {
@@ -164,7 +169,7 @@ Culprit culprit_of_failure(const Analysis& analysis,
     if (failed_by_growth(analysis, device, oom)) {
         return who_grows(device.held.growth);
     }
-    if (verdict.despite_free_memory()) {
+    if (verdict.despite_free_memory() && !step_needs_more(device, oom)) {
         Culprit elsewhere = who_has_it_free(analysis, oom);
         return is_known(elsewhere) ? elsewhere : who_blocks(most_blocking(analysis, oom));
     }

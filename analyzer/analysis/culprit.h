@@ -96,6 +96,10 @@ Culprit culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& 
 // True if growth is why the request failed (docs/metrics.md, Culprits).
 bool failed_by_growth(const Analysis& analysis, const DeviceAnalysis& device, const Diagnosis& oom);
 
+// True if the failed step is forecast to use more memory than there is, however free memory lies. A
+// line that blocks free memory is then not why the run failed.
+bool step_needs_more(const DeviceAnalysis& device, const Diagnosis& oom);
+
 // Known at each diagnosed failed request and retry, and at the peak of runs without an
 // out-of-memory; else nullptr.
 const Holders* holders_at(const DeviceAnalysis& device, EventIndex event);

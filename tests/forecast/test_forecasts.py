@@ -1,5 +1,7 @@
 """A sample of forecasts: the forecast need of a failed step is the real need."""
 
+import re
+
 import forecasts
 import matrix
 import real_process
@@ -23,6 +25,31 @@ class Forecasts(RealProcessTest):
                 self.assertEqual(row["forecast"]["iteration"], program.steps, row)
                 self.assertLess(max(map(abs, forecasts.errors(row))), borne, row)
                 self.assertTrue(row.get("part_fits", True), row)
+
+    def test_a_step_too_large_for_the_card_is_told_as_that_although_its_failed_request_met_free_memory(self):
+        """The recommended setting serves the failed request, and the step fails later: so it really does."""
+        plain, recording = matrix.Torch(recorded=False), matrix.Torch(recorded=True)
+        self.addCleanup(plain.close)
+        self.addCleanup(recording.close)
+        program = forecasts.Program("batch_growth", plain, recording, self.folder)
+        row = program.measure(0.5)
+        _, trace = program.run(recording, row["card_mib"], program.steps)
+        text = self.run_well([matrix.ANALYZER, trace]).stdout
+        headline = text.splitlines()[1]
+        self.assertIn("Out of memory despite free memory: ", headline)
+        self.assertRegex(headline, r"The whole step is forecast to need .* more: .* \(estimate\)\. ")
+        self.assertRegex(headline, r" gets past this request only \(exact up to this request\)\.$")
+        self.assertRegex(text, r"\n  culprit    \S+ \S+ holds .* in use")
+        self.assertRegex(text, r"\n  remedy     the whole step is forecast .*; for this request only: ")
+        setting = re.search(r"PYTORCH_CUDA_ALLOC_CONF=(\S+):", text).group(1)
+        statistics, _ = plain.run_file(
+            forecasts.HERE / "programs.py",
+            f"{row['card_mib']}MiB",
+            setting,
+            self.folder,
+            arguments=[program.name, str(program.steps)],
+        )
+        self.assertEqual(statistics["ended"], "oom")
 
     def test_the_first_step_has_no_forecast(self):
         plain, recording = matrix.Torch(recorded=False), matrix.Torch(recorded=True)

@@ -90,8 +90,13 @@ class Forecaster {
     void judge_rows(std::vector<WhatIfRow>* rows) const {
         std::vector<WhatIfRow*> judged;
         for (WhatIfRow& row : *rows) {
-            if (judged.size() < kRows && row.gets_past() && row.usable && row.ooms() == 0 &&
-                row.candidate.change == nullptr && row.candidate.remedy != Remedy::kOthersGone) {
+            if (!row.gets_past() || !row.usable || row.ooms() != 0 ||
+                row.candidate.remedy == Remedy::kOthersGone) {
+                continue;
+            }
+            if (peak_requested_bytes_ > row.candidate.capacity_bytes) {
+                row.rest_fits = false;  // also with the requests in another order
+            } else if (judged.size() < kRows && row.candidate.change == nullptr) {
                 judged.push_back(&row);
             }
         }
@@ -133,6 +138,10 @@ class Forecaster {
         const PoolStatistics& statistics = rows->front().result.statistics;
         forecast_.peak_allocated_bytes = statistics.allocated.peak;
         forecast_.peak_reserved_bytes = statistics.reserved.peak;
+        peak_requested_bytes_ = statistics.requested.peak;
+        forecast_.in_use_fits =
+            peak_requested_bytes_ <= card_.capacity_bytes &&
+            (card_.limit_bytes == 0 || peak_requested_bytes_ <= card_.limit_bytes);
         const std::uint64_t enough = capacity_for(statistics.reserved.peak);
         const std::uint64_t least = capacity_for(statistics.allocated.peak);
         std::vector<std::uint64_t> capacities;
@@ -205,6 +214,7 @@ class Forecaster {
     const SweepContext& context_;
     const ForecastCard& card_;
     Forecast forecast_;
+    std::uint64_t peak_requested_bytes_ = 0;  // of the whole step, on a card with enough memory
 };
 
 }  // namespace

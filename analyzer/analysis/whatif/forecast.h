@@ -26,6 +26,9 @@ struct Forecast {
     // Peaks to the end of the step, on a card with enough memory.
     std::uint64_t peak_allocated_bytes = 0;
     std::uint64_t peak_reserved_bytes = 0;
+    // False: the step's requested memory alone is at some moment more than the process may use. No
+    // setting and no order of the requests can help then.
+    bool in_use_fits = true;
     // The smallest tried capacity from which on all tried ones fit the step. Not less than the
     // recorded capacity.
     std::uint64_t least_capacity_bytes = 0;  // for the pool
@@ -47,7 +50,8 @@ struct ForecastCard {
 };
 
 // Forecasts the step of the first pool request that failed in the recorded run. Also sets rest_fits
-// in the first rows of each list in `rows` (settings, remedies; ranked) that get past this request.
+// in the first rows of each list in `rows` (settings, remedies; ranked; cards) that get past this
+// request, and in all rows on whose card the step's requested memory alone does not fit.
 Result<Forecast> make_forecast(const Timeline& timeline,
                                const ReplayScript& script,
                                const Iterations& iterations,

@@ -5,13 +5,15 @@
 namespace fragtrace::analyzer {
 namespace {
 
-PageScreen screen_of_failure(const Verdict& verdict) {
+PageScreen screen_of_failure(const Verdict& verdict, const Culprit& culprit) {
     if (verdict.id == "outside_pool") {
         return PageScreen::kOthers;
     }
-    // Of these verdicts none is about free memory of the pool that something blocks.
-    const bool short_of_memory =
-        verdict.id == "genuine" || verdict.id == "limit" || verdict.id == "unexplained";
+    // Of these verdicts none is about free memory of the pool that something blocks. Nor is that
+    // the question if the line that holds most is to blame (step_needs_more()).
+    const bool short_of_memory = std::holds_alternative<HoldsMost>(culprit) ||
+                                 verdict.id == "genuine" || verdict.id == "limit" ||
+                                 verdict.id == "unexplained";
     return short_of_memory ? PageScreen::kShortage : PageScreen::kBlocked;
 }
 
@@ -26,7 +28,7 @@ PageScreen screen_of(PageCardKind kind, const Verdict* verdict, const Culprit& c
     }
     switch (kind) {
         case PageCardKind::kOom:
-            return verdict == nullptr ? PageScreen::kPeak : screen_of_failure(*verdict);
+            return verdict == nullptr ? PageScreen::kPeak : screen_of_failure(*verdict, culprit);
         case PageCardKind::kRetry:
             return PageScreen::kRetry;
         case PageCardKind::kNearMiss:

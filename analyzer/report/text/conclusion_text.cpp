@@ -199,15 +199,15 @@ std::string card_words(const WhatIfRow& row) {
 }
 
 std::string recommended_row(const DeviceAnalysis& device, const Recommendation& remedy) {
-    std::string text = row_words(device, *remedy.row);
-    if (remedy.forecast) {
-        text += ": " + forecast_needs(device);
-    }
+    const std::string row = row_words(device, *remedy.row);
     const std::string of_program = change_of_program(device, remedy);
     if (remedy.free_what_grows) {
-        return of_program + "; the run lasts longer with " + text;
+        return of_program + "; the run lasts longer with " + row +
+               (remedy.forecast ? ": " + forecast_needs(device) : "");
     }
-    return of_program.empty() ? text : text + "; or " + of_program;
+    const std::string either = of_program.empty() ? row : row + "; or " + of_program;
+    // If the rest of the step fails anyway, the step has to change first.
+    return remedy.forecast ? forecast_needs(device) + "; for this request only: " + either : either;
 }
 
 // Why a setting can do more than its replay shows; empty: nothing limits it.

@@ -131,14 +131,17 @@ std::string culprit_lines(const Analysis& analysis,
 std::string capacity_line(const DeviceAnalysis& device) {
     std::string text;
     if (const WhatIfRow* fits = smallest_fitting(device)) {
-        text += fmt::format("{} {} ({})",
+        const std::string follows = what_follows(*fits);
+        text += fmt::format("{} {} ({}){}{}",
                             fits->candidate.name,
                             fits->gets_past() ? "gets past the out-of-memory" : "fits",
-                            class_in_sentence(*fits));
+                            class_in_sentence(*fits),
+                            follows.empty() ? "" : "; ",
+                            follows);
     }
     if (const WhatIfRow* fails = largest_failing(device)) {
         text +=
-            fmt::format("{}{} runs out of memory", text.empty() ? "" : ", ", fails->candidate.name);
+            fmt::format("{}{} runs out of memory", text.empty() ? "" : "; ", fails->candidate.name);
     }
     return text.empty() ? "" : "  other cards, same settings and requests: " + text + "\n";
 }

@@ -40,8 +40,21 @@ std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) 
         return "A replay of the recorded settings serves this request, so no remedy is known.";
     }
     const WhatIfRow* remedy = best_remedy(device);
+    std::string needs = forecast_needs(device);
+    if (!needs.empty()) {
+        needs.front() = 'T';  // "the whole step ..." begins a sentence
+        needs += ".";
+    }
     if (remedy == nullptr) {
-        return device.settings.empty() ? "" : "No usable setting would have avoided it.";
+        return device.settings.empty() ? needs
+                                       : "No usable setting would have avoided it." +
+                                             (needs.empty() ? "" : " " + needs);
+    }
+    if (!needs.empty() && !remedy->rest_fits.value_or(true)) {
+        return fmt::format("{} {} gets past this request only ({}).",
+                           needs,
+                           name_in_sentence(*remedy),
+                           class_in_sentence(*remedy));
     }
     const std::string follows = what_follows(*remedy);
     return fmt::format("{} would have {} ({}){}{}.",

@@ -217,3 +217,51 @@ TEST_CASE("a forecast names the capacity and the step size that fit") {
     CHECK(*forecast->fitting_part >= Approx(4.0 / 6));
     CHECK(*forecast->fitting_part < 1);
 }
+
+TEST_CASE("no change gets a step to its end that requests more than the card has") {
+    Training training;
+    for (const std::uint64_t size : {4, 4, 4}) {
+        training.step(size);
+    }
+    training.step(8, 3);
+    Training whole;
+    for (const std::uint64_t size : {4, 4, 4, 8}) {
+        whole.step(size);
+    }
+    const std::uint64_t requested = replayed(whole.script()).requested.peak;
+    const auto forecast_of = [&](std::uint64_t capacity_bytes, std::vector<WhatIfRow>* rows) {
+        const ForecastCard card{.capacity_bytes = capacity_bytes, .others_bytes = 0};
+        SweepContext context;
+        context.fidelity_exact = true;
+        context.recorded_capacity_bytes = card.capacity_bytes;
+        auto forecast = make_forecast(
+            training.run.timeline, training.script(), training.iterations(), context, card, {rows});
+        REQUIRE(forecast.ok());
+        REQUIRE(forecast->known());
+        return std::move(forecast).value();
+    };
+    const auto row_on = [](std::uint64_t capacity_bytes, Remedy remedy) {
+        WhatIfRow row;
+        row.candidate.remedy = remedy;
+        row.candidate.capacity_bytes = capacity_bytes;
+        row.candidate.total_bytes = capacity_bytes;
+        if (remedy != Remedy::kSettings) {  // the requests change
+            row.candidate.change = std::make_shared<ScriptChange>();
+        }
+        row.result.divergence.emplace().kind = Divergence::Kind::kGoesOn;
+        return row;
+    };
+    std::vector<WhatIfRow> rows = {row_on(requested - 1, Remedy::kSettings),
+                                   row_on(requested - 1, Remedy::kEmptyCache),
+                                   row_on(requested, Remedy::kEmptyCache),
+                                   row_on(2 * requested, Remedy::kSettings)};
+    for (const WhatIfRow& row : rows) {
+        REQUIRE(row.gets_past());
+    }
+    CHECK_FALSE(forecast_of(requested - 1, &rows).in_use_fits);
+    CHECK(rows[0].rest_fits == false);
+    CHECK(rows[1].rest_fits == false);
+    CHECK_FALSE(rows[2].rest_fits.has_value());  // enough memory, but the requests change
+    CHECK(rows[3].rest_fits == true);
+    CHECK(forecast_of(requested, &rows).in_use_fits);
+}
