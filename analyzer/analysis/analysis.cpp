@@ -210,6 +210,7 @@ std::optional<CulpritGroup> most_blocking(const Analysis& analysis, const Diagno
         }
     }
     groups[best].too_little = !rooms[best].serves(diagnosis.wanted);
+    groups[best].others_block_more = best != 0 && !groups[best].too_little;
     return std::move(groups[best]);
 }
 

@@ -139,6 +139,9 @@ struct CulpritGroup {
     std::vector<EventIndex> blocking;
     // Set by most_blocking(): without these blocks the request still would not fit.
     bool too_little = false;
+    // Set by most_blocking(): other lines block more, but the request does not fit without the
+    // blocks of one of them alone.
+    bool others_block_more = false;
 };
 
 // Describes the phase of the group's oldest block, as of the diagnosis.

@@ -85,6 +85,7 @@ Recommendation remedy_of_failure(const DeviceAnalysis& device,
         remedy.blocking_bytes = oom.cheapest.bytes_to_free;
     }
     remedy.card = remedy.forecast ? nullptr : smallest_fitting(device);
+    remedy.without_others = verdict.id == "outside_pool";
     return remedy;
 }
 

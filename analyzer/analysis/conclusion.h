@@ -39,6 +39,7 @@ struct Recommendation {
     std::optional<ProgramChange> program = {};
     bool forecast = false;  // the forecast of the rest of the step belongs to the recommendation
     const WhatIfRow* card = nullptr;  // kNothingHelps: a card on which the request succeeds
+    bool without_others = false;      // kNothingHelps: without the holders outside the pool it fits
     // kNothingHelps: how much more the request needed than was free.
     std::uint64_t missing_bytes = 0;
     std::uint64_t blocking_bytes = 0;    // kNothingHelps: live bytes whose release would make room

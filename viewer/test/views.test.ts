@@ -57,7 +57,7 @@ test("every block has a kind, and large kinds have a name", () => {
     for (const row of rows) {
         assert.equal(
             category.names[category.of[row]],
-            categoryOf.get(blocks.stack[row]) ?? "unknown kind",
+            categoryOf.get(blocks.stack[row]) ?? "other",
         );
     }
     const stream = kindsOf(device, stacks, "stream")!;

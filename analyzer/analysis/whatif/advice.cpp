@@ -21,11 +21,11 @@ bool sets(const WhatIfRow& row, std::string_view key) {
 }
 
 Advice judge(std::string name,
-             std::string key_of_advice,
+             const std::string& key_of_advice,
              const std::vector<WhatIfRow>& rows,
              const WhatIfRow& recorded,
              const std::function<bool(const WhatIfRow&)>& belongs) {
-    Advice advice{.name = std::move(name), .key = std::move(key_of_advice)};
+    Advice advice{.name = std::move(name), .key = key_of_advice};
     const WhatIfRow* best = nullptr;
     bool usable = false;
     bool in_force = false;
@@ -54,7 +54,8 @@ Advice judge(std::string name,
         best = better ? &row : best;
     }
     if (best == nullptr) {
-        advice.reason = "this trace does not allow it";
+        advice.reason = key_of_advice == "empty_cache" ? "no steps were found, or too many to try"
+                                                       : "this trace does not allow it";
         return advice;
     }
     advice.row = best->candidate.name;

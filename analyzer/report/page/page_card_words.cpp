@@ -209,6 +209,9 @@ std::string peak_sentence(const DeviceAnalysis& device) {
                                                         format_bytes(run.peak_allocated)),
                         format_bytes(waste.inactive_split),
                         format_bytes(waste.releasable));
+    if (device.state_only && waste.releasable != 0) {
+        text += " torch.cuda.empty_cache() returns the cached memory to the card.";
+    }
     if (device.growth_forecast && device.growth_forecast->matters) {
         const std::string when = growth_forecast_text(*device.growth_forecast);
         return when.empty() ? text : text + " Forecast: " + when + ".";

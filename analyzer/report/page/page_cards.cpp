@@ -44,7 +44,9 @@ class CardBuilder {
   private:
     void add_change(const Recommendation& remedy, PageCard* card) const {
         card->change = remedy_text(device_, remedy);
-        if (remedy.kind == Recommendation::Kind::kRow && remedy.row != nullptr) {
+        // A setting that serves only this request is not offered for copying.
+        if (remedy.kind == Recommendation::Kind::kRow && remedy.row != nullptr &&
+            !remedy.forecast) {
             card->change_row = remedy.row->candidate.name;
         }
     }
@@ -162,6 +164,8 @@ class CardBuilder {
         card.question = question_of(card.screen);
         if (const std::string grows = growth_heading(conclusion.culprit, device_); !grows.empty()) {
             card.heading = grows;
+        } else if (!retry && step_needs_more(device_, diagnosis)) {
+            card.heading = "The step needs more memory than there is (estimate)";
         }
         card.verdict = verdict.id;
         card.requested_bytes = verdict.requested_bytes;

@@ -196,6 +196,7 @@ class DevicePage {
                              .note = whatif_note(row),
                              .as_run = row.is_recorded,
                              .gets_past = row.gets_past(),
+                             .rest_fails = row.gets_past() && !row.rest_fits.value_or(true),
                              .cost = row.is_recorded ? std::string() : cost_text(row),
                              .commands = commands_of(analysis_, row, at < ranked ? at + 1 : 0),
                              .reserved_curve = row.reserved_curve};
@@ -222,6 +223,18 @@ class DevicePage {
             return;
         }
         const WasteSplit& waste = run.waste_at_peak;
+        if (device_.state_only) {  // one moment has no peaks, and calls before it are unknown
+            page_.totals = {{"requested", run.peak_requested},
+                            {"allocated", run.peak_allocated},
+                            {"active", run.peak_active},
+                            {"reserved", run.peak_reserved},
+                            {"rounding", waste.rounding},
+                            {"slack", waste.slack},
+                            {"pending", waste.pending},
+                            {"releasable", waste.releasable},
+                            {"inactive split", waste.inactive_split}};
+            return;
+        }
         page_.totals = {{"peak requested", run.peak_requested},
                         {"peak allocated", run.peak_allocated},
                         {"peak active", run.peak_active},

@@ -160,9 +160,10 @@ struct PageWhatIf {
     RunFigures run;
     bool usable = true;
     std::string note;
-    bool as_run = false;     // the recorded run itself, shown first and separately
-    bool gets_past = false;  // avoids an out-of-memory of the recorded run
-    std::string cost = {};   // as the report says it; empty = unknown
+    bool as_run = false;      // the recorded run itself, shown first and separately
+    bool gets_past = false;   // avoids an out-of-memory of the recorded run
+    bool rest_fails = false;  // gets_past, but the rest of the step is forecast to fail
+    std::string cost = {};    // as the report says it; empty = unknown
     PageCommands commands = {};
     // Reserved bytes at PageDevice::curve_times_ns. Each value is valid until the next. Empty =
     // unknown.

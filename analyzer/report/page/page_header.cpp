@@ -52,6 +52,7 @@ json whatif_json(const PageWhatIf& row) {
             {"note", row.note},
             {"as_run", row.as_run},
             {"gets_past", row.gets_past},
+            {"rest_fails", row.rest_fails},
             {"cost", row.cost},
             {"set", row.commands.set},
             {"run", row.commands.run},

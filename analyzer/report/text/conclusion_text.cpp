@@ -27,7 +27,10 @@ std::string words(const BlocksFreeMemory& blocks) {
         format_counted(group.held.blocks, "block", "blocks"),
         group.held.blocks == 1 ? "prevents" : "prevent",
         format_bytes(group.held_open_bytes),
-        group.too_little ? "; freeing the blocks of one line alone does not make enough room" : "");
+        group.too_little ? "; freeing the blocks of one line alone does not make enough room"
+        : group.others_block_more
+            ? "; without them the request fits, but not without those of one line that blocks more"
+            : "");
 }
 
 std::string words(const HoldsMost& most) {
@@ -56,15 +59,18 @@ std::string_view who_is(HeldOutside::By by) {
     return "an unknown owner holds";
 }
 
+std::string process_outside(const OtherProcess& process, std::uint64_t all_bytes) {
+    const std::string name = largest_process(process.pid, process.program);
+    return process.bytes == all_bytes
+               ? fmt::format(": {}", name)
+               : fmt::format(", most of it {} with {}", name, format_bytes(process.bytes));
+}
+
 std::string words(const HeldOutside& outside) {
     return fmt::format("{} {} of the card{}{}",
                        who_is(outside.by),
                        format_bytes(outside.bytes),
-                       outside.process ? fmt::format(", most of it {} with {}",
-                                                     largest_process(outside.process->pid,
-                                                                     outside.process->program),
-                                                     format_bytes(outside.process->bytes))
-                                       : "",
+                       outside.process ? process_outside(*outside.process, outside.bytes) : "",
                        outside.inside ? "; " + words(*outside.inside) : "");
 }
 
@@ -145,7 +151,7 @@ std::string outcome_of(const WhatIfRow& row, const WhatIfRow& recorded) {
                            reserved,
                            retries);
     }
-    if (row.ooms() != 0) {
+    if (row.ooms() != recorded.ooms()) {
         return fmt::format("{} instead of {}",
                            format_counted(row.ooms(), "out-of-memory", "out-of-memories"),
                            recorded.ooms());
@@ -160,8 +166,10 @@ std::string outcome_of(const WhatIfRow& row, const WhatIfRow& recorded) {
 std::string row_words(const DeviceAnalysis& device, const WhatIfRow& row) {
     const WhatIfRow& recorded = *recorded_row(device.settings);
     const std::string cost = cost_text(row);
+    // That the rest of the step fails is told where the step's need is.
+    const bool serves = row.ooms() == 0 && recorded.ooms() != 0;
     const std::string follows =
-        row.ooms() == 0 && recorded.ooms() != 0 ? what_follows(row) : std::string();
+        serves && row.rest_fits.value_or(true) ? what_follows(row) : std::string();
     return fmt::format("{}: {} ({}){}{}{}{}",
                        change_text(row),
                        outcome_of(row, recorded),
@@ -223,6 +231,12 @@ std::string limit_of_replays(const DeviceAnalysis& device) {
 std::string nothing_helps(const DeviceAnalysis& device, const Recommendation& remedy) {
     const std::string of_program = change_of_program(device, remedy);
     std::string text = of_program.empty() ? "" : of_program + "; ";
+    if (remedy.without_others) {
+        text += fmt::format(
+            "end or move the holders outside the pool: this request then fits ({} for this "
+            "request); ",
+            row_class_name(class_of_moment(device)));
+    }
     text += device.settings.empty() ? "no other setting was replayed"
                                     : "no usable setting helps" + limit_of_replays(device);
     if (remedy.missing_bytes != 0) {

@@ -17,8 +17,8 @@ namespace {
 
 std::string shares_text(const Job& job, const UnequalShares& shares) {
     return fmt::format(
-        "{} needed at least {}, the {} {}: in equal shares each would need {} of {} (estimate; not "
-        "all memory can be moved)",
+        "{} needed at least {}, the {} {}: in equal shares each would need {} of the {} that their "
+        "pools can use (estimate; not all memory can be moved)",
         name_of(job, job.processes[shares.process]),
         format_bytes(shares.needed_bytes),
         shares.others == 1 ? "other" : format_count(shares.others) + " others",

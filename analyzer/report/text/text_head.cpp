@@ -343,8 +343,9 @@ std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device) {
     }
     const Forecast& forecast = *device.forecast;
     return {{"forecast",
-             forecast.known() ? forecast_needs(device) + ": " + forecast.reason
-                              : "none for the rest of this step: " + forecast.why_not}};
+             forecast.known()
+                 ? "with the recorded settings " + forecast_needs(device) + ": " + forecast.reason
+                 : "none for the rest of this step: " + forecast.why_not}};
 }
 
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {

@@ -58,7 +58,9 @@ void add_reasons(std::string_view reason, std::vector<std::string>* reasons) {
 
 std::string outcome_text(const WhatIfRow& row) {
     if (row.ooms() == 0) {
-        const std::string fits = row.gets_past() ? "past the OOM" : "fits";
+        const std::string fits = !row.gets_past()               ? "fits"
+                                 : row.rest_fits.value_or(true) ? "past the OOM"
+                                                                : "past this OOM only";
         return row.retries() == 0 ? fits
                                   : fits + ", " + format_counted(row.retries(), "retry", "retries");
     }

@@ -49,7 +49,7 @@ TEST_CASE("unequal ranks whose equal shares would fit are told what a rank would
     CHECK(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
         return contains(line,
                         "balance    rank 2 needed at least 26 GiB, the 3 others 10 GiB: in equal "
-                        "shares each would need 14 GiB of 23 GiB");
+                        "shares each would need 14 GiB of the 23 GiB that their pools can use");
     }));
     made[1].devices[0].run.peak_allocated = 21 * kGiB;  // one that needs nearly as much
     CHECK_FALSE(view_of(job_of(made)).shares);

@@ -131,7 +131,7 @@ function* testOf(model: DeviceModel, term: Term): Generator<void, Test | string>
             return typeof found === "string" ? found : (row) => found[pools[unit[row]] ?? 0] === 1;
         }
         case "category": {
-            const found = named(term, ["unknown kind", ...head.categories]);
+            const found = named(term, ["other", ...head.categories]);
             if (typeof found === "string") return found;
             const of = new Map<number, number>();
             head.stack_categories.stack.forEach((node, at) =>

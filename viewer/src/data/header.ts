@@ -111,6 +111,7 @@ export interface WhatIf {
     // Whether the run gets past an out-of-memory that the recording has. What follows it is not
     // known.
     gets_past: boolean;
+    rest_fails: boolean; // gets_past, but the rest of the step is forecast to fail
     curve: boolean;
     cost: string; // "" = unknown
     set: string; // the setting as an assignment for a shell; "" = no setting

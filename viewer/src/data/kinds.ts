@@ -198,7 +198,7 @@ function byCategory(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
     const table = new Uint32Array(stacks.count);
     stack_categories.stack.forEach((node, at) => (table[node] = stack_categories.category[at] + 1));
     return largest(model, model.blocks.stack, table, categories.length + 1, (key) =>
-        key === unknown ? "unknown kind" : categories[key - 1],
+        key === unknown ? "other" : categories[key - 1],
     );
 }
 

@@ -106,7 +106,7 @@ function holderTable(page: PageView, { holders, since }: Card): HTMLElement {
                 ),
             el("td", {}, formatCount(holder.count)),
             el("td", { class: "wrap" }, el("code", {}, holder.label)),
-            kinds && el("td", {}, holder.category || "unknown kind"),
+            kinds && el("td", {}, holder.category || "other"),
         ),
     );
     return el(
@@ -154,7 +154,7 @@ function growingTable(page: PageView): HTMLElement {
                     el("td", {}, formatBytes(row.grown)),
                     el("td", {}, formatBytes(row.live)),
                     el("td", { class: "wrap" }, el("code", {}, row.label)),
-                    kinds && el("td", {}, row.category || "unknown kind"),
+                    kinds && el("td", {}, row.category || "other"),
                 ),
             ),
         ),

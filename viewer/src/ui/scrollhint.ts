@@ -1,8 +1,9 @@
 // Marks every panel that can scroll further down. Otherwise a row that is cut in half would look
-// like the last one. The style sheet shows the attribute `data-more`.
+// like the last one. The style sheet shows the attribute `data-more`; a click on it scrolls.
 import { byId } from "./dom";
 
 const slack = 3; // pixels; too few to hide a letter
+const hintHeight = 24; // pixels of the word "more", as in the style sheet
 
 function watch(place: HTMLElement): void {
     const look = (): void => {
@@ -21,6 +22,12 @@ function watch(place: HTMLElement): void {
         look();
     }).observe(place, { childList: true });
     place.addEventListener("scroll", look, { passive: true });
+    place.addEventListener("click", (event) => {
+        const fromBottom = place.getBoundingClientRect().bottom - event.clientY;
+        if (event.target === place && place.dataset.more === "true" && fromBottom < hintHeight) {
+            place.scrollBy({ top: place.clientHeight * 0.8 });
+        }
+    });
 }
 
 export function connectScrollHints(): void {

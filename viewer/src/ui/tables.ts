@@ -346,7 +346,7 @@ function culpritTables(page: PageView): TableData[] {
                 row.live,
                 row.count,
                 row.label,
-                row.category || "unknown kind",
+                row.category || "other",
             ]),
         },
     ];

@@ -12,6 +12,11 @@ function breakable(name: string): string {
     return name.replace(/([,:])/g, "$1\u200b");
 }
 
+function fitting(row: WhatIf): string {
+    if (!row.gets_past) return "fits";
+    return row.rest_fails ? "past this OOM only" : "past the OOM";
+}
+
 /** Fills the what-if table. The chart draws the curve of the chosen row. */
 export function showWhatIf(page: PageView): void {
     const { model, view } = page;
@@ -23,13 +28,17 @@ export function showWhatIf(page: PageView): void {
     const lines = rows.map((row, at) => {
         const again = row.retries > 0 ? `, ${formatCounted(row.retries, "retry", "retries")}` : "";
         const verdict = !row.usable
-            ? el("span", { class: "faint" }, "not usable")
+            ? el(
+                  "span",
+                  { class: "faint" },
+                  row.ooms > 0 ? "not usable" : `${fitting(row)}, but not usable`,
+              )
             : row.ooms > 0
               ? el("span", { class: "no" }, `✗ ${formatCounted(row.ooms, "OOM", "OOMs")}`)
               : el(
                     "span",
-                    { class: again ? "near" : "yes" },
-                    `${again ? "~" : "✓"} ${row.gets_past ? "past the OOM" : "fits"}${again}`,
+                    { class: again || row.rest_fails ? "near" : "yes" },
+                    `${again || row.rest_fails ? "~" : "✓"} ${fitting(row)}${again}`,
                 );
         const line = el(
             "tr",
