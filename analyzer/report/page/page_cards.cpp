@@ -154,6 +154,11 @@ class CardBuilder {
         card.heading = retry ? "Retry: the pool had to release its cache" : heading_of(verdict);
         card.sentence = retry ? retry_sentence(analysis_, diagnosis)
                               : verdict_sentence(verdict, diagnosis.trouble.outcome);
+        for (const Survivors& kept : device_.held.survivors) {
+            if (kept.of == Survivors::Of::kOutOfMemory && kept.event == diagnosis.trouble.event) {
+                card.lines.push_back(survived_line(kept, Terminal(-1, ColorChoice::kNever)));
+            }
+        }
         const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
         card.asked_by = analysis_.symbols->describe(event.origin);
         // Use the same words as the text report.
@@ -170,7 +175,12 @@ class CardBuilder {
         card.verdict = verdict.id;
         card.requested_bytes = verdict.requested_bytes;
         card.bars = retry ? retry_bars(diagnosis) : failure_bars(verdict);
-        card.details.push_back(verdict_explanation(verdict));
+        const std::string why = verdict_explanation(verdict);
+        card.details.push_back(!retry && step_needs_more(device_, diagnosis)
+                                   ? "the whole step requests more than there is (estimate); at "
+                                     "this request: " +
+                                         why
+                                   : why);
         if (diagnosis.cheapest.kind != CheapestSet::Kind::kNone) {
             card.details.push_back(
                 fmt::format("The request fits without {} of live blocks ({} blocks); equivalent "

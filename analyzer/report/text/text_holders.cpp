@@ -324,6 +324,14 @@ std::string holder_lines(const Analysis& analysis,
            printed(step_lines(device));
 }
 
+ReportLine survived_line(const Survivors& survivors, const Terminal& terminal) {
+    return {"survived",
+            fmt::format("{}: {}, {}",
+                        survived_what(survivors),
+                        format_bytes(survivors.bytes),
+                        place_list(survivors.places, false, terminal))};
+}
+
 std::vector<ReportLine> growth_lines(const DeviceAnalysis& device, const Terminal& terminal) {
     const Growth& growth = device.held.growth;
     std::vector<ReportLine> lines;
@@ -351,12 +359,7 @@ std::vector<ReportLine> growth_lines(const DeviceAnalysis& device, const Termina
     const Survivors* shown = nullptr;
     for (const Survivors& survivors : device.held.survivors) {
         if (shown == nullptr || shown->of != survivors.of) {  // one of each kind; --json has all
-            add_line(&lines,
-                     "survived",
-                     fmt::format("{}: {}, {}",
-                                 survived_what(survivors),
-                                 format_bytes(survivors.bytes),
-                                 place_list(survivors.places, false, terminal)));
+            lines.push_back(survived_line(survivors, terminal));
             shown = &survivors;
         }
     }

@@ -93,6 +93,8 @@ std::vector<std::pair<std::string, std::uint64_t>> outside_parts(const OutsideMe
 // The comparison with the last good step; nullptr: there is none.
 const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event);
 
+// Memory that is still live although its purpose has ended, by line.
+ReportLine survived_line(const Survivors& survivors, const Terminal& terminal);
 // The memory that grows with every step, and what survived its purpose. Empty if there is none.
 std::vector<ReportLine> growth_lines(const DeviceAnalysis& device, const Terminal& terminal);
 
