@@ -108,6 +108,39 @@ std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
     return order;
 }
 
+// Another order with the same result. A place depends only on earlier buffers that live at the same
+// time, so buffers without a common moment may change their order. Buffers within one stretch of
+// time come together, because placing them touches the same memory. They wait until a buffer
+// crosses the stretch's border.
+std::vector<std::uint32_t> by_stretch(const std::vector<std::uint32_t>& order,
+                                      const MomentTable& table) {
+    constexpr std::uint32_t kStretch = 512;  // moments
+    std::vector<std::vector<std::uint32_t>> waiting(table.count / kStretch + 1);
+    std::vector<std::uint32_t> result;
+    result.reserve(order.size());
+    const auto append = [&result](std::vector<std::uint32_t>* buffers) {
+        result.insert(result.end(), buffers->begin(), buffers->end());
+        buffers->clear();
+    };
+    for (const std::uint32_t buffer : order) {
+        const Moments moments = table.of[buffer];
+        const std::uint32_t first = moments.begin / kStretch;
+        const std::uint32_t last = (moments.end - 1) / kStretch;
+        if (first == last) {
+            waiting[first].push_back(buffer);
+            continue;
+        }
+        for (std::uint32_t stretch = first; stretch <= last; ++stretch) {
+            append(&waiting[stretch]);
+        }
+        result.push_back(buffer);
+    }
+    for (std::vector<std::uint32_t>& buffers : waiting) {
+        append(&buffers);
+    }
+    return result;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
@@ -126,7 +159,8 @@ std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetime
     Occupancy occupancy(table.count, turns.size() / 2);
     offsets->assign(lifetimes.size(), 0);
     std::uint64_t height = 0;
-    for (const std::uint32_t buffer : order_by_peak(lifetimes, turns, table)) {
+    for (const std::uint32_t buffer :
+         by_stretch(order_by_peak(lifetimes, turns, table), table)) {
         if (occupancy.work() > most_work) {
             return std::nullopt;
         }
