@@ -3,17 +3,11 @@
 //
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { download, hash, settle, text, visit } from "./look.mjs";
+import { test } from "node:test";
+import { download, hash, pageFile, settle, text, visitor } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const run = join(pages, "run.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (path, options, look) => visit(browser, path, options, look);
+const run = pageFile("run");
+const on = visitor();
 
 test("the table of stacks adds up to the status line's totals for every measure", () =>
     on(run, {}, async (page) => {

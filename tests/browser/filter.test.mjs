@@ -2,18 +2,12 @@
 //
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { drawnText, eventually, hash, print, settle, visit } from "./look.mjs";
+import { test } from "node:test";
+import { drawnText, eventually, hash, pageFile, print, settle, visitor } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const run = join(pages, "run.html");
-const many = join(pages, "many.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (path, options, look) => visit(browser, path, options, look);
+const run = pageFile("run");
+const many = pageFile("many");
+const on = visitor();
 
 const matches = (status) =>
     /search ".*": ([\d,]+) blocks?, .* in the trace; ([\d,]+) blocks?, /

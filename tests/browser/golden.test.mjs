@@ -6,11 +6,11 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { launch, open } from "./browser.mjs";
+import { open } from "./browser.mjs";
+import { pageFile, sharedBrowser } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
 const folder = join(dirname(fileURLToPath(import.meta.url)), "golden");
 const names = ["checkerboard", "run"];
 const schemes = ["light", "dark"];
@@ -21,13 +21,11 @@ const tile = 12; // pixels; 24 x 16 tiles
 const mostMean = 5; // largest allowed mean difference of a tile, per channel
 const mostTiles = 8; // this many tiles may differ by more: letters, and the edge of a panel
 
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
+const shared = sharedBrowser();
 
 /** A PNG of the page, reduced by averaging. `hidden` names a panel that is left out. */
 async function picture(name, scheme, hidden = "") {
-    const { page, context, problems } = await open(browser, join(pages, `${name}.html`), {
+    const { page, context, problems } = await open(shared.browser, pageFile(name), {
         scheme,
     });
     await page.waitForTimeout(1200);
@@ -40,7 +38,7 @@ async function picture(name, scheme, hidden = "") {
     const full = await page.screenshot({ animations: "disabled", caret: "hide" });
     assert.deepEqual(problems, []);
     await context.close();
-    const drawing = await browser.newPage();
+    const drawing = await shared.browser.newPage();
     const small = await drawing.evaluate(
         async ([data, width, height]) => {
             const image = await createImageBitmap(
@@ -82,7 +80,7 @@ async function picture(name, scheme, hidden = "") {
 
 /** The number of tiles that differ. */
 async function difference(one, other) {
-    const page = await browser.newPage();
+    const page = await shared.browser.newPage();
     const result = await page.evaluate(
         async ([files, tile, mostMean]) => {
             const [a, b] = await Promise.all(
@@ -135,7 +133,7 @@ if (process.argv.includes("--write")) {
                 const now = await picture(name, scheme);
                 const tiles = await difference(now, readFileSync(fileOf(name, scheme)));
                 if (tiles > mostTiles) {
-                    const seen = join(pages, `${name}-${scheme}.png`);
+                    const seen = join(process.env.FRAGTRACE_PAGES, `${name}-${scheme}.png`);
                     writeFileSync(seen, now);
                     assert.fail(
                         `${tiles} of ${(width / tile) * (height / tile)} tiles differ; the picture now: ${seen}`,

@@ -1,20 +1,21 @@
 // The card of a hole. FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { drawnText, eventually, hash, settle, share, visit } from "./look.mjs";
+import { test } from "node:test";
+import {
+    accessProblems,
+    drawnText,
+    eventually,
+    hash,
+    pageFile,
+    settle,
+    share,
+    visitor,
+} from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const run = join(pages, "run.html");
-const board = join(pages, "checkerboard.html");
+const run = pageFile("run");
+const board = pageFile("checkerboard");
 const teal = [0, 133, 122];
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (path, options, look) => visit(browser, path, options, look);
+const on = visitor();
 
 test("a hole has its size, age, neighbours, what to free, and the request that failed", () =>
     on(board, {}, async (page) => {
@@ -74,7 +75,6 @@ test("a click on a hole selects it, keys step through holes by size", () =>
     }));
 
 test("axe finds nothing with every card open", async () => {
-    const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
     const link =
         "#r0=20000000&r1=40000000&s0=50000000&s1=60000000&selected=200&whatif=1&culprit=0&q=main&zoom=2";
     for (const [width, scheme] of [
@@ -87,11 +87,7 @@ test("axe finds nothing with every card open", async () => {
             for (const id of ["range", "hole", "details"]) {
                 assert.ok(await page.locator(`#${id}`).isVisible(), id);
             }
-            await page.evaluate(axe);
-            const found = await page.evaluate(async () =>
-                (await globalThis.axe.run(document)).violations.map(({ id }) => id),
-            );
-            assert.deepEqual(found, []);
+            assert.deepEqual(await accessProblems(page), []);
         });
     }
 });

@@ -2,18 +2,12 @@
 // a sentence to a process. FRAGTRACE_PAGES holds job.html.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { settle, text, visit } from "./look.mjs";
+import { test } from "node:test";
+import { accessProblems, pageFile, settle, text, visitor } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const job = join(pages, "job.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (options, look) => visit(browser, job, options, look);
+const job = pageFile("job");
+const visit = visitor();
+const on = (options, look) => visit(job, options, look);
 
 /** The data of a page, as it is in the file. */
 function header(path) {
@@ -100,14 +94,14 @@ test("a name of several processes lists them, and those that are complete can be
     }));
 
 test("nothing is cut off or on top of another part, from a telephone to a wide screen", async () => {
-    for (const path of [job, join(pages, "run.html")]) {
+    for (const path of [job, pageFile("run")]) {
         for (const [width, height] of [
             [390, 844],
             [768, 1024],
             [1024, 768],
             [1600, 1000],
         ]) {
-            await visit(browser, path, { width, height }, async (page) => {
+            await visit(path, { width, height }, async (page) => {
                 const { over, cut, overlaps } = await page.evaluate(() => {
                     const places = [...document.querySelectorAll("main > *, header, #ranks")]
                         .filter((place) => place.offsetParent !== null)
@@ -146,23 +140,14 @@ test("nothing is cut off or on top of another part, from a telephone to a wide s
 });
 
 test("axe finds nothing on the page of a job and on that of one process", async () => {
-    const source = readFileSync(
-        createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
-        "utf8",
-    );
-    for (const path of [job, join(pages, "run.html")]) {
+    for (const path of [job, pageFile("run")]) {
         for (const [width, scheme] of [
             [1440, "light"],
             [1440, "dark"],
             [390, "light"],
         ]) {
-            await visit(browser, path, { width, scheme }, async (page) => {
-                await page.evaluate(source);
-                const { violations } = await page.evaluate(() => window.axe.run());
-                assert.deepEqual(
-                    violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]),
-                    [],
-                );
+            await visit(path, { width, scheme }, async (page) => {
+                assert.deepEqual(await accessProblems(page), []);
             });
         }
     }

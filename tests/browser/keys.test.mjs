@@ -2,21 +2,15 @@
 //
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { eventually, hash, settle, text, visit } from "./look.mjs";
+import { test } from "node:test";
+import { eventually, hash, pageFile, settle, text, visitor } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const board = join(pages, "checkerboard.html");
-const run = join(pages, "run.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (path, options, look) => visit(browser, path, options, look);
+const board = pageFile("checkerboard");
+const run = pageFile("run");
+const on = visitor();
 
 test("Alt and an arrow key move to the previous or next event", () =>
-    on(join(pages, "two.html"), { hash: "#device=1&cursor=0" }, async (page) => {
+    on(pageFile("two"), { hash: "#device=1&cursor=0" }, async (page) => {
         const stops = [];
         for (let i = 0; i < 12; ++i) {
             await page.keyboard.press("Alt+ArrowRight");
@@ -111,7 +105,7 @@ test("a screen reader announces the selected row", async () => {
     for (const [path, list] of [
         [board, "#culprits-list"],
         [run, "#whatif-list"],
-        [join(pages, "two.html"), "#culprits-list"],
+        [pageFile("two"), "#culprits-list"],
     ]) {
         await on(path, {}, async (page, context) => {
             if (path.endsWith("two.html")) {

@@ -3,19 +3,13 @@
 //
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { hash, settle, text, visit } from "./look.mjs";
+import { test } from "node:test";
+import { hash, pageFile, settle, text, visitor } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const board = join(pages, "checkerboard.html");
-const run = join(pages, "run.html");
-const two = join(pages, "two.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (path, options, look) => visit(browser, path, options, look);
+const board = pageFile("checkerboard");
+const run = pageFile("run");
+const two = pageFile("two");
+const on = visitor();
 
 test("an invalid number in a link is ignored", async () => {
     let verdict;

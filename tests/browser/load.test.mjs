@@ -5,18 +5,14 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { eventually, settle } from "./look.mjs";
+import { test } from "node:test";
+import { eventually, pageFile, settle, sharedBrowser } from "./look.mjs";
 
-const path = join(process.env.FRAGTRACE_PAGES, "many.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
+const path = pageFile("many");
+const shared = sharedBrowser();
 
 async function opened({ init = "" } = {}) {
-    const context = await browser.newContext({ viewport: { width: 1440, height: 960 } });
+    const context = await shared.browser.newContext({ viewport: { width: 1440, height: 960 } });
     const page = await context.newPage();
     let workers = 0;
     page.on("worker", () => ++workers);
@@ -75,7 +71,7 @@ test("while blocks load, verdict, chart and map can already be used", async () =
         finish = () => response.end(whole.subarray(cut));
     });
     await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
-    const page = await browser.newPage();
+    const page = await shared.browser.newPage();
     await page.goto(`http://127.0.0.1:${server.address().port}/`, { waitUntil: "commit" });
     await page.waitForSelector("html[data-overview-ms]");
     assert.match(await page.locator("#verdict").innerText(), /OOM/);
@@ -106,9 +102,9 @@ test("while blocks load, verdict, chart and map can already be used", async () =
 });
 
 test("300,000 live blocks are drawn as shares and all are counted", async () => {
-    const context = await browser.newContext({ viewport: { width: 1440, height: 960 } });
+    const context = await shared.browser.newContext({ viewport: { width: 1440, height: 960 } });
     const page = await context.newPage();
-    await page.goto(`file://${join(process.env.FRAGTRACE_PAGES, "crowd.html")}#cursor=300500000`);
+    await page.goto(`file://${pageFile("crowd")}#cursor=300500000`);
     await page.waitForSelector("html[data-ready]", { timeout: 60000 });
     assert.match(await page.locator("#status").innerText(), /300,000 blocks in \d+ segments/);
     const orange = () =>

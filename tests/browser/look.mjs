@@ -1,7 +1,27 @@
 // Shared by the tests of the page: opening it, things it must never do, and reading its pictures.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { open } from "./browser.mjs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before } from "node:test";
+import { launch, open } from "./browser.mjs";
+
+/** A page of made-up data (make_page.cpp). */
+export const pageFile = (name) => join(process.env.FRAGTRACE_PAGES, `${name}.html`);
+
+/** An object that has a browser while the tests of a file run. */
+export function sharedBrowser() {
+    const shared = {};
+    before(async () => (shared.browser = await launch()));
+    after(async () => shared.browser?.close());
+    return shared;
+}
+
+/** `visit` in a browser that the tests of a file share. */
+export function visitor() {
+    const shared = sharedBrowser();
+    return (path, options, look) => visit(shared.browser, path, options, look);
+}
 
 /**
  * Opens a page, checks that nothing went wrong and nothing was fetched, and closes it in any case.
@@ -106,4 +126,16 @@ export const share = (page, selector, [red, green, blue], reach = 24) =>
 export async function download(page, act) {
     const [saved] = await Promise.all([page.waitForEvent("download"), act()]);
     return { name: saved.suggestedFilename(), text: readFileSync(await saved.path(), "utf8") };
+}
+
+/** What axe, the checker of accessibility, finds on the page. */
+export async function accessProblems(page) {
+    await page.evaluate(
+        readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8"),
+    );
+    return page.evaluate(async () =>
+        (await globalThis.axe.run(document)).violations.map(
+            ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
+        ),
+    );
 }

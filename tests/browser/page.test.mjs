@@ -3,18 +3,23 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch, open } from "./browser.mjs";
-import { eventually, hash, settle, share as shareNear, text, visit } from "./look.mjs";
+import { test } from "node:test";
+import { open } from "./browser.mjs";
+import {
+    eventually,
+    hash,
+    pageFile,
+    settle,
+    share as shareNear,
+    sharedBrowser,
+    text,
+    visit,
+} from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const board = join(pages, "checkerboard.html");
-const run = join(pages, "run.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-
-const on = (path, options, look) => visit(browser, path, options, look);
+const board = pageFile("checkerboard");
+const run = pageFile("run");
+const shared = sharedBrowser();
+const on = (path, options, look) => visit(shared.browser, path, options, look);
 const share = (page, selector, colour, reach = 40) => shareNear(page, selector, colour, reach);
 const orange = [242, 140, 28];
 const plum = [74, 6, 51];
@@ -191,7 +196,7 @@ test("tables explain their columns and mark the recorded row and rows with retri
     }));
 
 test("events are counted, and a zero has no bar", () =>
-    on(join(pages, "two.html"), { hash: "#device=1" }, async (page) => {
+    on(pageFile("two"), { hash: "#device=1" }, async (page) => {
         assert.match(await text(page, "#verdict"), /NEAR MISS.*peak, 2 of 2/s);
         const filled = await page.$$eval("#verdict .track", (tracks) =>
             tracks.map((track) => track.querySelectorAll(".fill").length),
@@ -293,7 +298,7 @@ test("the page's security policy blocks a foreign script or image", async () => 
             `<script>document.title = "taken"</script><img id="foreign" src="${pixel}"><div id="app">`,
         ),
     );
-    const { page, problems } = await open(browser, path);
+    const { page, problems } = await open(shared.browser, path);
     assert.equal(await page.title(), "fragment.py - fragtrace");
     assert.ok(
         problems.some((text) => /script/.test(text) && /Content Security Policy/.test(text)),
@@ -321,7 +326,7 @@ test("a file cut off at any place says so", async () => {
     for (const [name, at] of Object.entries(places)) {
         const path = join(folder, `${name}.html`);
         writeFileSync(path, whole.slice(0, at));
-        const context = await browser.newContext();
+        const context = await shared.browser.newContext();
         const page = await context.newPage();
         await page.goto(`file://${path}`);
         await eventually(async () => assert.match(await text(page, "#plain"), /cut off/, name));
@@ -332,7 +337,7 @@ test("a file cut off at any place says so", async () => {
 });
 
 test("data left out of the file is announced", () =>
-    on(join(pages, "cut-down.html"), {}, async (page) => {
+    on(pageFile("cut-down"), {}, async (page) => {
         assert.equal(await page.getAttribute("html", "data-blocks"), "1000");
         assert.match(
             await text(page, "#count"),
@@ -345,7 +350,7 @@ test("data left out of the file is announced", () =>
     }));
 
 test("the selector shows the second device with its pages, pools and pending blocks", () =>
-    on(join(pages, "two.html"), {}, async (page) => {
+    on(pageFile("two"), {}, async (page) => {
         assert.equal(await page.getAttribute("html", "data-blocks"), "190");
         assert.match(
             await text(page, "#program-pools"),

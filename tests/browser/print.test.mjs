@@ -1,18 +1,13 @@
 // The page on paper. FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { hash, settle, share, visit } from "./look.mjs";
+import { test } from "node:test";
+import { hash, pageFile, settle, share, visitor } from "./look.mjs";
 
-const run = join(process.env.FRAGTRACE_PAGES, "run.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
+const run = pageFile("run");
+const visit = visitor();
 
 test("paper is light, has no controls, and cuts nothing off", () =>
     visit(
-        browser,
         run,
         { scheme: "dark", hash: "#r0=20000000&r1=40000000&selected=200&whatif=1" },
         async (page) => {

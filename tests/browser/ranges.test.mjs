@@ -2,18 +2,12 @@
 //
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { drawnText, eventually, hash, settle, share, visit } from "./look.mjs";
+import { test } from "node:test";
+import { drawnText, eventually, hash, pageFile, settle, share, visitor } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const run = join(pages, "run.html");
+const run = pageFile("run");
 const teal = [0, 133, 122];
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (path, options, look) => visit(browser, path, options, look);
+const on = visitor();
 
 /** Drags in a picture from one share of its width to another. */
 async function drag(page, selector, from, to) {
@@ -270,7 +264,7 @@ test("on a narrow screen the range follows the chart, in both themes", async () 
 });
 
 test("a range of many blocks is measured in steps, and the page stays responsive", () =>
-    on(join(pages, "many.html"), {}, async (page) => {
+    on(pageFile("many"), {}, async (page) => {
         await page.keyboard.press("0");
         await page.keyboard.press("r");
         await eventually(async () =>

@@ -1,16 +1,12 @@
 // The page of a job: its selector, strip and table, by mouse and by keyboard. FRAGTRACE_PAGES holds
 // job.html.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { download, hash, print, settle, share, text, visit } from "./look.mjs";
+import { test } from "node:test";
+import { download, hash, pageFile, print, settle, share, text, visitor } from "./look.mjs";
 
-const job = join(process.env.FRAGTRACE_PAGES, "job.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (options, look) => visit(browser, job, options, look);
+const job = pageFile("job");
+const visit = visitor();
+const on = (options, look) => visit(job, options, look);
 const shows = (page, device) =>
     page.waitForFunction(
         (device) =>
@@ -160,7 +156,7 @@ test("a saved picture has the strip and names the process", () =>
     }));
 
 test("the page of one process has no strip", () =>
-    visit(browser, join(process.env.FRAGTRACE_PAGES, "two.html"), {}, async (page) => {
+    visit(pageFile("two"), {}, async (page) => {
         assert.equal(await page.locator("#ranks").isVisible(), false);
         assert.match(await text(page, "#run"), /pid 12/);
         await settle(page);

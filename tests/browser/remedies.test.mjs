@@ -3,18 +3,12 @@
 //
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { drawnText, eventually, hash, settle, visit } from "./look.mjs";
+import { test } from "node:test";
+import { drawnText, eventually, hash, pageFile, settle, visitor } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const run = join(pages, "run.html");
-const board = join(pages, "checkerboard.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (path, options, look) => visit(browser, path, options, look);
+const run = pageFile("run");
+const board = pageFile("checkerboard");
+const on = visitor();
 
 const setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
 const trying = "fragtrace try train.4711.ftrace --remedy 1";

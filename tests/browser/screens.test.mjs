@@ -3,20 +3,13 @@
 //
 // FRAGTRACE_PAGES holds a page with one device for each screen.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { settle, text, visit } from "./look.mjs";
+import { test } from "node:test";
+import { accessProblems, pageFile, settle, text, visitor } from "./look.mjs";
 
-const screens = join(process.env.FRAGTRACE_PAGES, "screens.html");
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
+const screens = pageFile("screens");
+const visit = visitor();
 const on = (device, look, options = {}) =>
-    visit(browser, screens, { ...options, hash: `#device=${device}` }, look);
+    visit(screens, { ...options, hash: `#device=${device}` }, look);
 
 // In the order of the devices: the headings below the question. The section that answers the
 // question has none.
@@ -116,16 +109,11 @@ test("without an answer, the verdict has the whole width", () =>
 
 test("axe finds nothing, and nothing is wider than the window, on any screen", async () => {
     for (const options of [{ scheme: "light" }, { scheme: "dark" }, { width: 390, height: 844 }]) {
-        await visit(browser, screens, options, async (page) => {
-            await page.evaluate(axe);
+        await visit(screens, options, async (page) => {
             for (let device = 0; device <= 8; ++device) {
                 await page.selectOption("#device", String(device));
                 await settle(page);
-                const found = await page.evaluate(async () =>
-                    (await globalThis.axe.run(document)).violations.map(
-                        ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
-                    ),
-                );
+                const found = await accessProblems(page);
                 assert.deepEqual(found, [], `device ${device} ${JSON.stringify(options)}`);
                 const [scroll, room] = await page.evaluate(() => [
                     document.documentElement.scrollWidth,

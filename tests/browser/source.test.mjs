@@ -1,21 +1,16 @@
 // Source code in the page. FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { drawnText, settle, visit } from "./look.mjs";
+import { test } from "node:test";
+import { drawnText, pageFile, settle, visitor } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const board = join(pages, "checkerboard.html");
-const run = join(pages, "run.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
+const board = pageFile("checkerboard");
+const run = pageFile("run");
+const visit = visitor();
 
 const chosenRow = "#culprits-list tr[tabindex] >> nth=0";
 
 test("the source code of the chosen line, with its own line marked", () =>
-    visit(browser, board, {}, async (page) => {
+    visit(board, {}, async (page) => {
         assert.equal(await page.locator("#source").isVisible(), false);
         await page.click(chosenRow);
         await settle(page);
@@ -36,7 +31,7 @@ test("the source code of the chosen line, with its own line marked", () =>
     }));
 
 test("frames of a block open to their source code, if the page has it", () =>
-    visit(browser, board, {}, async (page) => {
+    visit(board, {}, async (page) => {
         await page.click(chosenRow);
         await page.click("#culprits-list button >> nth=0");
         await settle(page);
@@ -50,7 +45,7 @@ test("frames of a block open to their source code, if the page has it", () =>
     }));
 
 test("a page without source code has no place for it", () =>
-    visit(browser, run, {}, async (page) => {
+    visit(run, {}, async (page) => {
         await page.click(chosenRow);
         await settle(page);
         assert.equal(await page.locator("#source").isVisible(), false);

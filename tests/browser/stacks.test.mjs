@@ -2,17 +2,11 @@
 //
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { drawnText, eventually, hash, print, settle, visit } from "./look.mjs";
+import { test } from "node:test";
+import { drawnText, eventually, hash, pageFile, print, settle, visitor } from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const run = join(pages, "run.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (path, options, look) => visit(browser, path, options, look);
+const run = pageFile("run");
+const on = visitor();
 
 /** The label of the box that the keys of the panel reach, as the status line says it. */
 async function boxAfter(page, ...keys) {

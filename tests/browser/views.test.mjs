@@ -3,18 +3,22 @@
 //
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch } from "./browser.mjs";
-import { download, eventually, hash, print, settle, share, text, visit } from "./look.mjs";
+import { test } from "node:test";
+import {
+    download,
+    eventually,
+    hash,
+    pageFile,
+    print,
+    settle,
+    share,
+    text,
+    visitor,
+} from "./look.mjs";
 
-const pages = process.env.FRAGTRACE_PAGES;
-const board = join(pages, "checkerboard.html");
-const run = join(pages, "run.html");
-let browser;
-before(async () => (browser = await launch()));
-after(async () => browser.close());
-const on = (path, options, look) => visit(browser, path, options, look);
+const board = pageFile("checkerboard");
+const run = pageFile("run");
+const on = visitor();
 
 test("the verdict names the blocking line and the remedy", () =>
     on(board, {}, async (page) => {
@@ -151,7 +155,7 @@ test("an endless expression is stopped, and the page stays usable", () =>
     }));
 
 test("a search marks and counts every block that it finds", () =>
-    on(join(pages, "crowd.html"), { hash: "#cursor=300000000" }, async (page) => {
+    on(pageFile("crowd"), { hash: "#cursor=300000000" }, async (page) => {
         const mark = [0, 133, 122];
         const lower = () =>
             page.evaluate(([r, g, b]) => {
@@ -209,7 +213,7 @@ test("a search marks and counts every block that it finds", () =>
 // Marks are drawn on a layer above the segments, so that nothing else is redrawn.
 test("a search, a stack and a selection are marked on a layer above the segments", async () => {
     const mark = [0, 133, 122];
-    for (const path of [run, join(pages, "crowd.html")]) {
+    for (const path of [run, pageFile("crowd")]) {
         await on(
             path,
             { hash: path === run ? "" : "#cursor=300000000&t0=0&t1=600000000" },
