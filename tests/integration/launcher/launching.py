@@ -16,3 +16,10 @@ class LauncherTest(real_process.RealProcessTest):
 
     def client(self, count=50, ending="return"):
         return [sys.executable, str(CLIENT), "/dev/null", str(count), ending]
+
+
+def fake_python(version, *more):
+    """A program in place of an interpreter, which answers the questions of the doctor."""
+    lines = [f"version\t{version}", "implementation\tcpython", "bits\t64", "executable\t/usr/bin/python"]
+    lines += ["conda\tFalse", "virtual\tFalse", "recorder\tTrue", *more, "end\t1"]
+    return "#!/bin/sh\ncat << 'EOF'\n" + "\n".join(lines) + "\nEOF\n"
