@@ -121,117 +121,135 @@ void add_virtual_nccl(const Timeline& timeline, std::vector<std::string>* lines)
     }
 }
 
+// What the recording does not say about the device and its blocks.
+void add_unknowns(const Timeline& timeline,
+                  const DeviceAnalysis& device,
+                  std::vector<std::string>* lines) {
+    const ReplayScript& script = device.script;
+    if (const std::uint64_t destroyed = contexts_destroyed(timeline, device.device)) {
+        lines->push_back(
+            fmt::format("device {}: {} destroyed; allocations do not name their context, so "
+                        "memory that was still allocated in it counts until its address is "
+                        "allocated again or the last context of the device is destroyed",
+                        device.device,
+                        format_counted(destroyed, "context was", "contexts were")));
+    }
+    if (device.virtual_gpu) {
+        lines->push_back(fmt::format(
+            "device {} is virtual: device work ends at once and computes zeros, collectives of "
+            "ranks bring only small buffers that a host wrote, PyTorch does not use cuDNN, "
+            "workspaces of cuDNN follow a model and those of other libraries are missing; "
+            "context and other holders are assumed to take {}",
+            device.device,
+            format_bytes(device.others_bytes)));
+    }
+    if (script.requested_unknown != 0) {
+        lines->push_back(fmt::format("the requested size of {} is unknown; the block size is used",
+                                     format_counted(script.requested_unknown, "block", "blocks")));
+    }
+    if (script.stream_unknown != 0) {
+        lines->push_back(fmt::format("the stream of {} is unknown; the default stream is used",
+                                     format_counted(script.stream_unknown, "block", "blocks")));
+    }
+    if (script.source == ScriptSource::kBlocks && !script.records_empty_cache &&
+        segments_known(device.recorded)) {
+        lines->push_back(
+            "this PyTorch does not show calls of empty_cache that free nothing; none is "
+            "assumed");
+    }
+    if (!script.pending.empty()) {
+        lines->emplace_back(pending_text(device.assumptions.pending));
+    }
+    if (script.stream_ordered != 0) {
+        lines->push_back(fmt::format(
+            "device {}: {} are ordered by streams and served from the driver's own pool, which "
+            "is "
+            "not modelled: each counts from its allocation to the call that frees it",
+            device.device,
+            format_counted(script.stream_ordered, "allocation", "allocations")));
+    }
+}
+
+// How replays deal with what they cannot know or change.
+void add_limits_of_replays(const Timeline& timeline,
+                           const DeviceAnalysis& device,
+                           std::vector<std::string>* lines) {
+    const ReplayScript& script = device.script;
+    if (!script.checkpoints.empty() && !script.checkpoints.front().segments.empty() &&
+        begins_in_midlife(timeline)) {
+        lines->push_back(
+            fmt::format("device {}: {}; memory already in use ({}) is taken from its checkpoint",
+                        device.device,
+                        timeline.events_in_file == 0 ? "the recording began after the program"
+                                                     : "the first events were not read",
+                        format_bytes(held_at(script.checkpoints.front()))));
+    }
+    if (const auto orders = try_address_orders(device); orders && orders->differ()) {
+        lines->push_back(fmt::format(
+            "device {}: before PyTorch 2.13 the allocator chooses among equal blocks by "
+            "address, which other settings change; with {} orders of addresses the recorded "
+            "settings reserve {} to {} at most and run out of memory {} to {} times",
+            device.device,
+            orders->orders,
+            format_bytes(orders->least_reserved_bytes),
+            format_bytes(orders->most_reserved_bytes),
+            orders->least_ooms,
+            orders->most_ooms));
+    }
+    if (script.rewinds != 0) {
+        lines->push_back(fmt::format(
+            "device {}: private pools were reset to a checkpoint {} (CUDA graph trees): their "
+            "blocks after it are taken from the recording, not replayed",
+            device.device,
+            format_counted(script.rewinds, "time", "times")));
+    }
+    if (!script.settings.empty()) {
+        lines->push_back(
+            fmt::format("the program changed the allocator's settings {} at run time: "
+                        "replays under other settings begin with the new settings and then "
+                        "follow the program",
+                        format_counted(script.settings.size(), "time", "times")));
+    }
+}
+
+void add_card(const DeviceAnalysis& device, std::vector<std::string>* lines) {
+    if (device.capacity_known) {
+        lines->push_back(fmt::format(
+            "device {}: replays on other cards and under other settings assume that a driver "
+            "request takes whole pages of {}, and that requests up to half a page share one "
+            "(--driver-page)",
+            device.device,
+            format_bytes(device.assumptions.driver_page_bytes)));
+        lines->push_back(fmt::format(
+            "device {}: replays leave {} of the card to the CUDA context and other holders "
+            "(--context)",
+            device.device,
+            format_bytes(device.others_bytes)));
+        // PyTorch reads the properties of all cards itself and caches them, so a program's
+        // query shows no call.
+        lines->push_back(fmt::format(
+            "device {}: rows of other cards replay the recorded requests; a program that reads "
+            "the size of the card (no recorded call shows this) may request other sizes there",
+            device.device));
+    } else {
+        lines->push_back(
+            "the trace does not say how large the card is: no capacity is assumed; "
+            "give --capacity");
+        if (!segments_known(device.recorded) && device.recorded.ooms != 0) {
+            lines->push_back(
+                "requests that failed are left out of the rows: a card without limit would "
+                "serve them");
+        }
+    }
+}
+
 void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     std::vector<std::string>& lines = analysis->assumptions;
     add_virtual_nccl(timeline, &lines);
     for (const DeviceAnalysis& device : analysis->devices) {
-        const ReplayScript& script = device.script;
-        if (const std::uint64_t destroyed = contexts_destroyed(timeline, device.device)) {
-            lines.push_back(
-                fmt::format("device {}: {} destroyed; allocations do not name their context, so "
-                            "memory that was still allocated in it counts until its address is "
-                            "allocated again or the last context of the device is destroyed",
-                            device.device,
-                            format_counted(destroyed, "context was", "contexts were")));
-        }
-        if (device.virtual_gpu) {
-            lines.push_back(fmt::format(
-                "device {} is virtual: device work ends at once and computes zeros, collectives of "
-                "ranks bring only small buffers that a host wrote, PyTorch does not use cuDNN, "
-                "workspaces of cuDNN follow a model and those of other libraries are missing; "
-                "context and other holders are assumed to take {}",
-                device.device,
-                format_bytes(device.others_bytes)));
-        }
-        if (script.requested_unknown != 0) {
-            lines.push_back(
-                fmt::format("the requested size of {} is unknown; the block size is used",
-                            format_counted(script.requested_unknown, "block", "blocks")));
-        }
-        if (script.stream_unknown != 0) {
-            lines.push_back(fmt::format("the stream of {} is unknown; the default stream is used",
-                                        format_counted(script.stream_unknown, "block", "blocks")));
-        }
-        if (script.source == ScriptSource::kBlocks && !script.records_empty_cache &&
-            segments_known(device.recorded)) {
-            lines.push_back(
-                "this PyTorch does not show calls of empty_cache that free nothing; none is "
-                "assumed");
-        }
-        if (!script.pending.empty()) {
-            lines.emplace_back(pending_text(device.assumptions.pending));
-        }
-        if (script.stream_ordered != 0) {
-            lines.push_back(fmt::format(
-                "device {}: {} are ordered by streams and served from the driver's own pool, which "
-                "is "
-                "not modelled: each counts from its allocation to the call that frees it",
-                device.device,
-                format_counted(script.stream_ordered, "allocation", "allocations")));
-        }
-        if (!script.checkpoints.empty() && !script.checkpoints.front().segments.empty() &&
-            begins_in_midlife(timeline)) {
-            lines.push_back(fmt::format(
-                "device {}: {}; memory already in use ({}) is taken from its checkpoint",
-                device.device,
-                timeline.events_in_file == 0 ? "the recording began after the program"
-                                             : "the first events were not read",
-                format_bytes(held_at(script.checkpoints.front()))));
-        }
-        if (const auto orders = try_address_orders(device); orders && orders->differ()) {
-            lines.push_back(fmt::format(
-                "device {}: before PyTorch 2.13 the allocator chooses among equal blocks by "
-                "address, which other settings change; with {} orders of addresses the recorded "
-                "settings reserve {} to {} at most and run out of memory {} to {} times",
-                device.device,
-                orders->orders,
-                format_bytes(orders->least_reserved_bytes),
-                format_bytes(orders->most_reserved_bytes),
-                orders->least_ooms,
-                orders->most_ooms));
-        }
-        if (script.rewinds != 0) {
-            lines.push_back(fmt::format(
-                "device {}: private pools were reset to a checkpoint {} (CUDA graph trees): their "
-                "blocks after it are taken from the recording, not replayed",
-                device.device,
-                format_counted(script.rewinds, "time", "times")));
-        }
-        if (!script.settings.empty()) {
-            lines.push_back(
-                fmt::format("the program changed the allocator's settings {} at run time: "
-                            "replays under other settings begin with the new settings and then "
-                            "follow the program",
-                            format_counted(script.settings.size(), "time", "times")));
-        }
-        if (device.capacity_known) {
-            lines.push_back(fmt::format(
-                "device {}: replays on other cards and under other settings assume that a driver "
-                "request takes whole pages of {}, and that requests up to half a page share one "
-                "(--driver-page)",
-                device.device,
-                format_bytes(device.assumptions.driver_page_bytes)));
-            lines.push_back(fmt::format(
-                "device {}: replays leave {} of the card to the CUDA context and other holders "
-                "(--context)",
-                device.device,
-                format_bytes(device.others_bytes)));
-            // PyTorch reads the properties of all cards itself and caches them, so a program's
-            // query shows no call.
-            lines.push_back(fmt::format(
-                "device {}: rows of other cards replay the recorded requests; a program that reads "
-                "the size of the card (no recorded call shows this) may request other sizes there",
-                device.device));
-        } else {
-            lines.push_back(
-                "the trace does not say how large the card is: no capacity is assumed; "
-                "give --capacity");
-            if (!segments_known(device.recorded) && device.recorded.ooms != 0) {
-                lines.push_back(
-                    "requests that failed are left out of the rows: a card without limit would "
-                    "serve them");
-            }
-        }
+        add_unknowns(timeline, device, &lines);
+        add_limits_of_replays(timeline, device, &lines);
+        add_card(device, &lines);
     }
     for (auto fact = timeline.facts.lower_bound("snapshot.assumed.");
          fact != timeline.facts.end() && fact->first.starts_with("snapshot.assumed.");

@@ -40,8 +40,4 @@ class ElfSymbols {
     std::unique_ptr<State> state_;
 };
 
-// Returns the readable form of a mangled name. If that form could become extremely long, its
-// template arguments are left out.
-std::string demangle(const char* name);
-
 }  // namespace fragtrace::analyzer

@@ -176,6 +176,28 @@ TEST_CASE("the moment with most live bytes is placed first, longest lifetimes fi
     CHECK(offsets == std::vector<std::uint64_t>{0, 3, 7, 3, 3});
 }
 
+TEST_CASE("stretches of time placed together give the same places as the order of the peaks") {
+    std::mt19937 random(7);
+    std::vector<Lifetime> lifetimes;
+    for (std::uint64_t i = 0; i < 5000; ++i) {
+        const std::uint64_t lives = i % 50 == 0 ? random() % 9000 : random() % 40;
+        lifetimes.push_back({2 * i, 2 * i + 1 + lives, 512 * (1 + random() % 20)});
+    }
+    const std::vector<Turn> turns = turns_of(lifetimes);
+    const MomentTable table = moments_of(lifetimes, turns);
+    REQUIRE(table.count > 4 * 512);  // several stretches
+    Occupancy occupancy(table.count);
+    std::vector<std::uint64_t> expected(lifetimes.size());
+    for (const std::uint32_t buffer : order_by_peak(lifetimes, turns)) {
+        const std::uint64_t size_bytes = lifetimes[buffer].size_bytes;
+        expected[buffer] = occupancy.lowest(table.of[buffer], size_bytes);
+        occupancy.take(table.of[buffer], expected[buffer], size_bytes);
+    }
+    std::vector<std::uint64_t> offsets;
+    REQUIRE(place_peak_first(lifetimes, turns, &offsets));
+    CHECK(offsets == expected);
+}
+
 TEST_CASE("the lowest range free of overlapping lifetimes is found") {
     std::mt19937 random(12);
     for (const std::uint32_t moments : {1u, 31u, 32u, 33u, 500u}) {
