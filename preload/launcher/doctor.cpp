@@ -9,6 +9,7 @@
 #include "launcher/own_text.h"
 #include "launcher/probe.h"
 #include "launcher/refusal.h"
+#include "launcher/scratch.h"
 #include "launcher/target.h"
 #include "vgpu/common/config.h"
 
@@ -19,7 +20,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <gnu/libc-version.h>
@@ -30,8 +30,6 @@
 
 namespace fragtrace::launcher {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kText =
     R"(Checks this machine and says what `fragtrace run` will record: the driver and its cards, PyTorch and
@@ -222,31 +220,6 @@ std::string settings_lines() {
     return text.empty() ? "none set\n" : text;
 }
 
-// A folder that is removed with everything in it.
-class Scratch {
-  public:
-    Scratch() {
-        std::error_code failed;
-        path_ = (fs::temp_directory_path(failed) / "fragtrace-bundle-XXXXXX").native();
-        if (mkdtemp(path_.data()) == nullptr) {
-            throw Refusal{kBadUsage, "cannot make a temporary folder in $TMPDIR"};
-        }
-    }
-
-    ~Scratch() {
-        std::error_code failed;
-        fs::remove_all(path_, failed);
-    }
-
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-
-    [[nodiscard]] std::string file(const char* name) const { return path_ + '/' + name; }
-
-  private:
-    std::string path_;
-};
-
 void anonymize(const Installation& installation, const std::string& trace, const std::string& to) {
     const Probe done = probe_command(
         {find_analyzer(installation), "anonymize", "--", trace, to}, {}, kAnonymizeLimit_s);
@@ -262,7 +235,7 @@ void make_bundle(const DoctorRequest& request,
                  const Installation& installation,
                  const Findings& findings,
                  bool has_card) {
-    const Scratch scratch;
+    const Scratch scratch("bundle");
     std::string trace;
     if (!request.trace.empty()) {
         trace = scratch.file("trace.ftrace");

@@ -69,7 +69,7 @@ std::string find_command(const std::string& name) {
     std::string_view folders = variable == nullptr ? "/bin:/usr/bin" : variable;
     for (;;) {
         const std::string_view folder = folders.substr(0, folders.find(':'));
-        const std::string path = (folder.empty() ? "." : std::string(folder)) + '/' + name;
+        std::string path = (folder.empty() ? "." : std::string(folder)) + '/' + name;
         if (is_file_to_run(path)) {
             return path;
         }

@@ -7,6 +7,7 @@
 #include "launcher/refusal.h"
 #include "launcher/report.h"
 #include "launcher/run.h"
+#include "launcher/scratch.h"
 #include "launcher/sizes_text.h"
 #include "launcher/try_command.h"
 #include "launcher/try_outcome.h"
@@ -57,31 +58,6 @@ struct TryRequest {
     std::string virtual_gpu;  // empty = as recorded
     std::string output = ".";
     std::vector<std::string> command;  // empty = as recorded
-};
-
-// A folder that is removed with everything in it.
-class Scratch {
-  public:
-    Scratch() {
-        std::error_code failed;
-        path_ = (fs::temp_directory_path(failed) / "fragtrace-try-XXXXXX").native();
-        if (mkdtemp(path_.data()) == nullptr) {
-            throw Refusal{kBadUsage, "cannot make a temporary folder in $TMPDIR"};
-        }
-    }
-
-    ~Scratch() {
-        std::error_code failed;
-        fs::remove_all(path_, failed);
-    }
-
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-
-    [[nodiscard]] std::string file(const char* name) const { return path_ + '/' + name; }
-
-  private:
-    std::string path_;
 };
 
 TryRequest parse(int argc, char** argv, bool* help) {
@@ -296,7 +272,7 @@ int try_remedy(int argc, char** argv) {
     if (help) {
         return 0;
     }
-    const Scratch scratch;
+    const Scratch scratch("try");
     std::error_code failed;
     const std::string trace = fs::absolute(request.trace, failed).native();
     const Json report = analyze({"report"}, trace, scratch.file("report.json"));
