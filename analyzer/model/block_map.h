@@ -98,8 +98,8 @@ class BlockMap {
         }
         Leaf& content = leaf_at(leaf);
         const std::size_t slot = content.lower_bound(block.address);
-        const auto keys = content.keys.begin();
-        const auto blocks = content.blocks.begin();
+        auto* const keys = content.keys.begin();
+        auto* const blocks = content.blocks.begin();
         std::copy_backward(keys + slot, keys + content.count, keys + content.count + 1);
         std::copy_backward(blocks + slot, blocks + content.count, blocks + content.count + 1);
         content.keys[slot] = block.address;
@@ -111,8 +111,8 @@ class BlockMap {
 
     void erase(Position position) {
         Leaf& content = leaf_at(position.leaf);
-        const auto keys = content.keys.begin();
-        const auto blocks = content.blocks.begin();
+        auto* const keys = content.keys.begin();
+        auto* const blocks = content.blocks.begin();
         std::copy(keys + position.slot + 1, keys + content.count, keys + position.slot);
         std::copy(blocks + position.slot + 1, blocks + content.count, blocks + position.slot);
         --content.count;

@@ -170,12 +170,12 @@ class EventTable {
         EventTable* table;
     };
 
-    std::uint32_t wide_code(std::uint64_t value) {
-        std::uint32_t index = wide_index_.find(value, 0);
+    std::uint32_t wide_code(std::uint64_t wide) {
+        std::uint32_t index = wide_index_.find(wide, 0);
         if (index == PairMap::kAbsent) {
             index = static_cast<std::uint32_t>(wide_.size());
-            wide_.push_back(value);
-            wide_index_.set(value, 0, index);
+            wide_.push_back(wide);
+            wide_index_.set(wide, 0, index);
         }
         return index | PackedEvent::kWide;
     }

@@ -88,7 +88,7 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
             fmt::format(
                 "'{}' is not a size: {} (examples: 16GiB, 1894MiB, 1073741824)", text, why)};
     };
-    constexpr std::uint64_t kMost_bytes = 1024 * 1024 * kGiB;
+    constexpr std::uint64_t kMost_bytes = kGiB * 1024 * 1024;
     std::uint64_t size_bytes = 0;
     const SizeText read = read_size(text.data(), text.size(), &size_bytes);
     if (read == SizeText::kNoNumber) {

@@ -14,10 +14,13 @@
 // Functions of the thread sanitizer, null without it. It intercepts our calls of memcpy but does
 // not see the atomic words of our locks. Without these calls, it would report races on data that
 // the locks protect.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the sanitizer's names
 extern "C" {
 void __tsan_acquire(void* address) __attribute__((weak));
 void __tsan_release(void* address) __attribute__((weak));
 }
+
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace fragtrace::preload {
 

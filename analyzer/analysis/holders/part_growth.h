@@ -24,7 +24,7 @@ struct PartGrowth {
     // Same rule as for places: the bytes never fell, and rose in at least half of the iterations.
     // At least four ends are needed: three random ends are in rising order in one run of six.
     [[nodiscard]] bool grows() const {
-        return last - first >= 3 && !fell && times_grown * 2 >= last - first;
+        return last - first >= 3 && !fell && 2 * std::size_t{times_grown} >= last - first;
     }
 };
 

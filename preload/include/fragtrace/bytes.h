@@ -14,9 +14,9 @@ namespace fragtrace {
 // ---- crc32 (polynomial 0xedb88320, as in zlib) --------------------------------------------------
 
 struct CrcTable {
-    uint32_t entry[256];
+    uint32_t entry[256] = {};
 
-    constexpr CrcTable() : entry{} {
+    constexpr CrcTable() {
         for (uint32_t i = 0; i < 256; ++i) {
             uint32_t value = i;
             for (int bit = 0; bit < 8; ++bit) {
