@@ -159,8 +159,7 @@ std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetime
     Occupancy occupancy(table.count, turns.size() / 2);
     offsets->assign(lifetimes.size(), 0);
     std::uint64_t height = 0;
-    for (const std::uint32_t buffer :
-         by_stretch(order_by_peak(lifetimes, turns, table), table)) {
+    for (const std::uint32_t buffer : by_stretch(order_by_peak(lifetimes, turns, table), table)) {
         if (occupancy.work() > most_work) {
             return std::nullopt;
         }
