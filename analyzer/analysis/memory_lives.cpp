@@ -191,11 +191,7 @@ class MemoryBuilder : public RecordedWatch {
             const std::uint64_t known = sample.free_bytes + sample.own_bytes;
             bytes += sample.total_bytes - std::min(sample.total_bytes, known);
         }
-        OthersLife& others = lives_.others;
-        if (bytes != (others.bytes.empty() ? 0 : others.bytes.back())) {
-            others.time_ns.push_back(now_ns_);
-            others.bytes.push_back(bytes);
-        }
+        lives_.others.set(now_ns_, bytes);
     }
 
     const Timeline& timeline_;

@@ -4,6 +4,7 @@
 // Times are nanoseconds since the start of the trace, or numbers of events (LifeClock).
 #pragma once
 
+#include "analyzer/model/bytes_over_time.h"
 #include "analyzer/model/timeline.h"
 
 #include <algorithm>
@@ -59,13 +60,6 @@ struct PoolLife {
     std::vector<std::uint64_t> changes_ns;  // ascending
 };
 
-// The device's memory outside the pool. Columns of equal length, ascending time. A value is valid
-// until the next one; before the first one it is 0.
-struct OthersLife {
-    std::vector<std::uint64_t> time_ns;
-    std::vector<std::uint64_t> bytes;
-};
-
 // Finds the block that an event allocated, by binary search.
 class BlockIndex {
   public:
@@ -98,8 +92,8 @@ class BlockIndex {
 struct MemoryLives {
     BlockLives blocks;
     std::vector<SegmentLife> segments;
-    std::vector<PoolLife> pools;  // the first is the default pool
-    OthersLife others;
+    std::vector<PoolLife> pools;            // the first is the default pool
+    BytesOverTime others;                   // the device's memory outside the pool
     std::vector<std::uint64_t> emptied_ns;  // calls of empty_cache on any device
     BlockIndex index;
 };

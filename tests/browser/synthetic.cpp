@@ -238,6 +238,9 @@ PageData synthetic_page(std::size_t blocks) {
     pool.now_ns += 30'000'000;
     pool.finish();
     device.others = {{0}, {kOthers}};
+    // Pinned memory of a data loader: two buffers, of which the larger one lives for a while.
+    device.pinned = {{pool.now_ns / 8, pool.now_ns / 4, pool.now_ns / 2},
+                     {512 * kMiB, 3 * kGiB, 512 * kMiB}};
     device.phase_lanes = {"steps", "NVTX"};
     device.markers.push_back(
         {pool.now_ns / 2, PageMarkerKind::kDriverBurst, "12 cudaMallocs <script>"});

@@ -30,6 +30,37 @@ test("the verdict names the blocking line and the remedy", () =>
         assert.match(verdict, /what helps\s+expandable_segments:True/);
     }));
 
+test("pinned memory has a track on its own scale, with hover, status and table", async () => {
+    await on(run, {}, async (page) => {
+        await page.keyboard.press("0");
+        await settle(page);
+        const box = await page.locator("#chart").boundingBox();
+        // Two lanes of 13 px and the axis are below the track.
+        const y = box.y + box.height - 16 - 2 * 13 - 3 - 14;
+        await page.mouse.move(box.x + 64 + (box.width - 98) * 0.35, y);
+        assert.match(
+            await text(page, "#tip"),
+            /: 3 GiB pinned host memory of the process\s+peak 3 GiB at /,
+        );
+        await page.mouse.click(box.x + 64 + (box.width - 98) * 0.2, y);
+        await eventually(async () =>
+            assert.match(await text(page, "#status"), /512 MiB pinned host memory; /),
+        );
+        await page.click("#chart-table");
+        assert.match(
+            await text(page, "dialog"),
+            /belongs to no card, at [^]*pinned host memory\s+512 MiB\s+536,870,912 B\s+3 GiB/,
+        );
+        await page.click("#dialog-close");
+    });
+    await on(board, {}, async (page) => {
+        assert.doesNotMatch(await text(page, "#status"), /pinned/);
+        await page.click("#chart-table");
+        assert.match(await text(page, "dialog"), /Events/);
+        assert.doesNotMatch(await text(page, "dialog"), /belongs to no card/);
+    });
+});
+
 test("stacks have four measures, icicle and flame, and folded libraries", () =>
     on(run, {}, async (page) => {
         const seen = new Set([await print(page, "#icicle")]);

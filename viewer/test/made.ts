@@ -105,6 +105,7 @@ export function madeDevice({
         spanUnit: new Uint32Array(0),
         live: new LiveIndex(start, end),
         others: { time: [], bytes: [] },
+        tracks: [],
         pools: [{ name: "", changes: [] }],
         phases: {
             count: 0,

@@ -9,6 +9,7 @@ import { type Header, parseHeader } from "../src/data/header";
 import { heapAt, holesOf } from "../src/data/heap";
 import { heldByStack, keptByPools } from "../src/data/held";
 import { cardTick, type DeviceModel, forUnits, makeModel, othersAt } from "../src/data/model";
+import { bytesAt } from "../src/data/overtime";
 import { Stacks } from "../src/data/stacks";
 import { sweepWindow } from "../src/data/sweep";
 
@@ -160,6 +161,22 @@ test("at every moment the page equals the recorded state to the byte", async () 
             );
         }
     }
+});
+
+test("pinned memory has its values and its peak, and a trace without such memory has no track", async () => {
+    const { tracks, lastTick } = await read("run.html");
+    assert.deepEqual(
+        tracks.map(({ what }) => what),
+        ["pinned host memory"],
+    );
+    const gib = 2 ** 30;
+    assert.deepEqual(
+        [0, 0.2, 0.3, 0.9].map((part) => bytesAt(tracks[0], part * lastTick)),
+        [0, gib / 2, 3 * gib, gib / 2],
+    );
+    assert.equal(tracks[0].peak.bytes, 3 * gib);
+    assert.ok(Math.abs(tracks[0].peak.tick / lastTick - 0.25) < 0.01);
+    assert.deepEqual((await read("checkerboard.html")).tracks, []);
 });
 
 test("a private pool keeps its segments while it has users", async () => {

@@ -14,96 +14,19 @@ bool is_block(EventKind kind) {
     return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockFree;
 }
 
-// Live allocations of one kind, by address.
-class SideSum {
-  public:
-    void begin(const Event& event, EventIndex i) {
-        ++memory_.allocations;
-        if (event.size_bytes == kUnknown64) {
-            return;
-        }
-        end(event.address);
-        live_[event.address] = {event.size_bytes, event.origin};
-        bytes_ += event.size_bytes;
-        if (bytes_ > memory_.peak_bytes) {
-            memory_.peak_bytes = bytes_;
-            memory_.peak_event = i;
-        }
-    }
-
-    void end(DeviceAddress address) {
-        const auto found = live_.find(address);
-        if (found != live_.end()) {
-            bytes_ -= found->second.first;
-            live_.erase(found);
-        }
-    }
-
-    void end_all() {
-        live_.clear();
-        bytes_ = 0;
-    }
-
-    void take_holders() {
-        std::map<OriginId, std::uint64_t> by_origin;
-        for (const auto& [address, held] : live_) {
-            by_origin[held.second] += held.first;
-        }
-        memory_.holders.assign(by_origin.begin(), by_origin.end());
-        std::stable_sort(memory_.holders.begin(),
-                         memory_.holders.end(),
-                         [](const auto& a, const auto& b) { return a.second > b.second; });
-    }
-
-    [[nodiscard]] const SideMemory& memory() const { return memory_; }
-
-  private:
-    std::unordered_map<DeviceAddress, std::pair<std::uint64_t, OriginId>> live_;
-    std::uint64_t bytes_ = 0;
-    SideMemory memory_;
-};
-
-// Pinned and managed memory. Call visit() for all events in order.
-struct Sides {
-    SideSum pinned;
-    SideSum managed;
-
-    void visit(const Event& event, EventIndex i) {
-        switch (event.kind) {
-            case EventKind::kHostAlloc:
-            case EventKind::kHostRegister:
-                return pinned.begin(event, i);
-            case EventKind::kHostFree:
-            case EventKind::kHostUnregister:
-                return pinned.end(event.address);
-            case EventKind::kManagedAlloc:
-                return managed.begin(event, i);
-            case EventKind::kDeviceFree:
-                return managed.end(event.address);
-            case EventKind::kCheckpointBegin:
-                pinned.end_all();
-                return managed.end_all();
-            default:
-                return;
-        }
-    }
-};
-
-// Adds who held the memory at its peak, by replaying the events up to there.
-SideMemory with_holders(const Timeline& timeline, const SideMemory& memory, bool pinned) {
-    if (memory.peak_event == kNoEvent) {
-        return memory;
+// Adds the lines that had the memory at its peak, by a second walk up to there.
+SideMemory with_holders(const Timeline& timeline, const Sides& whole, SideSum Sides::*side) {
+    SideMemory result = (whole.*side).memory();
+    if (result.peak_event == kNoEvent) {
+        return result;
     }
     Sides sides;
-    for (EventIndex i = 0; i <= memory.peak_event; ++i) {
+    for (EventIndex i = 0; i <= result.peak_event; ++i) {
         if (!is_block(timeline.events.kind(i))) {
             sides.visit(timeline.events[i], i);
         }
     }
-    SideSum& sum = pinned ? sides.pinned : sides.managed;
-    sum.take_holders();
-    SideMemory result = memory;
-    result.holders = sum.memory().holders;
+    result.holders = (sides.*side).holders();
     return result;
 }
 
@@ -137,8 +60,8 @@ class RunMeasurement::Progress {
             metrics_.calls.begin(),
             metrics_.calls.end(),
             [](const CallCosts& a, const CallCosts& b) { return a.total_ns > b.total_ns; });
-        metrics_.pinned = with_holders(timeline_, sides_.pinned.memory(), true);
-        metrics_.managed = with_holders(timeline_, sides_.managed.memory(), false);
+        metrics_.pinned = with_holders(timeline_, sides_, &Sides::pinned);
+        metrics_.managed = with_holders(timeline_, sides_, &Sides::managed);
         return std::move(metrics_);
     }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/analysis/metrics/run_figures.h"
+#include "analyzer/analysis/metrics/side_memory.h"
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/timeline.h"
 
@@ -53,14 +54,6 @@ struct CallOutOfMemory {
     std::uint64_t free_bytes = 0;  // in the pool
     std::uint64_t largest_free_bytes = 0;
     std::uint64_t device_free_bytes = 0;  // 0 = not known
-};
-
-// Memory that does not belong to a device. Live bytes are summed, and the peak is kept.
-struct SideMemory {
-    std::uint64_t peak_bytes = 0;
-    std::uint64_t allocations = 0;
-    EventIndex peak_event = kNoEvent;
-    std::vector<std::pair<OriginId, std::uint64_t>> holders;  // at the peak, most bytes first
 };
 
 struct RunMetrics {

@@ -5,7 +5,7 @@
 
 namespace fragtrace::analyzer {
 
-BinFiller::BinFiller(const OthersLife& others, std::uint64_t end_ns)
+BinFiller::BinFiller(const BytesOverTime& others, std::uint64_t end_ns)
     : others_(others), end_ns_(end_ns), bins_(kPageBins) {
     for (PageBin& bin : bins_)
         bin.allocated_min = kPageUnknown;

@@ -44,7 +44,7 @@ struct MemoryState {
 
 class BinFiller {
   public:
-    BinFiller(const OthersLife& others, std::uint64_t end_ns);
+    BinFiller(const BytesOverTime& others, std::uint64_t end_ns);
 
     // `state` was valid from the last call's time until `time_ns`.
     void advance(std::uint64_t time_ns, const MemoryState& state);
@@ -59,7 +59,7 @@ class BinFiller {
     [[nodiscard]] Sample sample(const MemoryState& state) const;
     void fill(double begin, double end, const Sample& sample);
 
-    const OthersLife& others_;
+    const BytesOverTime& others_;
     std::uint64_t end_ns_;
     std::uint64_t now_ns_ = 0;
     std::size_t next_other_ = 0;  // index of the first sample of others_ after now_ns_

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/memory_lives.h"
 #include "analyzer/analysis/metrics/driver_bursts.h"
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/analysis/metrics/side_memory.h"
 #include "analyzer/analysis/whatif/reserved_curve.h"
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/model/unknown_segments.h"
@@ -34,8 +35,14 @@ std::string title_of(const Timeline& timeline) {
 
 class DevicePage {
   public:
-    DevicePage(const Analysis& analysis, const DeviceAnalysis& device, PageStacks* stacks)
-        : analysis_(analysis), device_(device), stacks_(stacks) {}
+    DevicePage(const Analysis& analysis,
+               const DeviceAnalysis& device,
+               const SidesOverTime& sides,
+               PageStacks* stacks)
+        : analysis_(analysis), device_(device), stacks_(stacks) {
+        page_.pinned = sides.pinned;
+        page_.managed = sides.managed;
+    }
 
     // Adds a note to `notes` for everything that the page cannot show.
     PageDevice build(std::vector<std::string>* notes) {
@@ -303,12 +310,13 @@ void PageContent::add(const Analysis& analysis) {
         add_device_notes(device, &process.notes);
     }
     stacks_.begin_process(analysis.symbols.get());
+    const SidesOverTime sides = sides_over_time(timeline);
     // Failed devices first: the page opens with the first device.
     for (const bool failed : {true, false}) {
         for (const DeviceAnalysis& device : analysis.devices) {
             if ((device.recorded.ooms != 0) == failed) {
                 data_->devices.push_back(
-                    DevicePage(analysis, device, &stacks_).build(&process.notes));
+                    DevicePage(analysis, device, sides, &stacks_).build(&process.notes));
                 data_->devices.back().process = data_->processes.size();
             }
         }

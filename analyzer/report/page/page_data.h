@@ -224,7 +224,10 @@ struct PageDevice {
     BlockLives blocks;  // BlockLives::stack is an index into PageData::stacks
     std::vector<SegmentLife> segments;
     std::vector<PagePool> pools;  // the first is the default pool; empty: it is the only one
-    OthersLife others;
+    BytesOverTime others;
+    // Of the process, the same for all of its devices. Empty: the trace has no such allocation.
+    BytesOverTime pinned = {};
+    BytesOverTime managed = {};
     std::vector<PageMarker> markers;
     std::vector<PagePhase> phases;         // ascending start
     std::vector<std::string> phase_lanes;  // "steps", "NVTX", ...

@@ -103,9 +103,11 @@ class DeviceWriter {
             {"phases", [this] { return phases(); }},
             {"curve_times", [this] { return curve_times(); }},
             {"curves", [this] { return curves(); }},
-            {"others", [this] { return others(); }},
+            {"others", [this] { return over_time(device_.others); }},
+            {"pinned", [this] { return over_time(device_.pinned); }},
+            {"managed", [this] { return over_time(device_.managed); }},
             {"spans", [this] { return spans(); }}};
-        constexpr std::size_t kOverviewPacks = 7;
+        constexpr std::size_t kOverviewPacks = 9;
         for (std::size_t begin = 0; begin < kept_.size(); begin += kBlocksPerChunk) {
             const std::size_t end = std::min(begin + kBlocksPerChunk, kept_.size());
             makers.emplace_back(fmt::format("blocks-{}", begin / kBlocksPerChunk),
@@ -238,11 +240,10 @@ class DeviceWriter {
         return pack;
     }
 
-    [[nodiscard]] ColumnPack others() const {
-        const OthersLife& others = device_.others;
-        ColumnPack pack(others.time_ns.size());
-        pack.add("time", 4, true, [&](std::size_t i) { return tick(others.time_ns[i]); });
-        pack.add("bytes", 6, true, [&](std::size_t i) { return others.bytes[i]; });
+    [[nodiscard]] ColumnPack over_time(const BytesOverTime& memory) const {
+        ColumnPack pack(memory.time_ns.size());
+        pack.add("time", 4, true, [&](std::size_t i) { return tick(memory.time_ns[i]); });
+        pack.add("bytes", 6, true, [&](std::size_t i) { return memory.bytes[i]; });
         return pack;
     }
 

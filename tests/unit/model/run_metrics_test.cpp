@@ -234,6 +234,29 @@ TEST_CASE("a peak is the first moment with the maximum, also for host memory", "
     CHECK(metrics.pinned.peak_event == 0);
 }
 
+TEST_CASE("pinned and managed memory over time have every change, and none within a checkpoint",
+          "[metrics]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);                       // 0
+    events.add(EventKind::kHostAlloc, 0x1000, 512);         // 1
+    events.add(EventKind::kHostRegister, 0x2000, 4096);     // 2
+    events.add(EventKind::kManagedAlloc, 0x9000, kMiB);     // 3
+    events.block(kBase, kMiB, kMiB);                        // 4
+    events.add(EventKind::kHostAlloc, 0x3000, kUnknown64);  // 5: counts 0 bytes
+    events.add(EventKind::kCheckpointBegin);                // 6
+    events.add(EventKind::kHostRegister, 0x2000, 4096);     // 7
+    events.add(EventKind::kManagedAlloc, 0x9000, kMiB);     // 8
+    events.add(EventKind::kCheckpointEnd);                  // 9: 0x1000 is not listed
+    events.add(EventKind::kDeviceFree, 0x9000);             // 10
+    events.add(EventKind::kHostUnregister, 0x2000);         // 11
+    const SidesOverTime sides = sides_over_time(events.timeline);
+    CHECK(sides.pinned.time_ns == std::vector<std::uint64_t>{1000, 2000, 9000, 11000});
+    CHECK(sides.pinned.bytes == std::vector<std::uint64_t>{512, 4608, 4096, 0});
+    CHECK(sides.managed.time_ns == std::vector<std::uint64_t>{3000, 10000});
+    CHECK(sides.managed.bytes == std::vector<std::uint64_t>{kMiB, 0});
+    CHECK(measure_run(events.timeline).pinned.peak_bytes == 4608);
+}
+
 TEST_CASE("a retry's cost is the time of all driver calls on its own device", "[metrics]") {
     Events events;
     events.segment(kBase, 20 * kMiB);

@@ -5,6 +5,7 @@ import type { Columns } from "./columns";
 import type { Card, DeviceHeader } from "./header";
 import { type Curves, readCurves } from "./curves";
 import { LiveIndex } from "./liveindex";
+import { type OverTime, type Track, bytesAt, tracksOf } from "./overtime";
 import { type Phases, readPhases } from "./phases";
 import { upperBound } from "./upperbound";
 
@@ -63,15 +64,14 @@ export interface DeviceModel {
     live: LiveIndex;
     phases: Phases;
     curves: Curves;
-    // each value is valid from its tick to the next
-    others: { time: ArrayLike<number>; bytes: ArrayLike<number> };
+    others: OverTime; // memory outside the pool
+    tracks: Track[];
     pools: PoolHistory[]; // indexed by units.pool
 }
 
 /** Memory used outside the pool at a time: the CUDA context, other libraries, other processes. */
 export function othersAt(model: DeviceModel, tick: number): number {
-    const after = upperBound(model.others.time, tick);
-    return after > 0 ? model.others.bytes[after - 1] : 0;
+    return bytesAt(model.others, tick);
 }
 
 /** Per pool: whether it prevents the release of its empty segments at a time. */
@@ -82,13 +82,24 @@ export function poolsHeld(model: DeviceModel, tick: number): Uint8Array {
 }
 
 /** Packs whose names end like this are enough to draw a device before its blocks are read. */
-export const overviewPacks = ["bins", "map", "units", "phases", "curve_times", "curves", "others"];
+export const overviewPacks = [
+    "bins",
+    "map",
+    "units",
+    "phases",
+    "curve_times",
+    "curves",
+    "others",
+    "pinned",
+    "managed",
+];
 
 export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): DeviceModel {
     const pack = packNamed(packs);
     const units = pack("units");
     const bins = pack("bins");
     const blocks = emptyBlocks(0, blockLayout([]));
+    const overTime = (name: string): OverTime => pack(name) as unknown as OverTime;
     return {
         head,
         lastTick: Math.max(1, Math.ceil(head.end_ns / head.tick_ns)),
@@ -106,7 +117,8 @@ export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): D
         live: new LiveIndex(blocks.start, blocks.end),
         phases: readPhases(pack("phases")),
         curves: readCurves(head, pack("curve_times"), pack("curves")),
-        others: pack("others") as unknown as DeviceModel["others"],
+        others: overTime("others"),
+        tracks: tracksOf(overTime),
         pools: head.pools.map(({ name, changes_ns }) => ({
             name,
             changes: changes_ns.map((time) => Math.floor(time / head.tick_ns)),

@@ -1,9 +1,10 @@
 // Draws memory over time: reserved memory as stacked areas, the capacity, memory outside the pool
-// from above, markers and phases. An area shows the mean of a bin. The line shows the bin's
+// from above, markers, tracks and phases. An area shows the mean of a bin. The line shows the bin's
 // maximum.
 import { formatBytes, ticks } from "../data/format";
 import type { HeapState } from "../data/heap";
 import type { Bins, DeviceModel } from "../data/model";
+import type { Track } from "../data/overtime";
 import { drawAreaPaths } from "./areapaths";
 import { drawAreas } from "./areas";
 import { type Colours, hatched } from "./colours";
@@ -19,6 +20,7 @@ import {
     type Window,
 } from "./timeaxis";
 import { type Layer, fitText, font } from "./surface";
+import { drawTracks, drawTracksAt, trackAt, tracksHeight } from "./tracks";
 
 const top = markersHeight;
 
@@ -42,8 +44,24 @@ export function laneAt(layer: Layer, model: DeviceModel, y: number): number {
     return lane >= 0 && lane < model.head.phase_lanes.length ? lane : -1;
 }
 
+/** The track at a height of the chart. */
+export function trackUnder(layer: Layer, model: DeviceModel, y: number): Track | undefined {
+    return y < lanesTop(layer, model) ? trackAt(model, y - tracksTop(layer, model)) : undefined;
+}
+
+/** The height of what is below the areas: tracks and lanes. */
+export function heightBelow(model: DeviceModel): number {
+    return tracksHeight(model) + lanesHeight(model);
+}
+
 function lanesTop(layer: Layer, model: DeviceModel): number {
     return layer.height - axisHeight - lanesHeight(model);
+}
+
+const lanesGap = 3; // above the lanes
+
+function tracksTop(layer: Layer, model: DeviceModel): number {
+    return lanesTop(layer, model) - lanesGap - tracksHeight(model);
 }
 
 export const layers: [name: keyof Bins, label: string][] = [
@@ -81,7 +99,7 @@ function chartFrame(
     layer: Layer,
     model: DeviceModel,
 ): { bottom: number; most: number; y: (bytes: number) => number } {
-    const bottom = lanesTop(layer, model) - 3;
+    const bottom = tracksTop(layer, model);
     const most = chartScale(model);
     return { bottom, most, y: (bytes) => bottom - (bytes / most) * (bottom - top) };
 }
@@ -124,7 +142,8 @@ export function drawChart(
     drawSizes(layer, most, frame.capacity, bottom, y, colours);
     if (model.head.limit) drawLimit(layer, model.head.limit, y, colours);
     drawMarkers(layer, model, window, bottom, colours);
-    drawLanes(layer, model, window, bottom + 3, colours);
+    drawTracks(layer, model, window, bottom, colours);
+    drawLanes(layer, model, window, lanesTop(layer, model), colours);
     drawTimes(layer, model.head.tick_ns, window, 0, colours);
 }
 
@@ -262,6 +281,7 @@ export function drawSplit(
         context.fillRect(left, y(below + bytes), stripWidth, y(below) - y(below + bytes));
         below += bytes;
     }
+    drawTracksAt(layer, context, model, heap.tick, tracksTop(layer, model), colours);
 }
 
 export function drawCursor(

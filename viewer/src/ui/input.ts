@@ -1,6 +1,6 @@
 // The pointer and the wheel on the pictures, and the controls in the header and the panels.
 import { addressText, mapFrame } from "../draw/map";
-import { laneAt } from "../draw/chart";
+import { laneAt, trackUnder } from "../draw/chart";
 import { hitLane, laneKind } from "../draw/lanes";
 import { markerAt } from "../draw/markers";
 import type { Layer } from "../draw/surface";
@@ -8,6 +8,7 @@ import { edgeAt } from "../draw/ranges";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
 import { segmentsKnown } from "../data/header";
+import { bytesAt } from "../data/overtime";
 import { blockUnder, byAddress } from "../data/under";
 import type { Shape } from "../data/shownstacks";
 import { rangesOf } from "../state/store";
@@ -43,6 +44,13 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
         return (
             `${head.phase_names[phases.name[phase]]}\n` +
             `${laneKind(model, lane)}: from ${start}, for ${length}`
+        );
+    }
+    const track = trackUnder(layer, model, y);
+    if (track) {
+        return (
+            `${formatTime(tick * head.tick_ns)}: ${formatBytes(bytesAt(track, tick))} ${track.what} of the process\n` +
+            `peak ${formatBytes(track.peak.bytes)} at ${formatTime(track.peak.tick * head.tick_ns)}`
         );
     }
     const bin = Math.max(

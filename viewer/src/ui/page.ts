@@ -5,7 +5,7 @@ import type { Header } from "../data/header";
 import { cardTick, type DeviceModel } from "../data/model";
 import type { ExpressionSearch } from "../data/search";
 import { type Colours, dark, light } from "../draw/colours";
-import { lanesHeight } from "../draw/lanes";
+import { heightBelow } from "../draw/chart";
 import { readHash, unsaid, writeHash } from "../state/hash";
 import { openedView } from "../state/opening";
 import { clampView, type View, viewParts } from "../state/store";
@@ -240,7 +240,7 @@ export class Page extends Results implements PageView {
     }
 
     private showDevice(): void {
-        byId("main").style.setProperty("--lanes", `${lanesHeight(this.model)}px`);
+        byId("main").style.setProperty("--lanes", `${heightBelow(this.model)}px`);
         showAdvice(this.model);
         showProgramPools(this);
         showRun(this);

@@ -10,6 +10,7 @@ import {
 import { requestedKnown, segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
+import { bytesAt } from "../data/overtime";
 import { phaseAt } from "../data/phases";
 import { rangeNames } from "../draw/ranges";
 import { byId, el } from "./dom";
@@ -35,6 +36,9 @@ export function statusText(page: PageView): string {
         (others > 0
             ? `${formatBytes(others)} of the card outside the pool (contexts, libraries, other processes); `
             : "") +
+        model.tracks
+            .map((track) => `${formatBytes(bytesAt(track, view.cursor))} ${track.what}; `)
+            .join("") +
         formatBlocks(heap.live.length) +
         (segmentsKnown(model.head)
             ? ` in ${formatCounted(heap.units.length, "segment", "segments")}`

@@ -4,6 +4,7 @@ import { segmentsKnown } from "../data/header";
 import { holesOf } from "../data/heap";
 import { isWanted } from "../data/hits";
 import { never, othersAt } from "../data/model";
+import { bytesAt } from "../data/overtime";
 import type { Cell, TableColumn, TableData } from "../data/rows";
 import { sizeClasses } from "../data/sizes";
 import type { Stacks } from "../data/stacks";
@@ -78,6 +79,23 @@ export function memoryTables(page: PageView): TableData[] {
             rows: markers.map((marker) => [marker.time_ns, marker.kind, marker.text]),
         },
     ];
+    if (model.tracks.length > 0) {
+        tables.push({
+            title: `Memory of the process that belongs to no card, at ${formatTime(page.view.cursor * tick_ns)}`,
+            columns: [
+                text("kind"),
+                bytes("bytes"),
+                text("exactly"),
+                bytes("peak"),
+                time("time of the peak"),
+            ],
+            rows: model.tracks.map((track): Cell[] => {
+                const now = bytesAt(track, page.view.cursor);
+                const { tick, bytes: most } = track.peak;
+                return [track.what, now, `${formatCount(now)} B`, most, tick * tick_ns];
+            }),
+        });
+    }
     const { phases, lastTick } = model;
     if (phases.count > 0) {
         const rows = Array.from(phases.start, (start, i): Cell[] => [
