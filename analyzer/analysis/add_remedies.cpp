@@ -3,6 +3,7 @@
 #include "analyzer/analysis/recorded_replay.h"
 #include "analyzer/analysis/replay_setups.h"
 #include "analyzer/analysis/whatif/combinations.h"
+#include "analyzer/analysis/whatif/less_memory.h"
 #include "analyzer/analysis/whatif/obstacles.h"
 #include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/analysis/whatif/remedies.h"
@@ -12,6 +13,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -97,17 +101,50 @@ std::optional<HeldAtPeak> held_at_peak(const DeviceAnalysis& device) {
     return held;
 }
 
-// Activations at the first out-of-memory, else at the peak of allocated memory.
-ActivationsHeld activations_held(const DeviceAnalysis& device) {
-    ActivationsHeld held;
-    if (!device.held.holders.empty()) {
-        const Holders& holders = device.held.holders.front();
-        held.allocated_bytes = holders.allocated_bytes;
+// Live memory at the first out-of-memory, else at the peak of allocated memory.
+MemoryByKind memory_by_kind(const DeviceAnalysis& device) {
+    MemoryByKind kinds;
+    if (device.held.holders.empty()) {
+        return kinds;
+    }
+    const Holders& holders = device.held.holders.front();
+    kinds.allocated_bytes = holders.allocated_bytes;
+    const auto bytes_of = [&holders](Category category) {
+        std::uint64_t bytes = 0;
         for (const Holding& holding : holders.categories) {
-            held.bytes += holding.category == Category::kActivations ? holding.bytes : 0;
+            bytes += holding.category == category ? holding.bytes : 0;
+        }
+        return bytes;
+    };
+    kinds.parameters = bytes_of(Category::kParameters);
+    kinds.gradients = bytes_of(Category::kGradients);
+    kinds.optimizer_state = bytes_of(Category::kOptimizerState);
+    kinds.activations = bytes_of(Category::kActivations);
+    return kinds;
+}
+
+// The kind of memory that a line has; empty if it has none, several, or none that is known.
+std::string_view kind_of_line(const DeviceAnalysis& device, const std::string& label) {
+    std::optional<Category> kind;
+    for (const HoldingLine& line : device.held.holders.front().places) {
+        if (line.held.label == label) {
+            kind = kind.value_or(line.category) == line.category ? line.category : Category::kOther;
         }
     }
-    return held;
+    return kind.value_or(Category::kOther) == Category::kOther ? std::string_view()
+                                                               : category_name(*kind);
+}
+
+// Of the first out-of-memory. Where enough memory was free, less memory is not the point.
+Shortage shortage_of(const Analysis& analysis, const DeviceAnalysis& device) {
+    const Diagnosis* failed = first_oom(device);
+    if (failed == nullptr || device.held.holders.empty()) {
+        return {};
+    }
+    const OriginId origin = analysis.timeline.events[failed->trouble.event].origin;
+    return {.requested_bytes = failed->verdict.requested_bytes,
+            .missing_bytes = failed->verdict.missing_bytes(),
+            .kind = kind_of_line(device, analysis.symbols->describe(origin))};
 }
 
 Status add_rows(const AnalyzeOptions& options,
@@ -174,7 +211,7 @@ Status add_rows(const AnalyzeOptions& options,
             break;
         }
     }
-    device->advice = judge_advice(all, held_at_peak(*device), activations_held(*device));
+    device->advice = judge_advice(all);
     rank(&device->remedies, recorded);
     return Ok{};
 }
@@ -276,6 +313,10 @@ Status add_remedies(const AnalyzeOptions& options,
     }
     if (const Status done = add_forecast(*analysis, device); !done) {
         return done;
+    }
+    for (Advice& advice : less_memory_advice(
+             held_at_peak(*device), memory_by_kind(*device), shortage_of(*analysis, *device))) {
+        device->advice.push_back(std::move(advice));
     }
     if (device->capacity_known) {
         auto setup = recorded_setup(*device);

@@ -77,11 +77,8 @@ Recommendation remedy_of_failure(const DeviceAnalysis& device,
         remedy.forecast = false;
         return remedy;
     }
-    const std::uint64_t asked = std::max(verdict.requested_bytes, verdict.rounded_bytes);
-    const std::uint64_t free = verdict.free_bytes + verdict.device_free_bytes;
-    if (!verdict.despite_free_memory() && asked > free) {
-        remedy.missing_bytes = asked - free;
-    } else {
+    remedy.missing_bytes = verdict.missing_bytes();
+    if (remedy.missing_bytes == 0) {
         remedy.blocking_bytes = oom.cheapest.bytes_to_free;
     }
     remedy.card = remedy.forecast ? nullptr : smallest_fitting(device);

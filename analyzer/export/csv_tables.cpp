@@ -66,7 +66,8 @@ constexpr std::array kTables = {
     CsvTable{"advice",
              "advice",
              "",
-             "device name key effect row saved_bytes ooms retries ooms_left helped nothing worse "
+             "device name key effect row saved_bytes can_be_enough ooms retries ooms_left helped "
+             "nothing worse "
              "class class_text bound_kind reason"},
     CsvTable{"failures",
              "out_of_memory:ooms retry:retries",

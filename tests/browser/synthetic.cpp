@@ -360,7 +360,7 @@ PageData two_device_page() {
                  {"left on the device", "device", 6 * kGiB, 2 * kGiB}};
     device.cards = {std::move(card), std::move(peak)};
     device.advice = {{"expandable_segments <i>", "did nothing"},
-                     {"activation checkpointing", "not replayed: at most the 12 MiB", false}};
+                     {"activation checkpointing", "at most the 12 MiB", false}};
     device.growing = {{2, held, "parameters", kMiB, 30 * kMiB}};
     device.growing_when = "from step 3 to step 9";
     device.growth = {{"grows", "by 1 MiB per step"}, {"", "<i>later</i>"}};

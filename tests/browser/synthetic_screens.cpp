@@ -80,7 +80,7 @@ PageData screens_page() {
         card.lines = {{"before", "at the same point of step 4: 10 MiB less allocated"}};
         device.cards = {std::move(card)};
         device.advice = {{"expandable_segments <i>", "did nothing"},
-                         {"activation checkpointing", "not replayed: at most the 12 MiB", false}};
+                         {"activation checkpointing", "at most the 12 MiB", false}};
         device.growing = {{1, held, "parameters", kMiB, 31 * kMiB}};
         device.growing_when = "from step 3 to step 9";
         device.growth = {{"grows", "by 1 MiB per step"}, {"", "<i>later</i>"}};

@@ -7,6 +7,7 @@
 #include "analyzer/analysis/verdict/free_places.h"
 #include "analyzer/pools/pool.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,6 +53,13 @@ struct Verdict {
     // True for "out of memory despite free memory": all verdicts but these four.
     [[nodiscard]] bool despite_free_memory() const {
         return id != "genuine" && id != "limit" && id != "outside_pool" && id != "unexplained";
+    }
+
+    // Bytes by which the request was larger than all free memory; 0 = enough was free, or unknown.
+    [[nodiscard]] std::uint64_t missing_bytes() const {
+        const std::uint64_t asked = std::max(requested_bytes, rounded_bytes);
+        const std::uint64_t free = free_bytes + device_free_bytes;
+        return despite_free_memory() || asked <= free ? 0 : asked - free;
     }
 };
 

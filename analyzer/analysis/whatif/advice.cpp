@@ -2,11 +2,9 @@
 
 #include "analyzer/analysis/whatif/combinations.h"
 #include "analyzer/analysis/whatif/ranking.h"
-#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <functional>
 
 namespace fragtrace::analyzer {
@@ -128,9 +126,7 @@ Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded) {
     return Advice::Effect::kNothing;
 }
 
-std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
-                                 const std::optional<HeldAtPeak>& held,
-                                 const ActivationsHeld& activations) {
+std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows) {
     std::vector<Advice> advice;
     const WhatIfRow* recorded = recorded_row(rows);
     if (recorded == nullptr) {
@@ -154,25 +150,6 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
               rows,
               *recorded,
               [](const WhatIfRow& row) { return row.candidate.remedy == Remedy::kCachingOff; }));
-    Advice collect{.name = "del and gc.collect()", .key = "collect"};
-    collect.reason = "the last use of a block is not recorded";
-    if (held) {
-        collect.saved_bytes = static_cast<std::int64_t>(held->older_bytes);
-        collect.reason = fmt::format(
-            "{} of the {} live at peak reserved were at least two steps old, parameters included "
-            "(estimate)",
-            format_bytes(held->older_bytes),
-            format_bytes(held->live_bytes));
-    }
-    advice.push_back(std::move(collect));
-    if (activations.bytes != 0) {
-        Advice again{.name = "activation checkpointing", .key = "checkpointing"};
-        again.saved_bytes = static_cast<std::int64_t>(activations.bytes);
-        again.reason = fmt::format("at most the {} that activations hold of {} (estimate)",
-                                   format_bytes(activations.bytes),
-                                   format_bytes(activations.allocated_bytes));
-        advice.push_back(std::move(again));
-    }
     return advice;
 }
 

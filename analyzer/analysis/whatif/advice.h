@@ -1,4 +1,5 @@
 // The effect of each popular piece of advice on this trace: one entry each, from replayed rows.
+// less_memory.h has the advice that no replay can show.
 #pragma once
 
 #include "analyzer/analysis/whatif/whatif_row.h"
@@ -38,31 +39,20 @@ struct Advice {
     RowClass row_class = RowClass::kEstimate;
     BoundKind bound_kind = BoundKind::kNone;
     std::string class_text = "estimate";  // as class_words() says it
+    // It reduces the memory of the program itself, which no replay shows: saved_bytes is then the
+    // most that it could save.
+    bool less_memory = false;
+    // Whether the most that it could save reaches what the failed request lacked; nullopt = not
+    // compared.
+    std::optional<bool> can_be_enough = std::nullopt;
     // Why it cannot be used or was not replayed, or what else the row changes.
     std::string reason = {};
-};
-
-// Old memory at the peak, which del and gc.collect() might have freed. This is an estimate, since
-// the last use of a block is not recorded. Parameters are old too but in use; the last step's loss
-// is not counted, since it is not old.
-struct HeldAtPeak {
-    std::uint64_t live_bytes = 0;
-    std::uint64_t older_bytes = 0;  // blocks that had lived through two steps
-};
-
-// Memory that activation checkpointing (recomputing activations in the backward pass) could save,
-// at most.
-struct ActivationsHeld {
-    std::uint64_t bytes = 0;            // by stack and lifetime: an estimate; 0 = none known
-    std::uint64_t allocated_bytes = 0;  // all live blocks at the same instant
 };
 
 std::string_view effect_name(Advice::Effect effect);
 Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded);
 
 // `rows` are settings and remedies at the recorded capacity.
-std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
-                                 const std::optional<HeldAtPeak>& held,
-                                 const ActivationsHeld& activations = {});
+std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows);
 
 }  // namespace fragtrace::analyzer

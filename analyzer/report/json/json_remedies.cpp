@@ -107,6 +107,8 @@ Json advice_json(const Analysis& analysis) {
                             {"effect", effect_name(advice.effect)},
                             {"row", advice.row},
                             {"saved_bytes", advice.saved_bytes},
+                            {"can_be_enough",
+                             advice.can_be_enough ? Json(*advice.can_be_enough) : Json(nullptr)},
                             {"ooms", advice.ooms},
                             {"retries", advice.retries},
                             {"ooms_left", advice.ooms_left},

@@ -22,10 +22,9 @@ void add_report(const Analysis& analysis,
                 PageDevice* page) {
     const Terminal terminal(-1, ColorChoice::kNever);
     for (const Advice& advice : device.advice) {
-        page->advice.push_back(
-            {.name = advice.name,
-             .effect = advice_text(advice),
-             .settings = advice.key != "collect" && advice.key != "checkpointing"});
+        page->advice.push_back({.name = advice.name,
+                                .effect = advice.less_memory ? advice.reason : advice_text(advice),
+                                .settings = !advice.less_memory});
     }
     const Growth& growth = device.held.growth;
     for (const GrowingLine& line : growth.places) {

@@ -4,6 +4,7 @@
 #include "analyzer/analysis/whatif/advice.h"
 #include "analyzer/analysis/whatif/capacity_scan.h"
 #include "analyzer/analysis/whatif/combinations.h"
+#include "analyzer/analysis/whatif/less_memory.h"
 #include "analyzer/analysis/whatif/near_miss.h"
 #include "analyzer/analysis/whatif/obstacles.h"
 #include "analyzer/analysis/whatif/row_costs.h"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 using namespace fragtrace::analyzer;
 
@@ -150,8 +152,7 @@ TEST_CASE("the effect of an advice follows from its replay") {
     }
     rows.push_back(
         changed_row(script, {ScriptChange::Kind::kEmptyCache, {1, 3}}, Remedy::kEmptyCache));
-    const auto advice = judge_advice(
-        rows, HeldAtPeak{.live_bytes = 10, .older_bytes = 4}, {.bytes = 6, .allocated_bytes = 9});
+    const auto advice = judge_advice(rows);
     const auto named = [&advice](std::string_view name) -> const Advice& {
         const auto found = std::find_if(
             advice.begin(), advice.end(), [name](const Advice& one) { return one.name == name; });
@@ -163,19 +164,85 @@ TEST_CASE("the effect of an advice follows from its replay") {
     CHECK(named("max_split_size_mb").effect == Advice::Effect::kNothing);
     CHECK(named("torch.cuda.empty_cache()").effect == Advice::Effect::kHelped);
     CHECK(named("garbage_collection_threshold").effect == Advice::Effect::kNotReplayed);
-    CHECK(named("del and gc.collect()").row_class == RowClass::kEstimate);
-    CHECK(named("del and gc.collect()").reason.find("at most") == std::string::npos);
-    CHECK(named("del and gc.collect()").saved_bytes == 4);
-    CHECK(named("activation checkpointing").saved_bytes == 6);
-    CHECK(named("activation checkpointing").row_class == RowClass::kEstimate);
-    CHECK(judge_advice(rows, {}).back().name == "del and gc.collect()");  // no activations known
 
     rows.back().usable = true;
     rows[1].usable = false;
     rows[1].usable_reason = "event 7";
-    const auto again = judge_advice(rows, std::nullopt);
+    const auto again = judge_advice(rows);
     CHECK(again.front().effect == Advice::Effect::kNotUsable);
     CHECK(again.front().reason == "event 7");
+}
+
+TEST_CASE("advice to use less memory gives the most that each kind of memory could save") {
+    const MemoryByKind kinds{.parameters = 600,
+                             .gradients = 400,
+                             .optimizer_state = 2000,
+                             .activations = 300 * kMiB,
+                             .allocated_bytes = 800 * kMiB};
+    const Shortage shortage{.requested_bytes = 40 * kMiB, .missing_bytes = 200 * kMiB};
+    const auto advice =
+        less_memory_advice(HeldAtPeak{.live_bytes = 10, .older_bytes = 4}, kinds, shortage);
+    std::map<std::string, Advice> named;
+    for (const Advice& one : advice) {
+        named[one.key] = one;
+        CHECK(one.less_memory);
+        CHECK(one.row_class == RowClass::kEstimate);
+        CHECK(one.effect == Advice::Effect::kNotReplayed);
+    }
+    CHECK(named.size() == 5);
+    CHECK(named["collect"].saved_bytes == 4);
+    CHECK_FALSE(named["collect"].can_be_enough.has_value());  // it includes memory in use
+    CHECK(named["checkpointing"].saved_bytes == 300 * kMiB);
+    CHECK(named["checkpointing"].can_be_enough == true);
+    CHECK(named["autocast"].saved_bytes == 150 * kMiB);
+    CHECK(named["autocast"].can_be_enough == false);
+    CHECK(named["half_precision"].saved_bytes == 500);
+    CHECK(named["optimizer_8bit"].saved_bytes == 1500);
+    CHECK(named["checkpointing"].reason ==
+          "at most the 300 MiB that activations hold of 800 MiB (estimate); can be enough for the "
+          "failed request");
+    CHECK(named["autocast"].reason ==
+          "at most 150 MiB (estimate): half of the 300 MiB of activations, if these have 32 bits "
+          "per number (not recorded); not enough for the failed request");
+}
+
+TEST_CASE("numbers of fewer bits also make the failed request smaller, checkpointing does not") {
+    const MemoryByKind kinds{.activations = 300 * kMiB, .allocated_bytes = 800 * kMiB};
+    const auto enough = [&](std::uint64_t requested_bytes, std::uint64_t missing_bytes) {
+        const auto advice = less_memory_advice(
+            std::nullopt,
+            kinds,
+            {.requested_bytes = requested_bytes, .missing_bytes = missing_bytes});
+        REQUIRE(advice.size() == 3);  // kinds without memory have no entry
+        return std::pair(advice[1].can_be_enough, advice[2].can_be_enough);
+    };
+    CHECK(enough(400 * kMiB, 300 * kMiB) == std::pair(std::optional(true), std::optional(true)));
+    CHECK(enough(400 * kMiB, 340 * kMiB) == std::pair(std::optional(false), std::optional(true)));
+    CHECK(enough(400 * kMiB, 360 * kMiB) == std::pair(std::optional(false), std::optional(false)));
+}
+
+TEST_CASE("a failed request of another kind does not shrink") {
+    const MemoryByKind kinds{.optimizer_state = 400 * kMiB, .allocated_bytes = 800 * kMiB};
+    const auto enough = [&](std::string_view kind) {
+        return less_memory_advice(
+                   std::nullopt,
+                   kinds,
+                   {.requested_bytes = 400 * kMiB, .missing_bytes = 350 * kMiB, .kind = kind})
+            .back()
+            .can_be_enough;
+    };
+    CHECK(enough("activations") == false);
+    CHECK(enough("optimizer state") == true);
+    CHECK(enough("") == true);  // not known
+}
+
+TEST_CASE("without a shortage, advice to use less memory is compared with nothing") {
+    const auto advice = less_memory_advice(
+        std::nullopt, {.optimizer_state = 400 * kMiB, .allocated_bytes = 800 * kMiB}, {});
+    REQUIRE(advice.size() == 2);
+    CHECK(advice[1].saved_bytes == 300 * static_cast<std::int64_t>(kMiB));
+    CHECK_FALSE(advice[1].can_be_enough.has_value());
+    CHECK(advice[1].reason.find("enough") == std::string::npos);
 }
 
 TEST_CASE("an advice is in force if it is among the recorded settings") {
@@ -189,7 +256,7 @@ TEST_CASE("an advice is in force if it is among the recorded settings") {
     WhatIfRow rounded = other;
     rounded.candidate.config = "roundup_power2_divisions:4";
     rounded.result.statistics.reserved.peak = 100 * kMiB;
-    const auto advice = judge_advice({recorded, other, rounded}, std::nullopt);
+    const auto advice = judge_advice({recorded, other, rounded});
     const auto of = [&advice](std::string_view key) {
         return *std::find_if(
             advice.begin(), advice.end(), [key](const Advice& one) { return one.key == key; });

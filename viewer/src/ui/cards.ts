@@ -95,7 +95,7 @@ export function showCard(page: PageView): void {
 }
 
 // The cause, the responsible line and the remedy, as far as the analysis knows them. If memory is
-// short, also what would reduce it.
+// short, also what would reduce it, as a list of its own.
 function answers(page: PageView, card: Card): HTMLElement[] {
     const { head } = page.model;
     const helps = card.kind === "no_oom" ? "to reduce memory" : "what helps";
@@ -105,11 +105,8 @@ function answers(page: PageView, card: Card): HTMLElement[] {
         ["culprit", card.who],
         [helps, card.change],
     ];
-    if (card.screen === "shortage") {
-        for (const { label, text } of savings(head)) rows.push([label, text]);
-    }
     const known = rows.filter(([, text]) => text !== "");
-    if (known.length === 0) return [];
+    const less = card.screen === "shortage" ? savings(head) : [];
     return [
         el(
             "dl",
@@ -126,7 +123,12 @@ function answers(page: PageView, card: Card): HTMLElement[] {
                 ),
             ]),
         ),
-    ];
+        el(
+            "dl",
+            { class: "answers less" },
+            ...less.flatMap(({ label, text }) => [el("dt", {}, label), el("dd", {}, text)]),
+        ),
+    ].filter((list) => list.childElementCount > 0);
 }
 
 /** Bars on one scale. `requested` is a line across all bars; null = none. */
