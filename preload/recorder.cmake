@@ -40,6 +40,7 @@ add_library(fragtrace_recorder_core OBJECT
     stacks/unwind_entries.cpp
     stacks/unwind_rules.cpp
     stacks/unwind_tables.cpp
+    system/class_tables.cpp
     system/clock.cpp
     system/modules.cpp
     system/loaded_objects.cpp

@@ -81,7 +81,7 @@ std::optional<std::string> framework_state(std::string_view key, const std::stri
     if (key == "allocator_backend") {
         return is_known_word(value) ? value : "pluggable";
     }
-    if (key == "tensorflow.pool" || key == "jax.pool") {
+    if (key == "tensorflow.pool" || key == "jax.pool" || key == "onnxruntime.pool") {
         return value == "recorded" ? value : "off";
     }
     return std::nullopt;

@@ -16,6 +16,7 @@
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 #include "recorder/trace_facts.h"
+#include "system/class_tables.h"
 #include "system/loaded_objects.h"
 #include "system/local_symbols.h"
 #include "system/plain_text.h"
@@ -24,7 +25,6 @@
 
 #include <initializer_list>
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -243,15 +243,6 @@ Table table_at(const LocalSymbol& symbol) {
     return {reinterpret_cast<void**>(symbol.address) + kTableHeadWords, words - kTableHeadWords};
 }
 
-// The loader may have made the table read-only.
-bool protect(const Table& table, const AddressRange& read_only, int protection) {
-    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    const uintptr_t begin = reinterpret_cast<uintptr_t>(table.slots) & ~(page - 1);
-    const auto end = reinterpret_cast<uintptr_t>(table.slots + table.count);
-    return !read_only.contains(table.slots) ||
-           mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
-}
-
 // Returns nullptr, or why the allocator is not recorded.
 const char* replace_functions(const LocalSymbol* symbols) {
     const struct {
@@ -279,13 +270,13 @@ const char* replace_functions(const LocalSymbol* symbols) {
         return "the allocator has other functions than those that are known";
     }
     const AddressRange read_only = read_only_after_load(g_plugin);
-    if (!protect(table, read_only, PROT_READ | PROT_WRITE)) {
+    if (!protect_table(table.slots, table.count, read_only, PROT_READ | PROT_WRITE)) {
         return "the allocator's table cannot be written";
     }
     for (const auto& one : wrappers) {
         store_release(table.slot_of(g_functions[one.symbol]), one.wrapper);
     }
-    (void)protect(table, read_only, PROT_READ);
+    (void)protect_table(table.slots, table.count, read_only, PROT_READ);
     return nullptr;
 }
 

@@ -4,6 +4,8 @@ set(FRAGTRACE_HOOK_SOURCES
     frameworks/nvtx.cpp
     frameworks/nvtx_memory.cpp
     frameworks/nvtx_names.cpp
+    frameworks/onnxruntime.cpp
+    frameworks/onnxruntime_object.cpp
     frameworks/torch.cpp
     frameworks/torch_allocator.cpp
     frameworks/torch_captures.cpp

@@ -176,6 +176,7 @@ void* resolve_slowly(Hook hook, const void* caller) {
     if (object != nullptr) {
         torch_note_object(object);
         tensorflow_note_object(object);
+        onnxruntime_note_object(object);
     }
     void* symbol = resolve_in_scope(hook, object);
     if (symbol == nullptr) {

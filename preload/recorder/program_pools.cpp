@@ -231,6 +231,14 @@ void record_program_failure(uint32_t pool,
     }
 }
 
+void record_program_stream_end(uint32_t pool, uint64_t stream) {
+    if (recorded(pool)) {
+        EventRecord event = event_of(EventKind::kProgramStreamEnd, pool);
+        event.stream = stream;
+        record(event);
+    }
+}
+
 void reset_program_pools_lock() {
     g_lock.reset();
 }

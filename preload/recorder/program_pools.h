@@ -39,6 +39,9 @@ void record_program_failure(uint32_t pool,
                             uint64_t stream,
                             uint8_t flags = 0);
 
+// The pool's blocks of this stream belong to no stream from now on.
+void record_program_stream_end(uint32_t pool, uint64_t stream);
+
 // For a forked child: the thread that owned the lock does not exist there.
 void reset_program_pools_lock();
 
