@@ -25,12 +25,13 @@ struct LimitSetting {
     std::string_view framework = {};  // the fact that says "recorded"; empty: any
 };
 
-constexpr std::array<LimitSetting, 4> kLimits = {{
+constexpr std::array<LimitSetting, 5> kLimits = {{
     {"bfc", "XLA_PYTHON_CLIENT_MEM_FRACTION={:.2f}", LimitSetting::Unit::kShareOfCard, "jax.pool"},
     {"bfc",
      "tf.config.LogicalDeviceConfiguration(memory_limit={})",
      LimitSetting::Unit::kMiB,
      "tensorflow.pool"},
+    {"bfc", "provider option gpu_mem_limit={}", LimitSetting::Unit::kBytes, "onnxruntime.pool"},
     {"cupy", "mempool.set_limit(size={})"},
     {"rmm-pool", "rmm.mr.PoolMemoryResource(..., maximum_pool_size={})"},
 }};
@@ -59,18 +60,6 @@ Card card_before(const Timeline& timeline, DeviceId device, EventIndex before) {
     return {};
 }
 
-// The settings of the same pool with another limit.
-SimulatedSettings with_limit(const ProgramPool& pool,
-                             std::uint64_t first_segment_bytes,
-                             std::uint64_t limit_bytes) {
-    ProgramPool other;
-    other.kind = pool.kind;
-    other.settings = pool.settings;
-    other.limit_bytes = limit_bytes;
-    const bool whole = first_segment_bytes == pool.limit_bytes;
-    return own_settings(other, whole ? limit_bytes : first_segment_bytes);
-}
-
 // The least limit, up to `most_bytes`, with which the request is served; 0 = none. It is found to
 // 2 MiB, in long traces to 1/128 of the difference: each step of the search is a replay.
 std::uint64_t least_limit(const ReplayScript& script,
@@ -79,7 +68,8 @@ std::uint64_t least_limit(const ReplayScript& script,
                           std::uint64_t most_bytes) {
     const auto serves = [&](std::uint64_t limit_bytes) {
         ProgramPoolRemedy remedy{.change = "", .pool = pool.kind};
-        return try_settings(script, with_limit(pool, first_segment_bytes, limit_bytes), &remedy) &&
+        return try_settings(
+                   script, own_settings(pool, first_segment_bytes, limit_bytes), &remedy) &&
                remedy.serves == ProgramPoolRemedy::Serves::kYes;
     };
     if (most_bytes <= pool.limit_bytes || !serves(most_bytes)) {
@@ -150,7 +140,7 @@ void try_larger_limit(const Timeline& timeline,
     remedy.limit_bytes = round_limit(*setting, least_bytes, card.total_bytes, &remedy.change);
     // Rounding may have made it larger than the card allows.
     if (remedy.limit_bytes <= most_bytes &&
-        try_settings(script, with_limit(*pool, first_bytes, remedy.limit_bytes), &remedy) &&
+        try_settings(script, own_settings(*pool, first_bytes, remedy.limit_bytes), &remedy) &&
         remedy.serves == ProgramPoolRemedy::Serves::kYes) {
         pool->remedies.push_back(std::move(remedy));
     }

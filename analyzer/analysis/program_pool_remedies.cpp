@@ -24,20 +24,23 @@ constexpr std::uint64_t kQuantumBytes = 256;  // of RMM's pools
 
 struct Remedy {
     std::string_view kind;  // of the program's pool
-    // "{}" stands for the size of a new pool in bytes, or for the event before which a pool is
-    // emptied.
+    // "{}" stands for the size of a new pool in bytes, or for what the members below say.
     std::string_view change;
     std::string_view pool;  // simulated
-    bool empties = false;   // the same pool, emptied once
+    bool empties = false;   // the same pool, emptied once: "{}" stands for the event behind it
     // The fact that says "recorded" for the pool's framework; empty: for any, if none is known.
     std::string_view framework = {};
-    // Only for a pool with this setting. The same pool without it is replayed.
-    std::string_view without = {};
+    // Only for a pool with this setting. The same pool with the other one is replayed.
+    std::string_view setting = {};
+    std::string_view instead = {};
+    // The same pool, emptied whenever work of a stream ends. "{}" stands for the device.
+    bool empties_at_ends = false;
 };
 
-constexpr std::array<std::string_view, 2> kFrameworks = {"tensorflow.pool", "jax.pool"};
+constexpr std::array<std::string_view, 3> kFrameworks = {
+    "tensorflow.pool", "jax.pool", "onnxruntime.pool"};
 
-constexpr std::array<Remedy, 12> kRemedies = {{
+constexpr std::array<Remedy, 14> kRemedies = {{
     {.kind = "cupy",
      .change =
          "mempool.free_all_blocks() just before event {}, when the pool held least before the "
@@ -70,8 +73,21 @@ constexpr std::array<Remedy, 12> kRemedies = {{
      "bfc",
      false,
      "jax.pool",
-     "partitioned:True"},
+     "partitioned:True",
+     "partitioned:False"},
     {"bfc", "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async", "cuda-async", false, "jax.pool"},
+    {"bfc",
+     "provider option arena_extend_strategy=kSameAsRequested",
+     "bfc",
+     false,
+     "onnxruntime.pool",
+     "exact_regions:False",
+     "exact_regions:True"},
+    {.kind = "bfc",
+     .change = "run option memory.enable_memory_arena_shrinkage=gpu:{} for every run",
+     .pool = "bfc",
+     .framework = "onnxruntime.pool",
+     .empties_at_ends = true},
     {"bfc",
      "TF_GPU_ALLOCATOR=cuda_malloc_async (TensorFlow), XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async "
      "(JAX)",
@@ -86,7 +102,7 @@ bool applies(const Timeline& timeline, const Remedy& remedy, const ProgramPool& 
     const bool of_framework = !remedy.framework.empty() ? is_recorded(timeline, remedy.framework)
                                                         : pool.kind != "bfc" || !known;
     return remedy.kind == pool.kind && of_framework &&
-           pool.settings.find(remedy.without) != std::string::npos;
+           pool.settings.find(remedy.setting) != std::string::npos;
 }
 
 // A pool that reserves all its memory at the start.
@@ -107,6 +123,22 @@ ReplayScript emptied(const ReplayScript& script, std::size_t before) {
                 {.kind = Step::Kind::kEmptyCache, .event = script.steps[i].event});
         }
         changed.steps.push_back(script.steps[i]);
+    }
+    return changed;
+}
+
+// The script with an empty_cache call after each end of a stream. Empty if no stream ends.
+ReplayScript emptied_at_ends(const ReplayScript& script) {
+    ReplayScript changed = script;
+    changed.steps = {};
+    if (script.steps.may_have({Step::Kind::kStreamEnd})) {
+        for (std::size_t i = 0; i < script.steps.size(); ++i) {
+            const Step step = script.steps[i];
+            changed.steps.push_back(step);
+            if (step.kind == Step::Kind::kStreamEnd) {
+                changed.steps.push_back({.kind = Step::Kind::kEmptyCache, .event = step.event});
+            }
+        }
     }
     return changed;
 }
@@ -200,28 +232,52 @@ bool try_pool(const ReplayScript& script, std::uint64_t bytes, ProgramPoolRemedy
     return true;
 }
 
+ProgramPool with_setting(const ProgramPool& pool,
+                         std::string_view setting,
+                         std::string_view instead) {
+    ProgramPool changed;
+    changed.kind = pool.kind;
+    changed.limit_bytes = pool.limit_bytes;
+    changed.settings = pool.settings;
+    changed.settings.replace(changed.settings.find(setting), setting.size(), instead);
+    return changed;
+}
+
+// Returns false if the remedy could not be tried.
+bool try_one(const Timeline& timeline,
+             const ProgramPoolWalk::Key& key,
+             const ProgramPoolWalk& walk,
+             const ReplayScript& script,
+             const ProgramPool& pool,
+             const Remedy& one,
+             ProgramPoolRemedy* remedy) {
+    const std::uint64_t first_bytes = first_segment_bytes(key, walk);
+    if (one.empties) {
+        return try_emptying(timeline, key, walk, script, pool, remedy);
+    }
+    if (one.empties_at_ends) {
+        remedy->change = fmt::format(fmt::runtime(one.change), key.device);
+        const ReplayScript changed = emptied_at_ends(script);
+        return !changed.steps.empty() &&
+               try_settings(changed, own_settings(pool, first_bytes, pool.remedy_bytes), remedy);
+    }
+    remedy->change = fmt::format(fmt::runtime(one.change), pool.remedy_bytes);
+    if (!one.setting.empty()) {
+        const ProgramPool changed = with_setting(pool, one.setting, one.instead);
+        return try_settings(script, own_settings(changed, first_bytes, pool.remedy_bytes), remedy);
+    }
+    return try_pool(script, pool.remedy_bytes, remedy);
+}
+
 void try_other_pools(const Timeline& timeline,
                      const ProgramPoolWalk::Key& key,
                      const ProgramPoolWalk& walk,
                      const ReplayScript& script,
                      ProgramPool* pool) {
     for (const Remedy& one : kRemedies) {
-        if (!applies(timeline, one, *pool)) {
-            continue;
-        }
-        ProgramPoolRemedy remedy{
-            .change = one.empties ? std::string(one.change)
-                                  : fmt::format(fmt::runtime(one.change), pool->remedy_bytes),
-            .pool = std::string(one.pool)};
-        const bool tried =
-            one.empties ? try_emptying(timeline, key, walk, script, *pool, &remedy)
-            : !one.without.empty()
-                ? try_settings(
-                      script,
-                      settings_of(pool->kind, first_segment_bytes(key, walk), pool->limit_bytes),
-                      &remedy)
-                : try_pool(script, pool->remedy_bytes, &remedy);
-        if (tried) {
+        ProgramPoolRemedy remedy{.change = std::string(one.change), .pool = std::string(one.pool)};
+        if (applies(timeline, one, *pool) &&
+            try_one(timeline, key, walk, script, *pool, one, &remedy)) {
             pool->remedies.push_back(std::move(remedy));
         }
     }

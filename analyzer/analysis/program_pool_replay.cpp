@@ -53,7 +53,8 @@ void measure(const Timeline& timeline,
              const ReplayScript& script,
              ProgramPool* pool) {
     const std::vector<ProgramPoolWalk::SegmentOfPool>& segments = walk.segments(key);
-    const SimulatedSettings settings = own_settings(*pool, first_segment_bytes(key, walk));
+    const SimulatedSettings settings =
+        own_settings(*pool, first_segment_bytes(key, walk), pool->limit_bytes);
     auto device = std::make_unique<RecordedDevice>(settings.total_bytes, kUnlimitedBytes);
     RecordedDevice& recorded = *device;
     auto simulated = make_pool(pool->kind, settings.config, std::move(device), script.streams);
@@ -151,6 +152,11 @@ ReplayScript script_of(const Timeline& timeline, const Key& key, const ProgramPo
             case PoolStep::Kind::kFree:
                 step.kind = Step::Kind::kRelease;
                 break;
+            case PoolStep::Kind::kStreamEnd:
+                step = {.kind = Step::Kind::kStreamEnd,
+                        .stream = timeline.events[done.event].stream,
+                        .event = done.event};
+                break;
             case PoolStep::Kind::kSegmentFree:
                 step = {.kind = Step::Kind::kEmptyCache, .event = done.event};
                 break;
@@ -212,14 +218,19 @@ SimulatedSettings settings_of(const std::string& simulated,
     return settings;
 }
 
-SimulatedSettings own_settings(const ProgramPool& pool, std::uint64_t first_segment_bytes) {
-    if (pool.settings.empty() || !pool.is_limited()) {
-        return settings_of(pool.kind, first_segment_bytes, pool.limit_bytes);
-    }
+SimulatedSettings own_settings(const ProgramPool& pool,
+                               std::uint64_t first_segment_bytes,
+                               std::uint64_t limit_bytes) {
     // A pool of BFC that grows has a limit of its own, as a share of the card.
     const bool grows =
         pool.kind == "bfc" && pool.settings.find("preallocate:0") != std::string::npos;
-    return {.config = pool.settings + (grows ? ",limit:1" : ""), .total_bytes = pool.limit_bytes};
+    const bool limited = limit_bytes != 0 && limit_bytes != kUnknown64;
+    if (pool.settings.empty() || !(limited || grows)) {
+        const bool whole = pool.is_limited() && first_segment_bytes == pool.limit_bytes;
+        return settings_of(pool.kind, whole ? limit_bytes : first_segment_bytes, limit_bytes);
+    }
+    return {.config = pool.settings + (grows ? ",limit:1" : ""),
+            .total_bytes = limited ? limit_bytes : kUnlimitedBytes};
 }
 
 bool is_simulated(const ProgramPool& pool) {

@@ -37,8 +37,10 @@ SimulatedSettings settings_of(const std::string& simulated,
                               std::uint64_t first_segment_bytes,
                               std::uint64_t limit_bytes);
 
-// The settings of the pool's own kind.
-SimulatedSettings own_settings(const ProgramPool& pool, std::uint64_t first_segment_bytes);
+// The settings of the same pool with this limit; 0 or unknown: without one.
+SimulatedSettings own_settings(const ProgramPool& pool,
+                               std::uint64_t first_segment_bytes,
+                               std::uint64_t limit_bytes);
 
 // Size of the pool's first segment in bytes; 0 if its memory is unknown.
 std::uint64_t first_segment_bytes(const ProgramPoolWalk::Key& key, const ProgramPoolWalk& walk);

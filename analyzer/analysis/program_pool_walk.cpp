@@ -112,6 +112,12 @@ void ProgramPoolWalk::advance() {
         case EventKind::kProgramRequestFailed:
             request_failed(timeline_.event_pools.at(position_, &pool_cursor_));
             break;
+        case EventKind::kProgramStreamEnd:
+            for_each_part(timeline_.event_pools.at(position_, &pool_cursor_),
+                          [this](const Key& key, ProgramPoolState*) {
+                              histories_[key].steps.push_back({Step::Kind::kStreamEnd, position_});
+                          });
+            break;
         case EventKind::kProgramPoolEnd:
             pool_end(timeline_.event_pools.at(position_, &pool_cursor_));
             break;

@@ -84,7 +84,7 @@ class ProgramPoolWalk {
 
     // What happened to a pool in one event.
     struct Step {
-        enum class Kind : std::uint8_t { kAlloc, kFree, kFailed, kSegmentFree };
+        enum class Kind : std::uint8_t { kAlloc, kFree, kFailed, kSegmentFree, kStreamEnd };
         Kind kind = Kind::kAlloc;
         EventIndex event = kNoEvent;
         EventIndex alloc = kNoEvent;         // kAlloc, kFree: the event that allocated the block

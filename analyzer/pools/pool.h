@@ -147,6 +147,9 @@ class Pool {
 
     virtual void empty_cache() {}
 
+    // Work of this stream ended: its blocks belong to no stream from now on.
+    virtual void end_stream(StreamId stream) { (void)stream; }
+
     // Limits this process to a share of the card, in [0, 1].
     virtual void set_memory_fraction(double fraction) { (void)fraction; }
 

@@ -201,6 +201,9 @@ ReplayResult replay(const ReplayScript& script,
                     pool.empty_cache();
                 }
                 break;
+            case Step::Kind::kStreamEnd:
+                pool.end_stream(step.stream);
+                break;
             case Step::Kind::kMemoryFraction:
                 pool.set_memory_fraction(std::bit_cast<double>(step.value));
                 break;

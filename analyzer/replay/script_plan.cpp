@@ -108,6 +108,7 @@ class Collector {
                 break;
             }
             case Step::Kind::kEmptyCache:
+            case Step::Kind::kStreamEnd:
             case Step::Kind::kMemoryFraction:
             case Step::Kind::kMemoryInfo:
             case Step::Kind::kSettings:

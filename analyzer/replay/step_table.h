@@ -24,6 +24,7 @@ struct Step {
         kRelease,
         kComplete,    // a cross-stream event completed
         kEmptyCache,  // empties only one private pool if private_pool is not 0
+        kStreamEnd,   // work of the stream ended
         kMemoryFraction,
         kPlace,        // a private pool was reset: places a block where an earlier one lay
         kPoolOptions,  // a private pool is used for the first time, used again, or unused

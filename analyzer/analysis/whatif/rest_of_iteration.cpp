@@ -222,6 +222,7 @@ class Builder {
                     }
                     break;
                 case Step::Kind::kEmptyCache:
+                case Step::Kind::kStreamEnd:
                 case Step::Kind::kMemoryFraction:
                 case Step::Kind::kSettings:
                 case Step::Kind::kPoolOptions:

@@ -68,10 +68,14 @@ void SegmentPool::note_if_free(std::uint32_t segment) {
     }
 }
 
-void SegmentPool::release_free_segments(FreeBlocks* free_blocks) {
+void SegmentPool::release_free_segments(FreeBlocks* free_blocks, std::uint32_t kept) {
     for (const std::uint32_t number : std::exchange(free_segments_, {})) {
         const auto at = segments_.find(number);
         if (!is_free(at->second)) {
+            continue;
+        }
+        if (number == kept) {
+            free_segments_.insert(number);
             continue;
         }
         const BlockIndex first = at->second.first;
@@ -145,6 +149,24 @@ void SegmentPool::file(BlockIndex index, FreeBlocks* free_blocks) {
         index = previous;
     }
     free_blocks->insert(index, blocks_[index]);
+}
+
+void SegmentPool::move_list(FreeBlocks::List from, FreeBlocks::List to, FreeBlocks* free_blocks) {
+    for (const auto& [number, segment] : segments_) {
+        for (BlockIndex at = segment.first; at != kNoBlock; at = blocks_[at].next) {
+            if (blocks_[at].list != from) {
+                continue;
+            }
+            if (!blocks_[at].free) {
+                blocks_[at].list = to;
+                continue;
+            }
+            free_blocks->erase(at);
+            blocks_[at].list = to;
+            file(at, free_blocks);  // a block that it merged with its predecessor keeps its `next`
+        }
+        note_if_free(number);
+    }
 }
 
 BlockIndex SegmentPool::best_fit(const FreeBlocks& free_blocks,

@@ -136,6 +136,8 @@ class SegmentPool : public Pool {
     [[nodiscard]] Device& device() final { return *device_; }
 
   protected:
+    static constexpr std::uint32_t kNoSegment = 0xffffffffu;
+
     SegmentPool(std::string config, std::unique_ptr<Device> device)
         : config_(std::move(config)), device_(std::move(device)) {}
 
@@ -175,8 +177,9 @@ class SegmentPool : public Pool {
     // Maps more memory at the end of the newest segment, as a free block of its own. Returns
     // kNoBlock if the driver refuses.
     BlockIndex extend_segment(std::uint32_t segment, std::uint64_t size_bytes);
-    // Releases all segments that consist of one free block. Those blocks must be in `free_blocks`.
-    void release_free_segments(FreeBlocks* free_blocks);
+    // Releases all segments that consist of one free block, except the segment `kept`. Those blocks
+    // must be in `free_blocks`.
+    void release_free_segments(FreeBlocks* free_blocks, std::uint32_t kept = kNoSegment);
 
     // Splits a free block. The low part keeps its index. Returns the index of the high part.
     BlockIndex split(BlockIndex low, std::uint64_t low_bytes);
@@ -185,6 +188,8 @@ class SegmentPool : public Pool {
     // Merges a free block with its free neighbours of the same list and inserts it into
     // `free_blocks`.
     void file(BlockIndex index, FreeBlocks* free_blocks);
+    // All blocks of the list `from` change to `to`, where free neighbours merge.
+    void move_list(FreeBlocks::List from, FreeBlocks::List to, FreeBlocks* free_blocks);
     // Serves a request with a whole block.
     AllocateResult hand_out(BlockIndex index, const Request& request, Outcome outcome);
     AllocateResult out_of_memory();

@@ -49,7 +49,7 @@ Result<std::unique_ptr<Pool>> make_best_fit(PoolSetup setup) {
 }
 
 Result<std::unique_ptr<Pool>> make_bfc(PoolSetup setup) {
-    return BfcPool::make(setup.config, std::move(setup.device));
+    return BfcPool::make(setup.config, std::move(setup.device), setup.stream_handles);
 }
 
 Result<std::unique_ptr<Pool>> make_cupy(PoolSetup setup) {
@@ -105,9 +105,12 @@ const std::vector<PoolDescription>& known_pools() {
          .keeps = true,
          .make = make_rmm_arena},
         {.name = "bfc",
-         .description = "the pool of JAX and TensorFlow, settings: preallocate, limit, "
-                        "garbage_collection, fragmentation_fraction, partitioned",
-         .not_usable = "of JAX and TensorFlow only",
+         .description =
+             "the pool of JAX, TensorFlow and ONNX Runtime, settings: preallocate, limit, "
+             "garbage_collection, fragmentation_fraction, partitioned, onnxruntime, "
+             "exact_regions, first_region, most_waste, most_doubled, "
+             "region_after_shrink",
+         .not_usable = "of JAX, TensorFlow and ONNX Runtime only",
          .keeps = true,
          .make = make_bfc},
         {.name = "cupy",

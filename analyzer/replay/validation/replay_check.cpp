@@ -36,6 +36,7 @@ void tell(const ReplayScript& script, const Step& step, Pool& pool, PlacementChe
         case Step::Kind::kAdopt:
             check->adopted(script.checkpoints[step.value], pool);
             break;
+        case Step::Kind::kStreamEnd:
         case Step::Kind::kMemoryFraction:
         case Step::Kind::kMemoryInfo:
         case Step::Kind::kPoolOptions:

@@ -38,7 +38,7 @@ class PoolTrace {
         event.address = address;
         event.size = requested;
         event.extra = size;
-        event.stream = 0;
+        event.stream = stream;
         event.python_stack = python_stack;
         trace.event(event);
     }
@@ -70,6 +70,12 @@ class PoolTrace {
         trace.event(of(EventKind::kProgramPoolEnd, pool));
     }
 
+    void end_stream(std::uint64_t handle, std::uint32_t pool = kFrames) {
+        EventRecord event = of(EventKind::kProgramStreamEnd, pool);
+        event.stream = handle;
+        trace.event(event);
+    }
+
     void label(std::uint64_t address, std::uint64_t text, std::uint32_t pool = kFrames) {
         EventRecord event = of(EventKind::kBlockLabel, pool);
         event.address = address;
@@ -88,6 +94,7 @@ class PoolTrace {
     TraceWriter trace;
     TemporaryFolder folder;
     std::uint32_t python_stack = 0;  // of the next blocks: a node of the stack tree
+    std::uint64_t stream = 0;        // of the next blocks
 
   private:
     static EventRecord of(EventKind kind, std::uint32_t pool) {

@@ -123,6 +123,66 @@ TEST_CASE("a fragmented pool gets the remedies of the framework that was recorde
     }
 }
 
+namespace {
+
+const std::string kOnnxRuntime = "preallocate:0,onnxruntime:True,exact_regions:False";
+
+// One run on a stream leaves a region of 4 MiB free. The next one requests 6 MiB.
+struct OnnxRuntimeTrace : BfcTrace {
+    explicit OnnxRuntimeTrace(std::uint64_t limit_bytes)
+        : BfcTrace(limit_bytes, kOnnxRuntime.c_str()) {
+        trace.fact("onnxruntime.pool", "recorded");
+        card(64 * kMiB, 64 * kMiB);
+        trace.device_alloc(kSegment, kMiB, false);
+        alloc(kSegment, 256 * kKiB, 256 * kKiB, kBfc);  // weights
+        stream = 0x40;
+        alloc(kSegment + 256 * kKiB, 256 * kKiB, 256 * kKiB, kBfc);
+        free(kSegment + 256 * kKiB, kBfc);
+        stream = 0x50;  // does not use the free block of the other stream
+        alloc(kSegment + 512 * kKiB, 256 * kKiB, 256 * kKiB, kBfc);
+        end_stream(0x40, kBfc);
+        alloc(kSegment + 256 * kKiB, 256 * kKiB, 256 * kKiB, kBfc);
+        trace.device_alloc(kSecond, 4 * kMiB, false);
+        alloc(kSecond, 3 * kMiB, 4 * kMiB, kBfc);
+        free(kSecond, kBfc);
+        free(kSegment + 256 * kKiB, kBfc);
+        free(kSegment + 512 * kKiB, kBfc);
+        end_stream(0x50, kBfc);
+        fails(6 * kMiB, kBfc);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a pool of ONNX Runtime is replayed with the streams of its blocks") {
+    OnnxRuntimeTrace pools(8 * kMiB);
+    const ProgramPool pool = bfc_of(*pools.analyze());
+    REQUIRE(pool.fidelity);
+    CHECK(pool.fidelity->exact());
+    CHECK(pool.fidelity->placements == 5);
+}
+
+TEST_CASE("a pool of ONNX Runtime without a limit is replayed with its settings") {
+    OnnxRuntimeTrace pools(0);
+    const ProgramPool pool = bfc_of(*pools.analyze());
+    REQUIRE_FALSE(pool.replays.empty());
+    CHECK(pool.replays.front().config == kOnnxRuntime + ",limit:1");
+}
+
+TEST_CASE("a fragmented pool of ONNX Runtime gets remedies in its options") {
+    OnnxRuntimeTrace pools(8 * kMiB);
+    const ProgramPool pool = bfc_of(*pools.analyze());
+    using Serves = ProgramPoolRemedy::Serves;
+    REQUIRE(pool.remedies.size() == 3);
+    CHECK(pool.remedies[0].change == "provider option arena_extend_strategy=kSameAsRequested");
+    CHECK(pool.remedies[0].serves == Serves::kNo);
+    CHECK(pool.remedies[1].change ==
+          "run option memory.enable_memory_arena_shrinkage=gpu:0 for every run");
+    CHECK(pool.remedies[1].serves == Serves::kYes);
+    CHECK(pool.remedies[2].change.find("provider option gpu_mem_limit=") == 0);
+    CHECK(pool.remedies[2].serves == Serves::kYes);
+}
+
 TEST_CASE("a pool that serves requests from both ends is replayed as partitioned") {
     BfcTrace pools(64 * kMiB, "");
     pools.trace.fact("jax.pool", "recorded");

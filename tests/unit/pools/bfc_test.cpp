@@ -10,6 +10,7 @@ namespace {
 const std::string kWhole = "preallocate:1";
 const std::string kGrowing = "preallocate:0,limit:1";
 const std::string k_partitioned = "preallocate:1,partitioned:True";
+const std::string kOnnxRuntime = "preallocate:0,limit:1,onnxruntime:True";
 
 TEST_CASE("bfc: a chunk is split if it is twice the request or wastes 128 MiB") {
     // One region that is full, except for a hole of a known size.
@@ -94,6 +95,86 @@ TEST_CASE("bfc: neighbours merge at once, the best fit with the lowest address i
     CHECK(pool.calls("a=1MiB b=1MiB c=1MiB d=1MiB e=1MiB f=1MiB -a -b -d -f g=512KiB h=2MiB") ==
           "a 0+0 grow, b 0+1048576, c 0+2097152, d 0+3145728, e 0+4194304, f 0+5242880, "
           "g 0+3145728, h 0+0");
+}
+
+TEST_CASE("bfc: a free chunk of ONNX Runtime serves only its stream until the stream ends") {
+    WorkedExample pool("bfc", kOnnxRuntime, 16 * kMiB);
+    CHECK(pool.calls("a=256KiB b@1=256KiB -b c@2=256KiB d@1=200KiB -d") ==
+          "a 0+0 grow, b 0+262144, c 0+524288, d 0+262144");
+    CHECK(pool.pool->largest_free_bytes({.requested_bytes = 1, .stream = 1}) == 256 * kKiB);
+    pool.pool->end_stream(1);
+    CHECK(pool.calls("e@2=256KiB") == "e 0+262144");
+}
+
+TEST_CASE("bfc: free chunks of ONNX Runtime merge with those of other streams when a stream ends") {
+    WorkedExample pool("bfc", kOnnxRuntime, 16 * kMiB);
+    pool.calls("a@1=128KiB b@1=256KiB c@1=128KiB -a -b");
+    CHECK(pool.layout() == "[- 393216][c 131072][- 524288]");
+    pool.calls("-c");
+    CHECK(pool.layout() == "[- 524288][- 524288]");
+    pool.pool->end_stream(2);
+    CHECK(pool.layout() == "[- 524288][- 524288]");
+    pool.pool->end_stream(1);
+    CHECK(pool.layout() == "[- 1048576]");
+    CHECK(pool.pool->releasable_bytes() == kMiB);
+}
+
+TEST_CASE("bfc: of the chunks of its stream and of none, a request takes the best fit") {
+    WorkedExample pool("bfc", kOnnxRuntime, 16 * kMiB);
+    CHECK(pool.calls("a=64KiB b@1=192KiB c=256KiB -a -b x@1=60KiB y@1=190KiB") ==
+          "a 0+0 grow, b 0+65536, c 0+262144, x 0+0, y 0+65536");
+}
+
+TEST_CASE(
+    "bfc: regions of ONNX Runtime double from 1 MiB to 1 GiB, or have the size of a request") {
+    WorkedExample doubling("bfc", kOnnxRuntime);
+    doubling.calls("a=1MiB b=2MiB c=500MiB d=512MiB e=1GiB f=1GiB g=3GiB");
+    CHECK(doubling.segments() == "1 2 512 512 1024 1024 4096");
+    WorkedExample limited("bfc", kOnnxRuntime + ",most_doubled:2MiB");
+    limited.calls("a=1MiB b=2MiB c=2MiB d=2MiB");
+    CHECK(limited.segments() == "1 2 2 2");
+    WorkedExample exact("bfc", kOnnxRuntime + ",exact_regions:True");
+    exact.calls("a=1MiB b=3MiB c=2MiB");
+    CHECK(exact.segments() == "1 3 2");
+}
+
+TEST_CASE("bfc: a shrinkage of ONNX Runtime releases free regions except the first") {
+    WorkedExample pool("bfc", kOnnxRuntime, 64 * kMiB);
+    pool.calls("a=1MiB b=2MiB c=4MiB d=8MiB -a -b -d");
+    pool.pool->empty_cache();
+    CHECK(pool.segments() == "1 4");
+    pool.calls("e=1536KiB");
+    CHECK(pool.segments() == "1 4 2");
+    WorkedExample exact("bfc", kOnnxRuntime + ",exact_regions:True", 64 * kMiB);
+    exact.calls("a=1MiB b=2MiB -a -b");
+    exact.pool->empty_cache();
+    CHECK(exact.segments().empty());
+    WorkedExample others("bfc", kGrowing, 64 * kMiB);
+    others.calls("a=1MiB -a");
+    others.pool->empty_cache();
+    CHECK(others.segments() == "2");
+}
+
+TEST_CASE("bfc: ONNX Runtime requests no smaller region than 8 KiB after a refusal") {
+    const auto outcome = [](const std::string& config) {
+        auto pool = make_pool("bfc", config, std::make_unique<FixedDevice>(kMiB, 4096, 256), {0});
+        REQUIRE(pool.ok());
+        return (*pool)->allocate({1, 256, 0, 0}).outcome;
+    };
+    CHECK(outcome(kOnnxRuntime) == Outcome::kOutOfMemory);
+    CHECK(outcome(kGrowing) == Outcome::kGrow);
+}
+
+TEST_CASE("bfc: settings of ONNX Runtime that contradict each other are refused") {
+    const auto message = [](const std::string& config) {
+        const auto pool =
+            make_pool("bfc", config, std::make_unique<FixedDevice>(kMiB, kMiB, 256), {0});
+        return pool.ok() ? "" : pool.error().message;
+    };
+    CHECK(message("onnxruntime:True") ==
+          "pool 'bfc': a pool of ONNX Runtime grows; give preallocate:0");
+    CHECK(message(kGrowing + ",first_region:0") ==
+          "pool 'bfc': first_region, most_doubled and region_after_shrink are at least 1 byte");
 }
 
 TEST_CASE("bfc: a partitioned pool serves requests from both ends") {
