@@ -201,6 +201,8 @@ void find_divergence(const PhaseProfile& a, const PhaseProfile& b, PhaseComparis
         result->parts_at = i;
         result->a_there = of_a != nullptr ? std::optional(of_a->figures) : std::nullopt;
         result->b_there = of_b != nullptr ? std::optional(of_b->figures) : std::nullopt;
+        result->a_time = of_a != nullptr ? std::optional(of_a->time) : std::nullopt;
+        result->b_time = of_b != nullptr ? std::optional(of_b->time) : std::nullopt;
         return;
     }
 }
@@ -259,6 +261,8 @@ std::vector<IterationComparison> compare_iterations(const RunProfile& a, const R
                     row.parts_at = i;
                     row.a_there = of_a.stretches[i];
                     row.b_there = of_b.stretches[i];
+                    row.a_time = of_a.times[i];
+                    row.b_time = of_b.times[i];
                 }
             }
             result.push_back(row);

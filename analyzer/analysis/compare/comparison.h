@@ -48,6 +48,9 @@ struct PhaseComparison {
     std::optional<std::uint64_t> parts_at = {};
     std::optional<StretchFigures> a_there = {};
     std::optional<StretchFigures> b_there = {};
+    // The time of this stretch in each run; set where the figures are.
+    std::optional<TimeSpan> a_time = {};
+    std::optional<TimeSpan> b_time = {};
 
     [[nodiscard]] bool differs() const;
 };
@@ -64,6 +67,8 @@ struct IterationComparison {
     std::optional<std::uint64_t> parts_at = {};
     StretchFigures a_there = {};
     StretchFigures b_there = {};
+    TimeSpan a_time = {};  // of this iteration
+    TimeSpan b_time = {};
 };
 
 struct FactChange {

@@ -38,6 +38,10 @@ class Requests {
                                : device_bytes(timeline_.events[at_]);
     }
 
+    [[nodiscard]] std::optional<std::uint64_t> time_ns() const {
+        return at_ == kNoEvent ? std::optional<std::uint64_t>() : timeline_.events[at_].time_ns;
+    }
+
     std::string label() {
         return at_ == kNoEvent ? std::string() : symbols_.describe(timeline_.events[at_].origin);
     }
@@ -77,8 +81,14 @@ std::vector<FirstRequest> first_requests(const Timeline& a,
                 break;
             }
             if (of_a.bytes() != of_b.bytes()) {
-                found.push_back(
-                    {device, number, of_a.bytes(), of_b.bytes(), of_a.label(), of_b.label()});
+                found.push_back({device,
+                                 number,
+                                 of_a.bytes(),
+                                 of_b.bytes(),
+                                 of_a.label(),
+                                 of_b.label(),
+                                 of_a.time_ns(),
+                                 of_b.time_ns()});
                 break;
             }
         }

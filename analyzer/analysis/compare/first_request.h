@@ -19,6 +19,8 @@ struct FirstRequest {
     std::optional<std::uint64_t> b_bytes;
     std::string a_label;
     std::string b_label;
+    std::optional<std::uint64_t> a_ns;  // since the start of the trace; nullopt as for the bytes
+    std::optional<std::uint64_t> b_ns;
 };
 
 // Compares two traces. Devices whose requests are the same in both have no entry.

@@ -22,6 +22,7 @@ IterationProfile iteration_profile(const Timeline& timeline, DeviceId device) {
                 static_cast<std::int64_t>(state.totals(device).allocated) - at_begin;
         }
     };
+    const std::uint64_t last_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
     const auto count = static_cast<EventIndex>(timeline.events.size());
     for (const EventIndex begin : iterations.begins) {
         if (begin >= count) {
@@ -30,6 +31,11 @@ IterationProfile iteration_profile(const Timeline& timeline, DeviceId device) {
         while (state.position() < count) {
             if (state.position() == begin) {
                 end_stretch();
+                const std::uint64_t begin_ns = timeline.events[begin].time_ns;
+                if (!profile.times.empty()) {
+                    profile.times.back().end_ns = begin_ns;
+                }
+                profile.times.push_back({begin_ns, last_ns});
                 at_begin = static_cast<std::int64_t>(state.totals(device).allocated);
                 profile.stretches.emplace_back();
                 break;

@@ -62,8 +62,16 @@ DeviceProfile device_profile(const Timeline& timeline,
         RecordedState state(timeline);
         state.advance_to(metrics.peak_state_end);
         profile.holders = held_by_line(timeline, state.snapshot(device), symbols);
+        profile.peak_ns = timeline.events[metrics.peak_state_end - 1].time_ns;
     }
     return profile;
+}
+
+TimeSpan time_of(const Timeline& timeline, std::uint32_t range) {
+    const Phase& phase = timeline.phases[range];
+    const bool ended = phase.end < timeline.events.size();
+    return {timeline.events[phase.begin].time_ns,
+            ended ? timeline.events[phase.end].time_ns : timeline.events.back().time_ns};
 }
 
 std::vector<PhaseProfile> phase_profiles(const Timeline& timeline,
@@ -73,7 +81,7 @@ std::vector<PhaseProfile> phase_profiles(const Timeline& timeline,
     std::uint64_t ended = 0;
     std::vector<PhaseStretch> stretches(timeline.phases.size());
     for (const PhaseRange& range : ranges) {
-        stretches[range.phase] = {range.figures, ended++};
+        stretches[range.phase] = {range.figures, ended++, time_of(timeline, range.phase)};
     }
     for (std::size_t i = 0; i < timeline.phases.size(); ++i) {
         const Phase& phase = timeline.phases[i];

@@ -32,6 +32,8 @@ struct DeviceProfile {
     std::string name;  // empty = not known
     RunFigures run;
     bool state_only = false;  // the state of one moment: its peaks are what is allocated then
+    // When the request of `holders` completed, since the start of the trace; nullopt = not known.
+    std::optional<std::uint64_t> peak_ns;
     // Memory in use once the request completed at which reserved first reached its maximum.
     std::vector<HeldByLine> holders;
 };
@@ -40,6 +42,7 @@ struct DeviceProfile {
 struct PhaseStretch {
     StretchFigures figures;
     std::uint64_t ended = 0;  // number of ranges of the run that ended before this one
+    TimeSpan time = {};       // until the end of the trace if the range did not end
 };
 
 struct PhaseProfile {

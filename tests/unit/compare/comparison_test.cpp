@@ -4,6 +4,7 @@
 
 #include "analyzer/analysis/compare/profile_json.h"
 #include "analyzer/report/compare_report.h"
+#include "analyzer/report/text/compare_rows.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
@@ -114,10 +115,14 @@ TEST_CASE("phases match by name and number, the first one to end differently is 
     RunProfile a = run_with({line("a.py:1 f", 10)});
     RunProfile b = a;
     add_phase(&a, "epoch", {{{10, 20, 0}, 4}});
-    add_phase(&a, "step", {{{5, 20, 0}, 0}, {{5, 20, 0}, 1}, {{5, 20, 0}, 2}, {{5, 20, 0}, 3}});
+    add_phase(&a,
+              "step",
+              {{{5, 20, 0}, 0}, {{5, 20, 0}, 1, {100, 200}}, {{5, 20, 0}, 2}, {{5, 20, 0}, 3}});
     add_phase(&a, "save", {{{1, 20, 0}, 5}});
     add_phase(&b, "epoch", {{{12, 20, 2}, 4}});
-    add_phase(&b, "step", {{{5, 20, 0}, 0}, {{6, 20, 1}, 1}, {{7, 20, 1}, 2}, {{8, 20, 1}, 3}});
+    add_phase(&b,
+              "step",
+              {{{5, 20, 0}, 0}, {{6, 20, 1}, 1, {107, 207}}, {{7, 20, 1}, 2}, {{8, 20, 1}, 3}});
     add_phase(&b, "test", {{{1, 20, 0}, 5}});
     const Comparison result = compare(a, b);
     REQUIRE(result.phases.size() == 4);
@@ -126,6 +131,8 @@ TEST_CASE("phases match by name and number, the first one to end differently is 
     CHECK(first.name == "step");
     CHECK(first.parts_at == 1);
     CHECK(first.a_there->peak_allocated == 5);
+    CHECK(first.a_time->begin_ns == 100);
+    CHECK(first.b_time->end_ns == 207);
     CHECK(first.b_there->left_bytes == 1);
     CHECK_FALSE(result.phases[2].b);
     CHECK_FALSE(result.phases[3].a);
@@ -151,6 +158,21 @@ TEST_CASE("settings that change memory are compared, host names and counters are
     CHECK(result.settings[1].b == "2.15");
 }
 
+TEST_CASE("long settings are shown from shortly before their difference") {
+    RunProfile a = run_with({});
+    RunProfile b = a;
+    const std::string program =
+        "python /home/user/project/train.py --layers 3 --width 256 --batch ";
+    a.facts = {{"command_line", program + "4 --end"}};
+    b.facts = {{"command_line", program + "16"}};
+    const Comparison result = compare(a, b);
+    CHECK(text_of(result).find("... --batch 4 --end -> ... --batch 16\n") != std::string::npos);
+    CHECK(different_settings(result, 400)[0].a == program + "4 --end");
+    b.facts = {};
+    CHECK(different_settings(compare(a, b), 12)[0].a == "python /h...");
+    CHECK(different_settings(compare(a, b), 12)[0].b == "(not set)");
+}
+
 TEST_CASE("two traces: holders add up to the peak, the first different request is found") {
     TemporaryFolder folder;
     const auto a = read_trace(trace_with(folder, 8, 10));
@@ -174,9 +196,38 @@ TEST_CASE("two traces: holders add up to the peak, the first different request i
     CHECK(result.requests[0].number == 1);
     CHECK(result.requests[0].a_bytes == 8 * kMiB);
     CHECK(result.requests[0].b_label == "train.py:12 step");
+    CHECK(result.requests[0].a_ns == a->events[3].time_ns);
+    CHECK(result.devices[0].b->peak_ns == b->events[3].time_ns);
     REQUIRE(result.settings.size() == 1);
     CHECK(result.settings[0].b == "expandable_segments:True");
     CHECK(first_requests(*a, &a_symbols, *a, &a_symbols).empty());
+}
+
+TEST_CASE("the headline names the line that explains the difference, if one does") {
+    const auto headline = [](std::vector<HeldByLine> a, std::vector<HeldByLine> b) {
+        return compare_headline(compare(run_with(std::move(a)), run_with(std::move(b))).devices[0]);
+    };
+    CHECK(headline({line("a.py:1 f", 10), line("b.py:2 g", 9)},
+                   {line("a.py:1 f", 40), line("b.py:2 g", 3)}) ==
+          "B reserves 24 MiB more than A at its peak (+126.3 %): requested +24 MiB. a.py:1 f holds "
+          "30 MiB more at the peak.");
+    CHECK(headline({line("a.py:1 f", 40), line("b.py:2 g", 3)},
+                   {line("a.py:1 f", 10), line("b.py:2 g", 9)})
+              .find("a.py:1 f holds 30 MiB less at the peak.") != std::string::npos);
+    CHECK(headline({line("a.py:1 f", 40), line("b.py:2 g", 3)},
+                   {line("a.py:1 f", 37), line("b.py:2 g", 6)}) ==
+          "Both reserve 43 MiB at their peaks. b.py:2 g holds 3 MiB more at the peak.");
+    CHECK(headline({line("a.py:1 f", 40)}, {line("a.py:1 f", 40)}) ==
+          "Both reserve 40 MiB at their peaks.");
+
+    // Waste explains it.
+    RunProfile more_waste = run_with({line("a.py:1 f", 41)});
+    more_waste.devices[0].run.peak_reserved += 100 * kMiB;
+    more_waste.devices[0].run.waste_at_peak.inactive_split += 100 * kMiB;
+    CHECK(
+        compare_headline(compare(run_with({line("a.py:1 f", 40)}), more_waste).devices[0]) ==
+        "B reserves 101 MiB more than A at its peak (+252.5 %): inactive split +100 MiB, requested "
+        "+1 MiB.");
 }
 
 TEST_CASE("JSON that is not a report is refused in one line") {
