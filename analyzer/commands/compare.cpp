@@ -5,10 +5,12 @@
 #include "analyzer/analysis/compare/profile_json.h"
 #include "analyzer/analysis/replay_setups.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/compare_page.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/report/compare_report.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/output_file.h"
+#include "analyzer/support/terminal.h"
 
 #include <fmt/format.h>
 #include <memory>
@@ -123,6 +125,87 @@ Result<std::vector<BatchPrediction>> predict(const std::string& path_a,
     return predictions;
 }
 
+struct Arguments {
+    CommonOptions common;
+    std::string path_a;
+    std::string path_b;
+    std::string html;
+    bool without_whatif = false;
+    std::vector<std::uint64_t> batches;
+    std::vector<std::uint64_t> asked;
+
+    void add(CLI::App* app) {
+        app->add_option("A", path_a, "the run before (.ftrace, .pickle or .json)")->required();
+        app->add_option("B", path_b, "the run to compare with it")->required();
+        app->add_option("--html",
+                        html,
+                        "write a page with the comparison and both runs to FILE ('-' is standard "
+                        "output, instead); not of JSON")
+            ->type_name("FILE")
+            ->check(output_fault);
+        app->add_flag(
+            "--no-whatif", without_whatif, "of the page: skip the what-if replays of both runs");
+        auto* batch = app->add_option(
+            "--batch", batches, "the runs differ in the batch: its sizes in A and B");
+        batch->delimiter(',')->type_name("N,N");
+        app->add_option("--predict", asked, "batches to estimate the peak of")
+            ->delimiter(',')
+            ->type_name("N,...")
+            ->needs(batch);
+        common.add_capacity(app);
+        common.add_json(app);
+        common.add_color(app);
+    }
+
+    // Errors that the arguments alone show.
+    [[nodiscard]] Status check() const {
+        if (html == "-" && common.json == "-") {
+            return Error{ErrorCode::kUsage, "--html and --json cannot both go to standard output"};
+        }
+        if (without_whatif && html.empty()) {
+            return Error{ErrorCode::kUsage, "--no-whatif is for the page: add --html FILE"};
+        }
+        return Ok{};
+    }
+};
+
+struct Compared {
+    Comparison comparison;
+    bool from_json = false;  // of one run at least
+};
+
+// The events of both runs are forgotten on return.
+Result<Compared> compare_files(const std::string& path_a, const std::string& path_b) {
+    auto a = read_side(path_a);
+    if (!a) {
+        return a.error();
+    }
+    auto b = read_side(path_b);
+    if (!b) {
+        return b.error();
+    }
+    Compared compared{compare(std::move(a->profile), std::move(b->profile)),
+                      !a->timeline || !b->timeline};
+    if (!compared.from_json) {
+        compared.comparison.requests =
+            first_requests(*a->timeline, a->symbols.get(), *b->timeline, b->symbols.get());
+    }
+    return compared;
+}
+
+Status write_page(const Arguments& arguments, const Comparison& comparison) {
+    auto options = arguments.common.analyze_options();
+    if (!options) {
+        return options.error();
+    }
+    if (!arguments.without_whatif) {
+        add_report_replays(&*options);
+    }
+    return write_compare_page(
+        {arguments.path_a, arguments.path_b, arguments.html, std::move(options).value()},
+        comparison);
+}
+
 }  // namespace
 
 Status run_compare(int argc, char** argv) {
@@ -132,26 +215,13 @@ Status run_compare(int argc, char** argv) {
         "is a trace, a PyTorch snapshot, or the JSON of summarize or report.\n\n"
         "Examples\n"
         "  fraganalyze compare before.ftrace after.ftrace\n"
+        "  fraganalyze compare before.ftrace after.ftrace --html compare.html\n"
         "  fraganalyze compare good.json new.ftrace --json - | jq '.devices[0].holders_at_peak'\n"
         "  fraganalyze compare batch8.ftrace batch16.ftrace --batch 8,16 --predict 12,24\n",
         "fraganalyze compare");
-    CommonOptions common;
-    std::string path_a;
-    std::string path_b;
-    app.add_option("A", path_a, "the run before (.ftrace, .pickle or .json)")->required();
-    app.add_option("B", path_b, "the run to compare with it")->required();
-    std::vector<std::uint64_t> batches;
-    std::vector<std::uint64_t> asked;
-    auto* batch =
-        app.add_option("--batch", batches, "the runs differ in the batch: its sizes in A and B");
-    batch->delimiter(',')->type_name("N,N");
-    app.add_option("--predict", asked, "batches to estimate the peak of")
-        ->delimiter(',')
-        ->type_name("N,...")
-        ->needs(batch);
-    common.add_capacity(&app);
-    common.add_json(&app);
-    common.add_color(&app);
+    Arguments arguments;
+    arguments.add(&app);
+    const auto& [common, path_a, path_b, html, without_whatif, batches, asked] = arguments;
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
@@ -159,26 +229,31 @@ Status run_compare(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
+    if (Status fine = arguments.check(); !fine) {
+        return fine;
+    }
     const auto capacity = common.capacity_bytes();
     if (!capacity) {
         return capacity.error();
     }
-    auto a = read_side(path_a);
-    if (!a) {
-        return a.error();
+    const auto compared = compare_files(path_a, path_b);
+    if (!compared) {
+        return compared.error();
     }
-    auto b = read_side(path_b);
-    if (!b) {
-        return b.error();
-    }
-    Comparison comparison = compare(std::move(a->profile), std::move(b->profile));
-    if (a->timeline && b->timeline) {
-        comparison.requests =
-            first_requests(*a->timeline, a->symbols.get(), *b->timeline, b->symbols.get());
+    const Comparison& comparison = compared->comparison;
+    if (!html.empty()) {
+        if (compared->from_json) {
+            return Error{ErrorCode::kUsage,
+                         "--html needs two traces or snapshots: JSON does not contain the events"};
+        }
+        Status written = write_page(arguments, comparison);
+        if (!written || html == "-") {
+            return written;
+        }
     }
     std::vector<BatchPrediction> predictions;
     if (!batches.empty()) {
-        if (!a->timeline || !b->timeline) {
+        if (compared->from_json) {
             return Error{ErrorCode::kUsage,
                          "--batch needs two traces: JSON does not contain the requests"};
         }
@@ -195,7 +270,11 @@ Status run_compare(int argc, char** argv) {
     for (const BatchPrediction& prediction : predictions) {
         text += batch_text(prediction, common.terminal());
     }
-    return write_text(text + compare_text(comparison, common.terminal()));
+    text += compare_text(comparison, common.terminal());
+    if (!html.empty()) {
+        text += "page written to " + printable(html) + "\n";
+    }
+    return write_text(text);
 }
 
 }  // namespace fragtrace::analyzer

@@ -18,11 +18,12 @@ _fraganalyze() {
             esac
             ;;
         compare)
-            options="--batch --capacity --color --force --help --json --predict"
+            options="--batch --capacity --color --force --help --html --json --no-whatif --predict"
             case "$before" in
                 --batch) return ;;
                 --capacity) return ;;
                 --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
+                --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --predict) return ;;
             esac

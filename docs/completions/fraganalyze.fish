@@ -36,6 +36,8 @@ complete -c fraganalyze -n '__fish_seen_subcommand_from check' -l json -r -F -d 
 complete -c fraganalyze -n '__fish_seen_subcommand_from check' -l force -d 'replace a file that fraganalyze did not write'
 complete -c fraganalyze -n __fish_use_subcommand -a compare -d 'compare two runs: peaks, waste, lines, phases'
 complete -c fraganalyze -n '__fish_seen_subcommand_from compare' -l help -s h -d 'Print this help message and exit'
+complete -c fraganalyze -n '__fish_seen_subcommand_from compare' -l html -r -F -d 'write a page with the comparison and both runs to FILE ('\''-'\'' is ...'
+complete -c fraganalyze -n '__fish_seen_subcommand_from compare' -l no-whatif -d 'of the page: skip the what-if replays of both runs'
 complete -c fraganalyze -n '__fish_seen_subcommand_from compare' -l batch -x -d 'the runs differ in the batch: its sizes in A and B'
 complete -c fraganalyze -n '__fish_seen_subcommand_from compare' -l predict -x -d 'batches to estimate the peak of'
 complete -c fraganalyze -n '__fish_seen_subcommand_from compare' -l capacity -x -d 'memory that the pool may use, such as 16GiB (default: as recorded)'

@@ -62,7 +62,7 @@ test("a click on a name shows that process, and the keyboard goes there", () =>
         assert.equal(await page.evaluate(() => document.activeElement.id), "own-title");
         const own = await page.locator("#own").boundingBox();
         assert.ok(own.y >= 0 && own.y < 300, `its page is on the screen: ${own.y}`);
-        await page.click("#to-job");
+        await page.click("#to-overview");
         const first = await page.locator("#job").boundingBox();
         assert.ok(first.y >= 0 && first.y < 300, `and back: ${first.y}`);
         await page.focus('#job button:text-is("rank 5")');
@@ -88,7 +88,7 @@ test("a name of several processes lists them, and those that are complete can be
         await page.click("dialog p button");
         await page.waitForFunction(() => location.hash.includes("device=2"));
         assert.equal(await page.locator("dialog").evaluate((dialog) => dialog.open), false);
-        await page.click("#to-job");
+        await page.click("#to-overview");
         await page.click('#job button:text-is("ranks 6, 8")');
         assert.match(await text(page, "dialog"), /only one line of each of these processes/);
     }));

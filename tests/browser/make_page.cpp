@@ -1,8 +1,9 @@
 // make_page KIND OUTPUT: writes a page of made-up data.
 //
-// KIND is "checkerboard", "two" (devices), "job" (of 40 processes), "crowd" (of live blocks),
-// "shares" (of holes), "screens" (first screens) or a number of blocks. "private-pools" and
-// "expandable" are pages of a trace. For them OUTPUT.moments.json has the recorded states.
+// KIND is "checkerboard", "two" (devices), "runs" (two that are compared), "job" (of 40 processes),
+// "crowd" (of live blocks), "shares" (of holes), "screens" (first screens) or a number of blocks.
+// "private-pools" and "expandable" are pages of a trace. For them OUTPUT.moments.json has the
+// recorded states.
 #include "analyzer/report/page/page.h"
 #include "analyzer/support/output_file.h"
 #include "recorded.h"
@@ -22,18 +23,27 @@ int main(int argc, char** argv) {
     using namespace fragtrace;
     const std::string kind = argc < 3 ? "" : argv[1];
     const std::uint64_t blocks = std::strtoull(kind.c_str(), nullptr, 10);
-    const std::vector<std::string> kinds = {
-        "checkerboard", "two", "job", "crowd", "shares", "screens", "private-pools", "expandable"};
+    const std::vector<std::string> kinds = {"checkerboard",
+                                            "two",
+                                            "runs",
+                                            "job",
+                                            "crowd",
+                                            "shares",
+                                            "screens",
+                                            "private-pools",
+                                            "expandable"};
     if (blocks == 0 && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-        std::fprintf(stderr,
-                     "usage: make_page "
-                     "checkerboard|two|job|crowd|shares|screens|private-pools|expandable|BLOCKS "
-                     "OUTPUT [BUDGET]\n");
+        std::fprintf(
+            stderr,
+            "usage: make_page "
+            "checkerboard|two|runs|job|crowd|shares|screens|private-pools|expandable|BLOCKS "
+            "OUTPUT [BUDGET]\n");
         return 2;
     }
     analyzer::PageData data =
         kind == "checkerboard" ? page_test::checkerboard_page()
         : kind == "two"        ? page_test::two_device_page()
+        : kind == "runs"       ? page_test::two_run_page()
         : kind == "shares"     ? page_test::shares_page()
         : kind == "screens"    ? page_test::screens_page()
         : kind == "job"        ? page_test::job_page()

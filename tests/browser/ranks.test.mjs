@@ -213,7 +213,7 @@ test("memory of all processes over time: the failed ones first, and a click open
         assert.match(await text(page, "#tip"), /^rank 5 · pid 4005 · GPU 0 · OOM: .* at /);
         await page.selectOption("#device", "2");
         await shows(page, 2);
-        await page.click("#to-job");
+        await page.click("#to-overview");
         await page.mouse.click(...(await heatPlace(page, 19)));
         await shows(page, 0);
     }));

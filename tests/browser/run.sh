@@ -23,6 +23,7 @@ make_pages() {
     "$build/bin/make_page" 8000 "$pages/cut-down.html" 1000 >/dev/null
     "$build/bin/make_page" two "$pages/two.html" >/dev/null
     "$build/bin/make_page" shares "$pages/shares.html" >/dev/null
+    "$build/bin/make_page" runs "$pages/runs.html" >/dev/null
     "$build/bin/make_page" job "$pages/job.html" >/dev/null
     "$build/bin/make_page" screens "$pages/screens.html" >/dev/null
     for run in private-pools expandable; do "$build/bin/make_page" "$run" "$pages/$run.html" >/dev/null; done
@@ -50,7 +51,7 @@ page)
     "$build/bin/make_page" crowd "$pages/crowd.html" >/dev/null
     FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$here/page.test.mjs" "$here/views.test.mjs" "$here/access.test.mjs" \
         "$here/load.test.mjs" "$here/links.test.mjs" "$here/keys.test.mjs" "$here/ranks.test.mjs" \
-        "$here/job.test.mjs" "$here/screens.test.mjs" "$here/ranges.test.mjs" "$here/stacks.test.mjs" \
+        "$here/job.test.mjs" "$here/runs.test.mjs" "$here/screens.test.mjs" "$here/ranges.test.mjs" "$here/stacks.test.mjs" \
         "$here/remedies.test.mjs" "$here/hole.test.mjs" "$here/source.test.mjs" "$here/filter.test.mjs" "$here/print.test.mjs"
     ;;
 firefox)

@@ -20,6 +20,9 @@ analyzer::PageData two_device_page();
 // A job of 40 processes, two of which are complete in the file. The failed one is that of
 // two_device_page(). Names are hostile, and one trace is unreadable.
 analyzer::PageData job_page();
+// Two runs: B is like synthetic_page() and fails. A is the same run without the blocks of one line,
+// slower, and does not fail. Figures and sentences are made up.
+analyzer::PageData two_run_page();
 // So many blocks, all live at once in segments of 20 MiB. Later every third one is freed.
 analyzer::PageData crowded_page(std::size_t blocks);
 

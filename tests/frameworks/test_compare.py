@@ -5,6 +5,7 @@ Predictions for other batch sizes are compared with runs that have them.
 
 import json
 import pathlib
+import re
 
 import real_process
 from real_process import ANALYZER, DEMOS, SOURCE, environment
@@ -49,6 +50,63 @@ class Compare(real_process.RealProcessTest):
         self.assertEqual([row["key"] for row in result["settings"]], ["command_line"])
         text = self.run_well([ANALYZER, "compare", good, bad]).stdout
         self.assertIn("first difference in the 1st step", text)
+
+    def page(self, a, b, *options):
+        """The data of the page that compares two runs, and the text beside it."""
+        file = self.folder / "compare.html"
+        text = self.run_well([ANALYZER, "compare", a, b, "--html", file, *options]).stdout
+        html = file.read_text()
+        return json.loads(re.search(r'id="ft-header">(.*?)</script>', html, re.DOTALL).group(1)), text
+
+    def test_the_page_of_two_runs_says_what_the_terminal_says(self):
+        good, bad = self.trace("good"), self.trace("bad", "--keep")
+        header, text = self.page(good, bad, "--no-whatif")
+        result, said = self.compare(good, bad), header["comparison"]
+        (device,) = said["devices"]
+        self.assertIn(device["headline"], text)
+        grown = result["devices"][0]["holders_at_peak"][0]
+        self.assertIn(f"{grown['label']} holds", device["headline"])
+        for run in said["runs"]:
+            self.assertIn(run, text)
+        for place in said["places"]:
+            self.assertIn(place["text"].removeprefix("Phases: "), text)
+        for row in device["figures"]:
+            self.assertRegex(
+                text, r"\s+".join(map(re.escape, filter(None, (row["name"], row["a"], row["b"]))))
+            )
+        recorded = result["devices"][0]["holders_at_peak"]
+        self.assertEqual(
+            [(line["label"], line["a"], line["b"]) for line in device["lines"]],
+            [(line["label"], line["a"]["bytes"], line["b"]["bytes"]) for line in recorded],
+        )
+        # B comes first in the file: the page opens with it. Each device's peak is that of its run.
+        self.assertEqual((device["devices"], said["processes"]), ([1, 0], [1, 0]))
+        for side, place in zip("ab", device["devices"]):
+            totals = {row["label"]: row["value"] for row in header["devices"][place]["totals"]}
+            self.assertEqual(totals["peak reserved"], result["devices"][0][side]["peak"]["reserved"])
+            self.assertLess(device["peaks_ns"]["ab".index(side)], header["devices"][place]["end_ns"] + 1)
+        # The first step differs: its time in each run is that of the page's first step.
+        (steps,) = [place for place in said["places"] if place["text"].startswith("Steps")]
+        for span in steps["times_ns"]:
+            self.assertLess(span[0], span[1])
+
+    def test_the_page_needs_events_and_a_file_that_is_no_input(self):
+        good = self.trace("good")
+        summary = self.folder / "good.json"
+        self.run_well([ANALYZER, "summarize", good, "--json", summary])
+        for arguments, wrong in (
+            ((summary, good, "--html", self.folder / "page.html"), "JSON does not contain the events"),
+            ((good, good, "--html", "-", "--json", "-"), "cannot both go to standard output"),
+            ((good, good, "--no-whatif"), "add --html FILE"),
+            ((good, good, "--html", good), str(good)),
+        ):
+            with self.subTest(arguments=arguments):
+                done = self.run_well([ANALYZER, "compare", *arguments], expected=2)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                self.assertIn(wrong, done.stderr)
+        self.assertFalse((self.folder / "page.html").exists())
+        page = self.run_well([ANALYZER, "compare", good, good, "--html", "-", "--no-whatif"]).stdout
+        self.assertTrue(page.startswith("<!DOCTYPE html>"))
 
     def test_a_run_compared_with_its_own_json_has_no_differences(self):
         good = self.trace("good")

@@ -50,7 +50,6 @@ function deviceSource(file: FileElements, header: Header, script: string): Devic
         return model;
     };
     const progressOf = new Map<number, (blocks: number) => void>();
-    // Send the blocks to the workers while the overview is being drawn.
     const whole = (index: number, overview: DeviceModel): Promise<DeviceModel> =>
         once(wholes, index, async () => {
             const model = await readBlocks(file, overview, script, (blocks) =>
@@ -61,9 +60,7 @@ function deviceSource(file: FileElements, header: Header, script: string): Devic
         });
     const overview = (index: number): Promise<DeviceModel> =>
         once(overviews, index, async () => {
-            const model = await readOverview(file, header.devices[index]);
-            whole(index, model).catch(() => undefined); // blocks() reports the error
-            return model;
+            return readOverview(file, header.devices[index]);
         });
     const blocks = async (
         index: number,

@@ -195,6 +195,7 @@ function header(): Header {
             ranks: [],
             heat: { columns: 0, column_ns: 0, full_bytes: 1 },
             unreadable: [],
+            comparison: null,
             devices: [],
             sources: [
                 { file: 1, first_line: 5, lines: ["5", "6", "7", "8", "9", "10"], changed: false },

@@ -36,6 +36,7 @@ const view: View = {
     colour: "phase",
     whatif: 3,
     order: "address",
+    axis: "time",
 };
 
 test("the URL fragment keeps the view and ignores invalid values", () => {

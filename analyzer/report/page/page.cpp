@@ -26,6 +26,15 @@ std::string check_tables(const PageData& data, std::size_t devices) {
             return fmt::format("a process names device {} of {}", row.device, devices);
         }
     }
+    if (data.comparison) {
+        for (const PageComparedDevice& row : data.comparison->devices) {
+            for (const std::size_t device : row.devices) {
+                if (device != kPageNoDevice && device >= devices) {
+                    return fmt::format("a run names device {} of {}", device, devices);
+                }
+            }
+        }
+    }
     for (const PageJobRow& row : data.job) {
         for (const PageNamed& part : row.parts) {
             for (const std::size_t rank : part.ranks) {

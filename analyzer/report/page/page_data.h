@@ -7,8 +7,10 @@
 #include "analyzer/analysis/memory_lives.h"
 #include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/model/held_by.h"
+#include "analyzer/report/text/compare_rows.h"
 #include "analyzer/report/text/report_line.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -320,6 +322,31 @@ struct PageHeat {
     std::uint64_t full_bytes = 0;  // the largest peak of all processes; the end of the scale
 };
 
+// A device in two runs: A is 0, B is 1.
+struct PageComparedDevice {
+    DeviceId gpu = 0;
+    // Indices of the device in the file; kPageNoDevice: the run does not have it.
+    std::array<std::size_t, 2> devices = {kPageNoDevice, kPageNoDevice};
+    // When reserved memory first reached its maximum; kPageUnknown: not known.
+    std::array<std::uint64_t, 2> peaks_ns = {kPageUnknown, kPageUnknown};
+    bool state = false;  // a run is the state at one moment: there is no time to compare
+    std::string headline;
+    std::string note;  // empty = none
+    std::vector<CompareFigure> figures;
+    std::vector<LineChange> lines;  // that hold more, then less, then those of unknown change
+};
+
+// Two runs side by side, as compare_rows.h says it.
+struct PageComparison {
+    std::array<std::string, 2> runs;
+    std::array<std::size_t, 2> processes = {};  // indices into PageData::processes
+    std::vector<PageComparedDevice> devices;
+    std::vector<ComparePlace> places;  // where the runs differ first
+    std::vector<ComparePhase> phases;
+    bool phases_equal = false;  // both runs have phases, and none differs
+    std::vector<CompareSetting> settings;
+};
+
 struct PageUnreadable {
     std::string file;
     std::string reason;
@@ -340,15 +367,16 @@ struct PageSource {
 };
 
 struct PageData {
-    std::string title;  // document title: of the only process, or of the job
+    std::string title;  // document title: of the only process, of the job, or of both runs
     std::vector<PageProcess> processes;
     // The job's processes by rank if the page shows a job; empty for a single process.
     std::vector<PageRank> ranks;
     std::vector<PageJobRow> job;  // what the report says about the job
     PageHeat heat;
     std::vector<PageUnreadable> unreadable;
-    std::vector<PageWord> class_words;  // exact, at least, ...
-    std::vector<PageFrame> frames;      // frames of all processes
+    std::optional<PageComparison> comparison;  // set if the page compares two runs
+    std::vector<PageWord> class_words;         // exact, at least, ...
+    std::vector<PageFrame> frames;             // frames of all processes
     std::vector<PageStackNode> stacks;
     std::vector<PageSource> sources;  // by file and line; empty without --sources
     std::vector<PageDevice> devices;  // the page opens with the first

@@ -1,6 +1,7 @@
 #include "analyzer/report/page/page_header.h"
 
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/report/page/page_compare_json.h"
 #include "analyzer/report/page/page_report_json.h"
 #include "analyzer/support/terminal.h"
 
@@ -222,6 +223,7 @@ json page_header(const PageData& data) {
               {"column_ns", data.heat.column_ns},
               {"full_bytes", data.heat.full_bytes}}},
             {"unreadable", unreadable},
+            {"comparison", data.comparison ? comparison_json(*data.comparison) : json(nullptr)},
             {"class_words", class_words},
             {"strings", strings.take()},
             {"frames",

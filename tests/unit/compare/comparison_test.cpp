@@ -4,6 +4,7 @@
 
 #include "analyzer/analysis/compare/profile_json.h"
 #include "analyzer/report/compare_report.h"
+#include "analyzer/report/page/page_compare.h"
 #include "analyzer/report/text/compare_rows.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
@@ -228,6 +229,37 @@ TEST_CASE("the headline names the line that explains the difference, if one does
         compare_headline(compare(run_with({line("a.py:1 f", 40)}), more_waste).devices[0]) ==
         "B reserves 101 MiB more than A at its peak (+252.5 %): inactive split +100 MiB, requested "
         "+1 MiB.");
+}
+
+TEST_CASE("the page of two runs has the sentences and figures of the text") {
+    RunProfile a = run_with({line("a.py:1 f", 10), line("c.py:3 h", 5)});
+    RunProfile b = run_with({line("a.py:9 f", 12)});
+    a.devices[0].peak_ns = 77;
+    b.facts = {{"torch_version", "2.15"}};
+    add_phase(&a, "step", {{{5, 20, 0}, 0, {100, 200}}});
+    add_phase(&b, "step", {{{6, 20, 0}, 0, {300, 400}}});
+    const Comparison comparison = compare(std::move(a), std::move(b));
+    const std::string text = text_of(comparison);
+    const PageComparison page = compared_runs(comparison);
+    REQUIRE(page.devices.size() == 1);
+    const PageComparedDevice& device = page.devices[0];
+    CHECK(text.starts_with(device.headline + "\n"));
+    CHECK(device.peaks_ns == std::array<std::uint64_t, 2>{77, kPageUnknown});
+    CHECK(device.devices[0] == kPageNoDevice);
+    REQUIRE(device.lines.size() == 2);
+    CHECK(device.lines[1].label() == "c.py:3 h");
+    REQUIRE(page.places.size() == 1);
+    CHECK(text.find(page.places[0].text.substr(std::string("Phases: ").size())) !=
+          std::string::npos);
+    CHECK(page.places[0].b->begin_ns == 300);
+    REQUIRE(page.phases.size() == 1);
+    CHECK(page.phases[0].a->end_ns == 200);
+    CHECK_FALSE(page.phases_equal);
+    REQUIRE(page.settings.size() == 1);
+    CHECK(page.settings[0].a == "(not set)");
+    for (const std::string& run : page.runs) {
+        CHECK(text.find(run) != std::string::npos);
+    }
 }
 
 TEST_CASE("JSON that is not a report is refused in one line") {

@@ -72,6 +72,34 @@ TEST_CASE("text from a trace cannot end an element or add one") {
     CHECK(header_of(*html)["devices"][0]["markers"][0]["text"] == evil);
 }
 
+TEST_CASE("a comparison of two runs is written, and text in it cannot end an element") {
+    PageData data = small_page();
+    const std::string evil = "</script><script>alert(1)</script>";
+    data.comparison.emplace().runs = {evil, "b"};
+    PageComparedDevice& device = data.comparison->devices.emplace_back();
+    device.devices = {kPageNoDevice, 0};
+    device.peaks_ns[1] = 500;
+    device.headline = evil;
+    device.lines.push_back({HeldBy{.label = evil, .bytes = 3}, std::nullopt, {}});
+    data.comparison->places = {{.text = evil, .device = 0, .b = TimeSpan{100, 200}}};
+    data.comparison->phases = {{.name = evil, .only_in = "A"}};
+    data.comparison->settings = {{evil, "1", "2"}};
+    const Result<std::string> html = render_page(data);
+    REQUIRE(html);
+    CHECK(count(*html, "<script") == count(*html, "</script>"));
+    const nlohmann::json written = header_of(*html)["comparison"];
+    CHECK(written["runs"] == nlohmann::json{evil, "b"});
+    CHECK(written["devices"][0]["devices"] == nlohmann::json{nullptr, 0});
+    CHECK(written["devices"][0]["peaks_ns"] == nlohmann::json{nullptr, 500});
+    CHECK(written["devices"][0]["lines"][0]["a"] == 3);
+    CHECK(written["devices"][0]["lines"][0]["b"].is_null());
+    CHECK(written["places"][0]["times_ns"] == nlohmann::json::parse("[null, [100, 200]]"));
+    CHECK(header_of(*render_page(small_page()))["comparison"].is_null());
+
+    data.comparison->devices[0].devices[0] = 1;
+    CHECK_FALSE(render_page(data));
+}
+
 TEST_CASE("invalid UTF-8 and control characters do not break the page") {
     PageData data = small_page();
     data.processes[0].command = std::string("a\xff\xfe\0b\x01", 6);

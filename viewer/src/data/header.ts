@@ -221,6 +221,12 @@ export function savings({ advice }: DeviceHeader): ReportLine[] {
         .map(({ name, effect }) => ({ label: name, text: effect }));
 }
 
+/** The card with which a device opens: the first failure, otherwise that of the run; -1 = none. */
+export function openingCard({ cards }: DeviceHeader): number {
+    const failure = cards.findIndex(({ kind }) => kind !== "retry");
+    return Math.min(cards.length - 1, Math.max(0, failure));
+}
+
 /** Whether the question of the card is about blocks that prevent free memory from being reused. */
 export function asksForBlockers(card: Card | undefined): boolean {
     return (
@@ -293,6 +299,57 @@ export interface Heat {
     full_bytes: number;
 }
 
+/** Values of both runs: A, then B. */
+export type Pair<T> = [a: T, b: T];
+
+export type TimeSpanNs = [from: number, to: number];
+
+/** A line of the program whose memory at the peak differs; null = not known. */
+export interface ComparedLine {
+    label: string;
+    label_a: string; // differs from `label` if the line moved within the file
+    a: number | null;
+    b: number | null;
+    stacks: { frames: string[]; a: number; b: number }[]; // that changed most, innermost first
+}
+
+export interface ComparedDevice {
+    gpu: number;
+    devices: Pair<number | null>; // indices into Header.devices; null = the run does not have it
+    peaks_ns: Pair<number | null>; // when reserved memory first reached its maximum
+    state: boolean; // a run is the state at one moment: there is no time to compare
+    headline: string;
+    note: string;
+    figures: { name: string; part: boolean; a: string; b: string; difference: string }[];
+    lines: ComparedLine[];
+}
+
+/** A sentence about a place in both runs; null: the run has no such place. */
+export interface ComparedPlace {
+    text: string;
+    gpu: number | null; // null = of the whole run
+    times_ns: Pair<TimeSpanNs | null>;
+}
+
+/** Phases of one name that differ; the times are those of the first that differs. */
+export interface ComparedPhase {
+    name: string;
+    only_in: "" | "A" | "B"; // if not empty, the values are
+    values: [count: string, allocated: string, reserved: string, change: string];
+    times_ns: Pair<TimeSpanNs | null>;
+}
+
+/** Two runs side by side. Sentences and values are those of `fraganalyze compare`. */
+export interface TwoRuns {
+    runs: Pair<string>;
+    processes: Pair<number>; // indices into Header.processes
+    devices: ComparedDevice[];
+    places: ComparedPlace[]; // where the runs differ first
+    phases: ComparedPhase[];
+    phases_equal: boolean; // both runs have phases, and none differs
+    settings: { key: string; a: string; b: string }[];
+}
+
 /** Names, frames and the call tree: the parts of the header that stacks consist of. */
 export interface StackTables {
     strings: string[];
@@ -320,6 +377,7 @@ export interface Header extends StackTables {
     job: JobRow[]; // empty on a page of a single process
     heat: Heat;
     unreadable: { file: string; reason: string }[];
+    comparison: TwoRuns | null; // null: the page does not compare two runs
     class_words: { word: string; meaning: string }[]; // how certain a figure is
     // Consecutive lines of source files; `file` is an index into `strings`.
     sources: { file: number; first_line: number; lines: string[]; changed: boolean }[];

@@ -29,6 +29,7 @@ export interface Colours {
     kinds: string[]; // blocks by age, phase, stream, pool, stack
     otherKind: string;
     freeKind: string; // free memory, where blocks are coloured by kind
+    runs: [a: string, b: string]; // two compared runs; also text
     heat: [number, number, number][]; // memory over time, from none to the most
 }
 
@@ -58,6 +59,7 @@ export const light: Colours = {
     kinds: ["#332288", "#88ccee", "#117733", "#ddcc77", "#cc6677", "#44aa99", "#882255", "#999933"],
     otherKind: "#c3c7ce",
     freeKind: "#f7f4ec",
+    runs: ["#1f5fae", "#b34700"],
     heat: [
         [246, 244, 238],
         [253, 208, 126],
@@ -92,6 +94,7 @@ export const dark: Colours = {
     kinds: ["#7d72d8", "#88ccee", "#2f9a4f", "#ddcc77", "#cc6677", "#44aa99", "#b04a82", "#a5a53a"],
     otherKind: "#50545c",
     freeKind: "#2a2b2e",
+    runs: ["#86b6ff", "#ff9d4d"],
     heat: [
         [44, 49, 58],
         [116, 52, 34],

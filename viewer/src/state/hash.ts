@@ -2,6 +2,7 @@
 // Unknown or broken values are ignored.
 import { orders } from "../data/rangelines";
 import { shapes } from "../data/shownstacks";
+import { axisUnits } from "../data/tworuns";
 import type { View } from "./store";
 
 const numbers = [
@@ -36,6 +37,7 @@ const choices = {
     order: ["worst", "address"],
     by: orders,
     drag: ["pan", "range"],
+    axis: axisUnits,
 } as const satisfies { [Key in keyof View]?: readonly View[Key][] };
 
 const switches = ["fold", "only"] as const;
@@ -57,6 +59,7 @@ export const unsaid = {
     order: "worst",
     by: "change",
     drag: "pan",
+    axis: "step",
 } as const satisfies Partial<View>;
 
 export function writeHash(view: View): string {

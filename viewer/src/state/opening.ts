@@ -1,7 +1,7 @@
 // The view with which a device opens: the first failure in a window without the start-up, changed
 // by what a link asks for. Parts that the device does not have are ignored.
 import { activeWindow } from "../data/firstwindow";
-import { asksForBlockers } from "../data/header";
+import { asksForBlockers, openingCard } from "../data/header";
 import { cardTick, type DeviceModel } from "../data/model";
 import { peakTick } from "../data/sweep";
 import { clampView, nothingChosen, type View } from "./store";
@@ -14,12 +14,10 @@ export function openedView(
     stackCount: number,
 ): View {
     const { head, lastTick } = model;
-    // In a run without an OOM: the card of the whole run.
-    const firstOom = head.cards.findIndex((card) => card.kind !== "retry");
     const card =
         wanted.card !== undefined && wanted.card < head.cards.length
             ? wanted.card
-            : Math.min(head.cards.length - 1, Math.max(0, firstOom));
+            : openingCard(head);
     const cursor = card >= 0 ? cardTick(head, head.cards[card]) : peakTick(model);
     const [t0, t1] = activeWindow(model);
     const view: View = {

@@ -5,6 +5,7 @@ import type { Measure } from "../data/measures";
 import type { LineOrder } from "../data/rangelines";
 import type { Range } from "../data/ranges";
 import type { Shape } from "../data/shownstacks";
+import type { AxisUnit } from "../data/tworuns";
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -40,6 +41,7 @@ export interface View {
     colour: ColourBy;
     whatif: number; // row whose replayed curve is drawn; -1 = none
     order: "worst" | "address";
+    axis: AxisUnit; // of the memory of two runs
 }
 
 /** What belongs to one device, and is not kept when another one is opened. */
@@ -79,6 +81,7 @@ export const initialView: View = {
     fold: false,
     colour: "state",
     order: "worst",
+    axis: "step",
 };
 
 export const viewParts = Object.keys(initialView) as (keyof View)[];

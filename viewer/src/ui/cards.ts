@@ -6,6 +6,7 @@ import {
     type DeviceHeader,
     failedRequests,
     type Header,
+    openingCard,
     savings,
     segmentsKnown,
 } from "../data/header";
@@ -43,6 +44,14 @@ function verdictWithoutCards(head: DeviceHeader): [heading: string, sentence: st
         formatCounted(failed, "failed request", "failed requests"),
         `The file does not show why.${rest}`,
     ];
+}
+
+/** The verdict with which a device opens, in a few words. */
+export function verdictOf(head: DeviceHeader): { kind: string; badge: string; heading: string } {
+    const card = head.cards[openingCard(head)];
+    return card
+        ? { kind: card.kind, badge: badge(card), heading: card.heading }
+        : { kind: "none", badge: "", heading: verdictWithoutCards(head)[0] };
 }
 
 export function showCard(page: PageView): void {

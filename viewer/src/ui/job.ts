@@ -16,7 +16,10 @@ export function showJob(page: PageView): void {
     const { header } = page;
     const panel = byId("job");
     panel.hidden = header.job.length === 0;
-    byId("main").classList.toggle("of-job", header.job.length > 0);
+    byId("main").classList.toggle(
+        "of-several",
+        header.job.length > 0 || header.comparison !== null,
+    );
     if (header.job.length === 0) return;
     const shown = (parts: NamedPart[]): (Node | string)[] => sentence(page, parts);
     jobBlocks(header).forEach(({ heading, rows }, at) => {

@@ -198,6 +198,12 @@ const table: Key[] = [
         text: "draw the previous replayed curve",
         run: (page) => actions.stepCurve(page, -1),
     },
+    {
+        keys: ["q"],
+        shown: "q",
+        text: "switch between two compared runs, at the same place",
+        run: (page) => page.switchRun(),
+    },
     { keys: ["i"], shown: "i", text: "save the pictures as PNG", run: savePng },
     { keys: ["I"], shown: "I", text: "save the pictures as SVG", run: saveSvg },
     { keys: ["t"], shown: "t", text: "switch between light and dark", run: actions.toggleTheme },

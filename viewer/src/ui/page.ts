@@ -34,6 +34,7 @@ import { showSource } from "./source";
 import { StacksPanel } from "./stackspanel";
 import { describe, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
+import { TwoRunsPanel } from "./tworuns";
 import type { PageView, Picture } from "./view";
 import { showWhatIf } from "./whatif";
 
@@ -57,6 +58,7 @@ export class Page extends Results implements PageView {
     private readonly segments = new SegmentsPanel(this);
     private ranks: RankStrip | null = null; // null: not a job
     private heatPanel: HeatPanel | null = null; // null: no memory over time, or not a job
+    private runs: TwoRunsPanel | null = null; // null: the page does not compare two runs
 
     // Dependencies: first the rows that compute, then the rows that draw. Rows that change the
     // document in every frame come last: a picture that reads its size after them would force a new
@@ -67,6 +69,10 @@ export class Page extends Results implements PageView {
         { on: ["device"], draw: () => this.showDevice() },
         { on: ["device", "theme"], draw: () => this.ranks?.draw() },
         { on: ["device", "theme"], draw: () => this.heatPanel?.draw() },
+        { on: ["device"], draw: () => void this.runs?.open().catch(this.fail) },
+        { on: ["device", "theme", "line"], draw: () => this.runs?.show() },
+        { on: ["device", "theme", "axis"], draw: () => this.runs?.draw() },
+        { on: ["device", "cursor", "t0", "t1"], draw: () => this.runs?.drawOver() },
         {
             on: ["device", "blocks", "theme", "kinds", "card", "culprit"],
             draw: () => fillLegends(this),
@@ -136,8 +142,9 @@ export class Page extends Results implements PageView {
     }
 
     get pictures(): Picture[] {
-        const { ranks, chart, map, panel, segments } = this;
-        return [...(ranks ? [ranks] : []), chart, map, panel, segments];
+        const { ranks, runs, chart, map, panel, segments } = this;
+        const top = [...(ranks ? [ranks] : []), ...(runs?.visible ? [runs] : [])];
+        return [...top, chart, map, panel, segments];
     }
 
     async open(): Promise<void> {
@@ -154,6 +161,8 @@ export class Page extends Results implements PageView {
         connectScrollHints();
         this.ranks = connectRanks(this);
         showJob(this);
+        const { comparison } = this.header;
+        if (comparison) this.runs = new TwoRunsPanel(this, comparison);
         if (this.header.heat.columns > 0) this.heatPanel = new HeatPanel(this);
         this.store.flush(["device", "theme"]);
         const surfaces = [this.chart.surface, this.map.surface, this.segments.surface];
@@ -177,6 +186,15 @@ export class Page extends Results implements PageView {
         void this.openDevice(index, wanted)
             .then(() => this.store.flush(["device", "theme"]))
             .catch(this.fail);
+    }
+
+    overviewOf(index: number): Promise<DeviceModel> {
+        return this.source.overview(index);
+    }
+
+    switchRun(): void {
+        if (this.runs) this.runs.switchRun();
+        else this.say("this page does not compare two runs");
     }
 
     /** Ignores parts of `wanted` that this device does not have. */

@@ -3,6 +3,7 @@
 import { formatBytes, formatCounted } from "../data/format";
 import type { Rank } from "../data/header";
 import { rankAt, rankLabel, ranksText, rankTables } from "../data/ranks";
+import { counterpart, runLabel, sideOf } from "../data/tworuns";
 import { drawRanks } from "../draw/ranks";
 import { type Layer, Surface } from "../draw/surface";
 import { dataTable, showTables } from "./datatable";
@@ -13,6 +14,7 @@ import type { LegendEntry, PageView, Picture } from "./view";
 export function connectRanks(page: PageView): RankStrip | null {
     const { header } = page;
     const select = byId<HTMLSelectElement>("device");
+    if (header.comparison) byId("device-what").textContent = "run";
     if (header.ranks.length > 0) {
         byId("device-what").textContent = "process";
         select.append(
@@ -28,17 +30,21 @@ export function connectRanks(page: PageView): RankStrip | null {
         );
     } else {
         select.append(
-            ...header.devices.map((head, index) =>
-                el("option", { value: String(index) }, `GPU ${head.index} ${head.name}`),
+            ...header.devices.map((_, index) =>
+                el("option", { value: String(index) }, runLabel(header, index)),
             ),
         );
     }
     byId("device-label").hidden = select.options.length < 2;
     select.addEventListener("change", () => {
-        page.goTo(Number(select.value));
+        const device = Number(select.value);
+        if (device === counterpart(header, page.view.device)) page.switchRun();
+        else page.goTo(device);
         if (header.job.length > 0) byId("own").scrollIntoView();
     });
-    byId("to-job").addEventListener("click", () => byId("job").scrollIntoView());
+    const overview = header.comparison ? "comparison" : "job";
+    byId("to-overview").textContent = `back to the ${overview}`;
+    byId("to-overview").addEventListener("click", () => byId(overview).scrollIntoView());
     return header.ranks.length > 1 || header.unreadable.length > 0 ? new RankStrip(page) : null;
 }
 
@@ -90,9 +96,16 @@ export function openRank(page: PageView, row: Rank, focus = false): void {
     );
 }
 
-/** The heading of the page of one process, below the view of its job. */
+/** The heading of the page of one process, below the view of its job or of both runs. */
 export function showOwnTitle(page: PageView): void {
     const { header, view } = page;
+    const side = sideOf(header, view.device);
+    if (side !== null) {
+        byId("own").hidden = false;
+        byId("own-title").textContent = `Run ${runLabel(header, view.device)}`;
+        byId("own-text").textContent = header.comparison!.runs[side];
+        return;
+    }
     const row = header.ranks.find(({ device }) => device === view.device);
     byId("own").hidden = header.job.length === 0;
     const hosts = new Set(header.ranks.map(({ host }) => host)).size;

@@ -12,6 +12,7 @@ import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
 import { bytesAt } from "../data/overtime";
 import { phaseAt } from "../data/phases";
+import { runNames, sideOf } from "../data/tworuns";
 import { rangeNames } from "../draw/ranges";
 import { byId, el } from "./dom";
 import { rangeText } from "./rangepanel";
@@ -86,7 +87,9 @@ export function describe(page: PageView): void {
     const { head } = page.model;
     const process = header.processes[head.process];
     const run = byId("run");
+    const side = sideOf(header, page.view.device);
     run.replaceChildren(
+        side === null ? "" : `${runNames[side]}: `,
         process.title,
         // in a job the selector says it
         process.process && header.ranks.length === 0 ? ` · ${process.process}` : "",

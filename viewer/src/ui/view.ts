@@ -60,8 +60,12 @@ export interface PageView {
 
     /** Changes the view within its bounds. */
     change(change: Partial<View>): void;
-    /** Shows another device. */
-    goTo(device: number): void;
+    /** Shows another device, at a place if `wanted` has one. */
+    goTo(device: number, wanted?: Partial<View>): void;
+    /** A device without its blocks. */
+    overviewOf(device: number): Promise<DeviceModel>;
+    /** Shows the other one of two runs. */
+    switchRun(): void;
     stepCard(by: number): void;
     /** Shows a text in the status line until the view changes again. */
     say(text: string): void;
