@@ -69,7 +69,7 @@ uint32_t g_noted;           // 1: the provider was seen
 void* g_functions[kSlots];  // of the arena with streams
 void* g_plain_destroy[2];   // of the arena without streams
 AllocatorPools g_pools;
-Lock g_locks[64];  // of an arena: the one at the number of its pool, modulo 64
+Lock g_locks[64];  // lock_of()
 
 // A call of the arena on this thread.
 struct Call {
@@ -118,14 +118,23 @@ uint32_t pool_of(void* arena) {
 
 // ---- calls -------------------------------------------------------------------------------------
 
+Lock& lock_of(const Call& call) {
+    return g_locks[call.pool % (sizeof g_locks / sizeof g_locks[0])];
+}
+
 // Takes the lock of the arena. Returns false if the call is not recorded.
 bool begin(void* arena, Call* call) {
     call->pool = pool_of(arena);
     if (call->pool == 0) {
         return false;
     }
+    for (const Call* outer = t_call; outer != nullptr; outer = outer->outer) {
+        if (&lock_of(*outer) == &lock_of(*call)) {
+            return false;  // this thread has the lock
+        }
+    }
     constexpr uint64_t kLongest_ns = 30'000 * kMillisecond_ns;  // the driver may take its time
-    if (!g_locks[call->pool % 64].lock_within(kLongest_ns)) {
+    if (!lock_of(*call).lock_within(kLongest_ns)) {
         switch_off("a call of the arena took too long");
         return false;
     }
@@ -136,7 +145,7 @@ bool begin(void* arena, Call* call) {
 
 void end(Call* call) {
     t_call = call->outer;
-    g_locks[call->pool % 64].unlock();
+    lock_of(*call).unlock();
 }
 
 // onnxruntime::Stream has the handle behind the pointer to its table.
@@ -244,7 +253,8 @@ void free_block(void* self, void* address) {
         return nullptr;
     });
     function_of<GetStats>(kGetStats)(self, &after);
-    if (before.total_bytes == after.total_bytes) {
+    // Another thread may shrink the arena at the same time.
+    if (before.total_bytes == after.total_bytes || before.shrinkages != after.shrinkages) {
         record_program_free(call.pool, reinterpret_cast<uint64_t>(address));
     }
     end(&call);

@@ -5,6 +5,9 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -25,10 +28,20 @@ struct Settings {
     int64_t most_doubled_bytes;
 };
 
+constexpr size_t kObjectBytes = kSettingsAt + sizeof(Settings);
+
+// Another release may have smaller objects, so the kernel copies: it does not fault.
+bool copy_object(const void* object, char* copy) {
+    const iovec to{copy, kObjectBytes};
+    const iovec from{const_cast<void*>(object), kObjectBytes};
+    return syscall(SYS_process_vm_readv, getpid(), &to, 1, &from, 1, 0) ==
+           static_cast<long>(kObjectBytes);
+}
+
 template <typename Value>
-Value value_at(const void* object, size_t offset) {
+Value value_at(const char* object, size_t offset) {
     Value value;
-    memcpy(&value, static_cast<const char*>(object) + offset, sizeof value);
+    memcpy(&value, object + offset, sizeof value);
     return value;
 }
 
@@ -51,17 +64,20 @@ const char* name_of_cuda_arena(const void* arena) {
 // The limit and the statistics of the object are known from another source, so they show whether
 // its members are where they should be.
 void record_arena_settings(uint32_t pool, const void* arena, const ArenaStats& stats) {
-    const auto limit = value_at<uint64_t>(arena, kLimitAt);
-    const auto strategy = value_at<int32_t>(arena, kStrategyAt);
-    const auto found = value_at<Settings>(arena, kSettingsAt);
+    char object[kObjectBytes];
+    if (!copy_object(arena, object)) {
+        return;
+    }
+    const auto limit = value_at<uint64_t>(object, kLimitAt);
+    const auto strategy = value_at<int32_t>(object, kStrategyAt);
+    const auto found = value_at<Settings>(object, kSettingsAt);
     const auto* words = reinterpret_cast<const uint64_t*>(&stats);
-    const bool known = words[kLimitInStats] == limit &&
-                       memcmp(static_cast<const char*>(arena) + kStatsAt,
-                              &stats,
-                              (kLimitInStats + 1) * sizeof(uint64_t)) == 0 &&
-                       (strategy == 0 || strategy == 1) && found.first_region_bytes > 0 &&
-                       found.most_waste_bytes >= 0 && found.region_after_shrink_bytes > 0 &&
-                       found.most_doubled_bytes > 0;
+    const bool known =
+        words[kLimitInStats] == limit &&
+        memcmp(object + kStatsAt, &stats, (kLimitInStats + 1) * sizeof(uint64_t)) == 0 &&
+        (strategy == 0 || strategy == 1) && found.first_region_bytes > 0 &&
+        found.most_waste_bytes >= 0 && found.region_after_shrink_bytes > 0 &&
+        found.most_doubled_bytes > 0;
     if (!known) {
         return;
     }

@@ -44,6 +44,10 @@ set(FRAGTRACE_HOOK_SOURCES
     hooks/unload.cpp
     hooks/virtual_memory.cpp)
 
+# It names a personality function for its frames.
+set_source_files_properties(frameworks/onnxruntime.cpp PROPERTIES
+    COMPILE_OPTIONS -fasynchronous-unwind-tables)
+
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/hooks.def hook_rows
      REGEX "^FT_(DRIVER|RUNTIME|FRAMEWORK|NCCL|LOADER|EXPORT)\\(")
 foreach(row ${hook_rows})
