@@ -101,7 +101,8 @@ bool applies(const Timeline& timeline, const Remedy& remedy, const ProgramPool& 
         });
     const bool of_framework = !remedy.framework.empty() ? is_recorded(timeline, remedy.framework)
                                                         : pool.kind != "bfc" || !known;
-    return remedy.kind == pool.kind && of_framework &&
+    // These settings are those of memory of the device.
+    return remedy.kind == pool.kind && of_framework && pool.memory != PoolMemory::kHost &&
            pool.settings.find(remedy.setting) != std::string::npos;
 }
 
