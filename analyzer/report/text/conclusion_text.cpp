@@ -59,18 +59,15 @@ std::string_view who_is(HeldOutside::By by) {
     return "an unknown owner holds";
 }
 
-std::string process_outside(const OtherProcess& process, std::uint64_t all_bytes) {
-    const std::string name = largest_process(process.pid, process.program);
-    return process.bytes == all_bytes
-               ? fmt::format(": {}", name)
-               : fmt::format(", most of it {} with {}", name, format_bytes(process.bytes));
-}
-
 std::string words(const HeldOutside& outside) {
     return fmt::format("{} {} of the card{}{}",
                        who_is(outside.by),
                        format_bytes(outside.bytes),
-                       outside.process ? process_outside(*outside.process, outside.bytes) : "",
+                       outside.process ? fmt::format(", most of it {} with {}",
+                                                     largest_process(outside.process->pid,
+                                                                     outside.process->program),
+                                                     format_bytes(outside.process->bytes))
+                                       : "",
                        outside.inside ? "; " + words(*outside.inside) : "");
 }
 
