@@ -152,7 +152,8 @@ void look_at_torch(const Answers& answers, Findings* all) {
                     State::kNote,
                     kTopic,
                     "This interpreter has no PyTorch. Calls of other programs and libraries to the "
-                    "driver are recorded; blocks of their own pools are not.",
+                    "driver are recorded; blocks of their own pools only for the frameworks of "
+                    "docs/frameworks.",
                     "To check another interpreter: fragtrace doctor -- PATH/TO/python.");
     } else if (const std::string version = get("torch.version"); !get("torch.hip").empty()) {
         add_finding(
@@ -205,8 +206,8 @@ void look_at_torch(const Answers& answers, Findings* all) {
         add_finding(all,
                     State::kNote,
                     "frameworks",
-                    fmt::format("Also installed: {}. Their calls to the driver are recorded, not "
-                                "the blocks of their own pools.",
+                    fmt::format("Also installed: {}. Their calls to the driver are recorded, and "
+                                "the blocks of their pools as docs/frameworks says.",
                                 others));
     }
 }

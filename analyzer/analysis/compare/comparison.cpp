@@ -32,8 +32,18 @@ std::string place_of(const std::string& label) {
     return label.substr(0, colon) + label.substr(blank);
 }
 
+// A place without the folder: "old/train.py step" becomes "train.py step". Two copies of a program
+// in different folders match by it.
+std::string place_in_any_folder(const std::string& label) {
+    const std::string place = place_of(label);
+    const std::size_t slash = place.rfind('/', place.find(' '));
+    return slash == std::string::npos ? place : place.substr(slash + 1);
+}
+
+using PlaceOf = std::string (*)(const std::string& label);
+
 // A stack without line numbers, so that calls match although an edit moved them.
-std::vector<std::string> places_of(const std::vector<std::string>& frames) {
+std::vector<std::string> places_of(const std::vector<std::string>& frames, PlaceOf place_of) {
     std::vector<std::string> places;
     places.reserve(frames.size());
     for (const std::string& frame : frames) {
@@ -43,13 +53,15 @@ std::vector<std::string> places_of(const std::vector<std::string>& frames) {
     return places;
 }
 
-std::vector<StackChange> changed_stacks(const HeldByLine* a, const HeldByLine* b) {
+std::vector<StackChange> changed_stacks(const HeldByLine* a,
+                                        const HeldByLine* b,
+                                        PlaceOf place_of) {
     std::map<std::vector<std::string>, StackChange> by_stack;
     for (const auto& [line, side] :
          {std::pair{a, &StackChange::a}, std::pair{b, &StackChange::b}}) {
         for (const HeldByStack& stack :
              line == nullptr ? std::vector<HeldByStack>{} : line->stacks) {
-            StackChange& change = by_stack[places_of(stack.frames)];
+            StackChange& change = by_stack[places_of(stack.frames, place_of)];
             change.frames = stack.frames;
             (change.*side).add(stack.held.bytes, stack.held.blocks);
         }
@@ -81,7 +93,7 @@ LinesByLabel by_label(const DeviceProfile* device) {
 }
 
 // Places that exactly one of these lines has.
-LinesByLabel by_single_place(const LinesByLabel& lines) {
+LinesByLabel by_single_place(const LinesByLabel& lines, PlaceOf place_of) {
     LinesByLabel places;
     for (const auto& [label, line] : lines) {
         const std::string place = place_of(label);
@@ -96,7 +108,8 @@ LinesByLabel by_single_place(const LinesByLabel& lines) {
     return places;
 }
 
-LineChange change_of(const HeldByLine* a, const HeldByLine* b, bool a_has_all, bool b_has_all) {
+LineChange change_of(
+    const HeldByLine* a, const HeldByLine* b, bool a_has_all, bool b_has_all, PlaceOf place_of) {
     LineChange change;
     if (a != nullptr || a_has_all) {
         change.a = a != nullptr ? a->held : HeldBy{.label = b->held.label};
@@ -105,7 +118,7 @@ LineChange change_of(const HeldByLine* a, const HeldByLine* b, bool a_has_all, b
         change.b = b != nullptr ? b->held : HeldBy{.label = a->held.label};
     }
     if (a_has_all && b_has_all) {
-        change.stacks = changed_stacks(a, b);
+        change.stacks = changed_stacks(a, b, place_of);
     }
     return change;
 }
@@ -121,8 +134,8 @@ void compare_holders(const RunProfile& a,
     LinesByLabel only_a = by_label(a_device);
     LinesByLabel only_b = by_label(b_device);
     std::vector<LineChange> changes;
-    const auto add = [&](const HeldByLine* in_a, const HeldByLine* in_b) {
-        changes.push_back(change_of(in_a, in_b, a.all_holders, b.all_holders));
+    const auto add = [&](const HeldByLine* in_a, const HeldByLine* in_b, PlaceOf match = place_of) {
+        changes.push_back(change_of(in_a, in_b, a.all_holders, b.all_holders, match));
     };
     for (auto line = only_a.begin(); line != only_a.end();) {
         const auto found = only_b.find(line->first);
@@ -134,12 +147,14 @@ void compare_holders(const RunProfile& a,
         only_b.erase(found);
         line = only_a.erase(line);
     }
-    const LinesByLabel places = by_single_place(only_b);
-    for (const auto& [place, line] : by_single_place(only_a)) {
-        if (const auto found = places.find(place); found != places.end()) {
-            add(line, found->second);
-            only_a.erase(line->held.label);
-            only_b.erase(found->second->held.label);
+    for (const PlaceOf match : {place_of, place_in_any_folder}) {
+        const LinesByLabel places = by_single_place(only_b, match);
+        for (const auto& [place, line] : by_single_place(only_a, match)) {
+            if (const auto found = places.find(place); found != places.end()) {
+                add(line, found->second, match);
+                only_a.erase(line->held.label);
+                only_b.erase(found->second->held.label);
+            }
         }
     }
     for (const auto& [label, line] : only_a) {

@@ -20,7 +20,7 @@ struct StackChange {
 
 // Memory that one line of the program held at the peak of each run. A side is unset if its source
 // does not list the line and does not list all lines. The two labels differ if the line moved
-// within the file.
+// within the file, or the file to another folder.
 struct LineChange {
     std::optional<HeldBy> a;
     std::optional<HeldBy> b;

@@ -28,9 +28,9 @@ std::string words(const BlocksFreeMemory& blocks) {
         group.held.blocks == 1 ? "prevents" : "prevent",
         format_bytes(group.held_open_bytes),
         group.too_little ? "; freeing the blocks of one line alone does not make enough room"
-        : group.others_block_more
-            ? "; without them the request fits, but not without those of one line that blocks more"
-            : "");
+        : group.others_block_more ? "; freeing them makes room for the request, freeing those of a "
+                                    "line that blocks more does not"
+                                  : "");
 }
 
 std::string words(const HoldsMost& most) {

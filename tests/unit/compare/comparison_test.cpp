@@ -101,6 +101,31 @@ TEST_CASE("a moved line still matches, unless its function has two such lines") 
     CHECK(two.devices[0].shrank.size() == 1);
 }
 
+TEST_CASE("lines of two copies of a program match, although their folders differ") {
+    HeldByLine in_a = line("old/a.py:1 f", 10);
+    HeldByLine in_b = line("new/a.py:9 f", 12);
+    in_a.stacks = {{.frames = {"old/a.py:1 f", "old/main.py:3 g"}, .held = in_a.held}};
+    in_b.stacks = {{.frames = {"new/a.py:9 f", "new/main.py:4 g"}, .held = in_b.held}};
+    const Comparison copies = compare(run_with({in_a}), run_with({in_b}));
+    REQUIRE(copies.devices[0].grew.size() == 1);
+    const LineChange& change = copies.devices[0].grew[0];
+    CHECK(change.label() == "new/a.py:9 f");
+    CHECK(change.a->bytes == 10 * kMiB);
+    REQUIRE(change.stacks.size() == 1);
+    CHECK(change.stacks[0].a.bytes == 10 * kMiB);
+    CHECK(copies.devices[0].shrank.empty());
+
+    // The folder decides where one run has the file in two folders.
+    const Comparison two = compare(run_with({line("x/a.py:1 f", 10), line("y/a.py:1 f", 10)}),
+                                   run_with({line("z/a.py:1 f", 12), line("y/a.py:1 f", 11)}));
+    CHECK(two.devices[0].grew.size() == 2);
+    CHECK(two.devices[0].shrank.empty());
+    const Comparison unclear = compare(run_with({line("x/a.py:1 f", 10), line("y/a.py:1 f", 9)}),
+                                       run_with({line("z/a.py:1 f", 12)}));
+    CHECK(unclear.devices[0].grew.size() == 1);
+    CHECK(unclear.devices[0].shrank.size() == 2);
+}
+
 TEST_CASE("a line missing from a list of the largest holders counts as unknown") {
     RunProfile short_list = run_with({line("a.py:1 f", 10)});
     short_list.all_holders = false;

@@ -139,6 +139,19 @@ void check_every_place(const std::vector<std::uint64_t>& sizes, bool keeps) {
     }
 }
 
+Forecast forecast_of(const Training& training,
+                     const ForecastCard& card,
+                     std::vector<WhatIfRow>* rows) {
+    SweepContext context;
+    context.fidelity_exact = true;
+    context.recorded_capacity_bytes = card.capacity_bytes;
+    auto forecast = make_forecast(
+        training.run.timeline, training.script(), training.iterations(), context, card, {rows});
+    REQUIRE(forecast.ok());
+    REQUIRE(forecast->known());
+    return std::move(forecast).value();
+}
+
 }  // namespace
 
 TEST_CASE("a step of equal size is forecast from the previous step") {
@@ -198,24 +211,18 @@ TEST_CASE("a forecast names the capacity and the step size that fit") {
     }
     const ForecastCard card{.capacity_bytes = replayed(smaller.script()).reserved.peak,
                             .others_bytes = 256 * kMiB};
-    SweepContext context;
-    context.fidelity_exact = true;
-    context.recorded_capacity_bytes = card.capacity_bytes;
     std::vector<WhatIfRow> rows;
-    const auto forecast = make_forecast(
-        training.run.timeline, training.script(), training.iterations(), context, card, {&rows});
-    REQUIRE(forecast.ok());
-    REQUIRE(forecast->known());
-    CHECK(forecast->scale == Approx(1.5));
-    CHECK(forecast->peak_reserved_bytes == needed);
-    CHECK(forecast->least_capacity_bytes <= needed);
-    CHECK(forecast->least_capacity_bytes > card.capacity_bytes);
-    CHECK(forecast->least_card_bytes == forecast->least_capacity_bytes + card.others_bytes);
-    CHECK(forecast->shortfall_bytes == forecast->least_capacity_bytes - card.capacity_bytes);
+    const Forecast forecast = forecast_of(training, card, &rows);
+    CHECK(forecast.scale == Approx(1.5));
+    CHECK(forecast.peak_reserved_bytes == needed);
+    CHECK(forecast.least_capacity_bytes <= needed);
+    CHECK(forecast.least_capacity_bytes > card.capacity_bytes);
+    CHECK(forecast.least_card_bytes == forecast.least_capacity_bytes + card.others_bytes);
+    CHECK(forecast.shortfall_bytes == forecast.least_capacity_bytes - card.capacity_bytes);
     // With 6 MiB, a step of size 4 fits and one of size 6 does not.
-    REQUIRE(forecast->fitting_part);
-    CHECK(*forecast->fitting_part >= Approx(4.0 / 6));
-    CHECK(*forecast->fitting_part < 1);
+    REQUIRE(forecast.fitting_part);
+    CHECK(*forecast.fitting_part >= Approx(4.0 / 6));
+    CHECK(*forecast.fitting_part < 1);
 }
 
 TEST_CASE("no change gets a step to its end that requests more than the card has") {
@@ -229,17 +236,6 @@ TEST_CASE("no change gets a step to its end that requests more than the card has
         whole.step(size);
     }
     const std::uint64_t requested = replayed(whole.script()).requested.peak;
-    const auto forecast_of = [&](std::uint64_t capacity_bytes, std::vector<WhatIfRow>* rows) {
-        const ForecastCard card{.capacity_bytes = capacity_bytes, .others_bytes = 0};
-        SweepContext context;
-        context.fidelity_exact = true;
-        context.recorded_capacity_bytes = card.capacity_bytes;
-        auto forecast = make_forecast(
-            training.run.timeline, training.script(), training.iterations(), context, card, {rows});
-        REQUIRE(forecast.ok());
-        REQUIRE(forecast->known());
-        return std::move(forecast).value();
-    };
     const auto row_on = [](std::uint64_t capacity_bytes, Remedy remedy) {
         WhatIfRow row;
         row.candidate.remedy = remedy;
@@ -258,10 +254,10 @@ TEST_CASE("no change gets a step to its end that requests more than the card has
     for (const WhatIfRow& row : rows) {
         REQUIRE(row.gets_past());
     }
-    CHECK_FALSE(forecast_of(requested - 1, &rows).in_use_fits);
+    CHECK_FALSE(forecast_of(training, {.capacity_bytes = requested - 1}, &rows).in_use_fits);
     CHECK(rows[0].rest_fits == false);
     CHECK(rows[1].rest_fits == false);
     CHECK_FALSE(rows[2].rest_fits.has_value());  // enough memory, but the requests change
     CHECK(rows[3].rest_fits == true);
-    CHECK(forecast_of(requested, &rows).in_use_fits);
+    CHECK(forecast_of(training, {.capacity_bytes = requested}, &rows).in_use_fits);
 }
