@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -30,6 +32,11 @@ std::string place_of(const std::string& label) {
         return "";
     }
     return label.substr(0, colon) + label.substr(blank);
+}
+
+// Of a label that has a place.
+std::uint64_t line_number(const std::string& label) {
+    return std::strtoull(label.c_str() + label.rfind(':', label.find(' ')) + 1, nullptr, 10);
 }
 
 // A place without the folder: "old/train.py step" becomes "train.py step". Two copies of a program
@@ -108,6 +115,38 @@ LinesByLabel by_single_place(const LinesByLabel& lines, PlaceOf place_of) {
     return places;
 }
 
+// Pairs of lines of one place with equal memory, in the order of their lines. An edit above them
+// moved them; which of several equal lines is new cannot be told.
+std::vector<std::pair<const HeldByLine*, const HeldByLine*>> equal_in_place(const LinesByLabel& a,
+                                                                            const LinesByLabel& b,
+                                                                            PlaceOf place_of) {
+    using Key = std::tuple<std::string, std::int64_t, std::int64_t>;  // place, bytes, blocks
+    const auto by_key = [place_of](const LinesByLabel& lines) {
+        std::map<Key, std::vector<const HeldByLine*>> keys;
+        for (const auto& [label, line] : lines) {
+            if (const std::string place = place_of(label); !place.empty()) {
+                keys[{place, line->held.bytes, line->held.blocks}].push_back(line);
+            }
+        }
+        for (auto& [key, same] : keys) {
+            std::sort(same.begin(), same.end(), [](const HeldByLine* x, const HeldByLine* y) {
+                return line_number(x->held.label) < line_number(y->held.label);
+            });
+        }
+        return keys;
+    };
+    const auto in_b = by_key(b);
+    std::vector<std::pair<const HeldByLine*, const HeldByLine*>> pairs;
+    for (const auto& [key, of_a] : by_key(a)) {
+        if (const auto found = in_b.find(key); found != in_b.end()) {
+            for (std::size_t i = 0; i < std::min(of_a.size(), found->second.size()); ++i) {
+                pairs.emplace_back(of_a[i], found->second[i]);
+            }
+        }
+    }
+    return pairs;
+}
+
 LineChange change_of(
     const HeldByLine* a, const HeldByLine* b, bool a_has_all, bool b_has_all, PlaceOf place_of) {
     LineChange change;
@@ -148,6 +187,11 @@ void compare_holders(const RunProfile& a,
         line = only_a.erase(line);
     }
     for (const PlaceOf match : {place_of, place_in_any_folder}) {
+        for (const auto& [in_a, in_b] : equal_in_place(only_a, only_b, match)) {
+            add(in_a, in_b, match);
+            only_a.erase(in_a->held.label);
+            only_b.erase(in_b->held.label);
+        }
         const LinesByLabel places = by_single_place(only_b, match);
         for (const auto& [place, line] : by_single_place(only_a, match)) {
             if (const auto found = places.find(place); found != places.end()) {

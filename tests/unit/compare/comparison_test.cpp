@@ -101,6 +101,15 @@ TEST_CASE("a moved line still matches, unless its function has two such lines") 
     CHECK(two.devices[0].shrank.size() == 1);
 }
 
+TEST_CASE("lines that an edit moved match by equal memory, and the new one remains") {
+    const Comparison edited = compare(
+        run_with({line("a.py:4 f", 404), line("a.py:11 f", 811)}),
+        run_with({line("b/a.py:6 f", 404), line("b/a.py:5 f", 404), line("b/a.py:13 f", 811)}));
+    REQUIRE(edited.devices[0].grew.size() == 1);
+    CHECK(edited.devices[0].grew[0].label() == "b/a.py:6 f");
+    CHECK(edited.devices[0].shrank.empty());
+}
+
 TEST_CASE("lines of two copies of a program match, although their folders differ") {
     HeldByLine in_a = line("old/a.py:1 f", 10);
     HeldByLine in_b = line("new/a.py:9 f", 12);
