@@ -190,6 +190,9 @@ void RecordedState::apply_known(const Event& event) {
         case EventKind::kPoolRewind:
             for_device_or_all(event.device, [this](DeviceState* one) { pool_rewind(one, pool_); });
             break;
+        case EventKind::kAllocRefused:
+            device->refusal = {position_, event.size_bytes, device->totals.own};
+            break;
         case EventKind::kMemoryInfo:
             take_sample(device, event);
             break;
@@ -199,16 +202,33 @@ void RecordedState::apply_known(const Event& event) {
     ++position_;
 }
 
+// The memory that the driver reports as free right after a refusal, although the refused request
+// would fit in it. A larger difference comes from other processes that freed memory in between.
+std::uint64_t RecordedState::kept_at(const DeviceState& device, const Event& info) const {
+    constexpr EventIndex kNear = 4;
+    constexpr std::uint64_t kMostKeptBytes = 32 << 20;
+    const Refusal& refusal = device.refusal;
+    const bool answers = refusal.event != kNoEvent && position_ - refusal.event <= kNear &&
+                         refusal.own_bytes == device.totals.own && refusal.size_bytes != 0;
+    if (!answers || info.size_bytes < refusal.size_bytes) {
+        return 0;
+    }
+    const std::uint64_t kept = info.size_bytes - refusal.size_bytes + 1;
+    return kept <= kMostKeptBytes ? kept : 0;
+}
+
 void RecordedState::take_sample(DeviceState* device, const Event& event) {
     const bool settled = (event.flags & kFlagUnsettled) == 0;
     if (settled || !device->sample.settled) {
+        device->kept_bytes = std::max(device->kept_bytes, kept_at(*device, event));
         device->sample = {position_,
                           event.extra,
-                          event.size_bytes,
+                          event.size_bytes - std::min(event.size_bytes, device->kept_bytes),
                           device->totals.own,
                           device->totals.own_pool(),
                           device->totals.past_pool,
-                          settled};
+                          settled,
+                          device->kept_bytes};
     }
 }
 

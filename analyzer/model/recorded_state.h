@@ -60,11 +60,14 @@ struct MemoryTotals {
 struct MemorySample {
     EventIndex event = kNoEvent;  // kNoEvent = none yet
     std::uint64_t total_bytes = 0;
-    std::uint64_t free_bytes = 0;
-    std::uint64_t own_bytes = 0;  // MemoryTotals at that moment
+    std::uint64_t free_bytes = 0;  // as reported, less kept_bytes
+    std::uint64_t own_bytes = 0;   // MemoryTotals at that moment
     std::uint64_t own_pool_bytes = 0;
     std::uint64_t past_pool_bytes = 0;
     bool settled = false;  // no other thread was in a call that may change memory
+    // At least this much of the reported free memory cannot be allocated: the driver refused a
+    // request that was smaller than what it reported as free. A real driver keeps a few MiB.
+    std::uint64_t kept_bytes = 0;
 };
 
 struct Violations {
@@ -168,10 +171,18 @@ class RecordedState {
         DeviceAddress place = 0;  // stand-in address if it is a block; 0 = none
     };
 
+    struct Refusal {
+        EventIndex event = kNoEvent;
+        std::uint64_t size_bytes = 0;
+        std::uint64_t own_bytes = 0;  // MemoryTotals at that moment
+    };
+
     struct DeviceState {
         bool direct = true;
         MemoryTotals totals;
         MemorySample sample;
+        Refusal refusal;               // the driver's last one
+        std::uint64_t kept_bytes = 0;  // see MemorySample
         SegmentMap segments;
         BlockMap blocks;
         std::map<DeviceAddress, RecordedBlock> detached;
@@ -206,6 +217,7 @@ class RecordedState {
 
     void device_alloc(DeviceState* device, const Event& event);
     void device_free(DeviceState* device, const Event& event);
+    [[nodiscard]] std::uint64_t kept_at(const DeviceState& device, const Event& info) const;
     [[nodiscard]] bool went_with_context(DeviceId device, EventIndex allocated_by) const;
     static void forget_other(DeviceState* device, std::map<DeviceAddress, Other>::iterator other);
     void device_reset(DeviceId device);

@@ -339,6 +339,65 @@ TEST_CASE("the driver's free memory follows from the last sample and later event
     CHECK(state.snapshot(0).device_free_bytes == 50 * kMiB);
 }
 
+// Measured on an H200: the driver refused 20 MiB and reported 22,609,920 bytes as free.
+TEST_CASE("free memory that the driver refused to give counts as used", "[state]") {
+    constexpr std::uint64_t kReported = 22609920;
+    const auto refuse = [](Events* events, std::uint64_t bytes, std::uint64_t reported) {
+        events->add(EventKind::kAllocRefused, 0, bytes);
+        events->add(EventKind::kMemoryInfo, 0, reported, 80 * kMiB);
+    };
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    refuse(&events, 20 * kMiB, kReported);
+    CHECK(at_end(events).device_free_bytes(0) == 20 * kMiB - 1);
+    CHECK(at_end(events).sample(0).kept_bytes == kReported - 20 * kMiB + 1);
+    CHECK(measure_device(events.timeline, 0).capacity_bytes == 40 * kMiB - 1);
+
+    SECTION("in later reports too") {
+        refuse(&events, kMiB << 10, kReported);
+        CHECK(at_end(events).device_free_bytes(0) == 20 * kMiB - 1);
+        events.segment_free(kBase);
+        events.add(EventKind::kMemoryInfo, 0, kReported + 20 * kMiB, 80 * kMiB);
+        CHECK(at_end(events).device_free_bytes(0) == 40 * kMiB - 1);
+    }
+    SECTION("the largest difference counts") {
+        refuse(&events, 19 * kMiB, kReported);
+        CHECK(at_end(events).device_free_bytes(0) == 19 * kMiB - 1);
+        refuse(&events, 21 * kMiB, kReported);
+        CHECK(at_end(events).device_free_bytes(0) == 19 * kMiB - 1);
+    }
+    SECTION("never below nothing") {
+        events.add(EventKind::kMemoryInfo, 0, 4096, 80 * kMiB);
+        CHECK(at_end(events).device_free_bytes(0) == 0);
+    }
+}
+
+TEST_CASE("a report of free memory that a refusal does not contradict stays as it is", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.add(EventKind::kAllocRefused, 0, 20 * kMiB);
+    std::uint64_t reported = 0;
+    SECTION("less is free than was refused") {
+        reported = 20 * kMiB - 1;
+    }
+    SECTION("so much more is free that another process must have freed it") {
+        reported = 53 * kMiB;
+    }
+    SECTION("the process itself freed memory in between") {
+        events.segment_free(kBase);
+        reported = 22 * kMiB;
+    }
+    SECTION("the report comes much later") {
+        for (int i = 0; i < 4; ++i) {
+            events.add(EventKind::kCallTime);
+        }
+        reported = 22 * kMiB;
+    }
+    events.add(EventKind::kMemoryInfo, 0, reported, 80 * kMiB);
+    CHECK(at_end(events).device_free_bytes(0) == reported);
+    CHECK(at_end(events).sample(0).kept_bytes == 0);
+}
+
 TEST_CASE("private pools keep their segments while they are in use", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
