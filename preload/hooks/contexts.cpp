@@ -53,7 +53,7 @@ bool primary_is_active(int device, const void* caller, bool* is_active) {
     return true;
 }
 
-void context_made(Call& call, const MemoryDelta& delta, const void* context, uint16_t device) {
+void context_made(Call& call, MemoryDelta& delta, const void* context, uint16_t device) {
     const uint64_t bytes = delta.after();
     record_context_device(device, call.caller());
     if (bytes != kUnknown64) {

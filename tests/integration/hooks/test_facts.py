@@ -1,5 +1,6 @@
 """Facts about devices, contexts and other processes, and the events that they belong to."""
 
+import os
 import sys
 
 import real_process
@@ -29,6 +30,12 @@ class Facts(real_process.RealProcessTest):
         facts, _ = self.facts_of("device")
         self.assertEqual(facts["device.0.context_bytes"], str(256 * MIB))
         self.assertEqual(facts["device.0.context_bytes.measured"], "NVML before and after its creation")
+
+    def test_other_processes_do_not_change_the_measure_of_the_context(self):
+        facts, _ = self.facts_of("device", FRAGTRACE_VIRTUAL_GPU_CARDS=f"facts-{os.getpid()}")
+        self.assertEqual(facts["device.0.context_bytes"], str(256 * MIB))
+        measured = "NVML for this process, after its creation"
+        self.assertEqual(facts["device.0.context_bytes.measured"], measured)
 
     def test_a_refusal_records_the_memory_of_other_processes(self):
         facts, trace = self.facts_of("device", FRAGTRACE_VIRTUAL_GPU_PROCESSES=f"4242:{GIB},77:{MIB}")
