@@ -193,7 +193,7 @@ std::string device_text(const Analysis& analysis,
     text += limits.run ? printed(forecast_lines(device)) : "";
     text += holder_lines(analysis, device, !limits.run, terminal);
     text += printed(growth_lines(device, terminal));
-    text += printed(fidelity_lines(device));
+    text += printed(fidelity_lines(analysis, device));
     text += printed(device_lines(analysis, device));
     text += limits.run ? printed(card_lines(device)) : "";
     text += memory_lines(device, terminal);

@@ -174,12 +174,15 @@ std::string process_text(const Timeline& timeline) {
     return text;
 }
 
-std::vector<ReportLine> fidelity_lines(const DeviceAnalysis& device) {
+std::vector<ReportLine> fidelity_lines(const Analysis& analysis, const DeviceAnalysis& device) {
     if (!segments_known(device.recorded)) {
         return {{"fidelity", "not checked: the input shows no placements"}};
     }
     if (!device.fidelity) {
-        return {{"fidelity", "not measured: no caching pool was recorded"}};
+        return {{"fidelity",
+                 analysis.program_pools.empty()
+                     ? "not measured: no caching pool was recorded"
+                     : "not measured here: each pool of the program has its own, see there"}};
     }
     const Fidelity& fidelity = *device.fidelity;
     if (!fidelity.not_judged.empty()) {
@@ -348,6 +351,34 @@ std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device) {
                  : "none for the rest of this step: " + forecast.why_not}};
 }
 
+// What failed after the first out-of-memory. The message of the program is often about the last one.
+std::string later_failures(const Analysis& analysis,
+                           const DeviceAnalysis& device,
+                           const Diagnosis& first) {
+    const Diagnosis* last = nullptr;
+    std::size_t later = 0;
+    for (const Diagnosis& diagnosis : device.diagnoses) {
+        if (diagnosis.trouble.outcome != Outcome::kRetryOk && &diagnosis != &first) {
+            last = &diagnosis;
+            ++later;
+        }
+    }
+    if (last == nullptr) {
+        return "";
+    }
+    const Event& event = analysis.timeline.events[last->trouble.event];
+    const bool all = device.troubles <= device.diagnoses.size();
+    return fmt::format("  later      {}{} more {}; {}: {} requested, {} at {} ({})\n",
+                       all ? "" : "at least ",
+                       later,
+                       later == 1 ? "out-of-memory" : "out-of-memories",
+                       all ? "the last" : "the last of these",
+                       format_bytes(last->verdict.requested_bytes),
+                       printable(analysis.symbols->describe(event.origin)),
+                       format_duration(event.time_ns),
+                       last->verdict.id);
+}
+
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {
     const Diagnosis* oom = first_oom(device);
     if (oom == nullptr) {
@@ -368,7 +399,7 @@ std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) 
                         printable(analysis.symbols->describe(event.origin)),
                         format_duration(event.time_ns),
                         phase_suffix(analysis, oom->trouble.event));
-    return text;
+    return text + later_failures(analysis, device, *oom);
 }
 
 }  // namespace fragtrace::analyzer

@@ -167,7 +167,7 @@ std::string hole_lines(const Analysis& analysis,
                        const Terminal& terminal);
 
 // How well the replay matches the recording.
-std::vector<ReportLine> fidelity_lines(const DeviceAnalysis& device);
+std::vector<ReportLine> fidelity_lines(const Analysis& analysis, const DeviceAnalysis& device);
 
 // Text like "176 cudaMallocs or maps": how often the driver allocated or released memory, with the
 // words for the two ways.

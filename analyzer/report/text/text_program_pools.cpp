@@ -280,11 +280,11 @@ std::string program_pool_lines(const Analysis& analysis, bool brief, const Termi
             text += "    peak       " + state_of(pool, pool.at_peak) + "\n" +
                     held_by(pool.at_peak, terminal);
         }
-        text += failures;
+        text += failures + fidelity_lines(pool);
         if (brief) {
             continue;
         }
-        text += fidelity_lines(pool) + replay_line(pool);
+        text += replay_line(pool);
         if (pool.live_blocks != 0) {
             text += fmt::format("    at the end {} in {} still allocated\n",
                                 format_bytes(pool.live_bytes),
