@@ -186,7 +186,9 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
 
 CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams*, unsigned flags, CUdevice device) {
     FT_ENTER();
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (t_depth == kStackDepth) return CUDA_ERROR_OUT_OF_MEMORY;
     Context* context = nullptr;
@@ -198,6 +200,7 @@ CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams*, unsigned flags, CUde
 
 CUresult cuCtxDestroy_v2(CUcontext handle) {
     FT_ENTER();
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = as<Context>(handle);
     if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
     if (t_depth > 0 && t_stack[t_depth - 1] == context) --t_depth;

@@ -314,9 +314,11 @@ CUresult cuMemAllocPitch_v2(
     Context* context = nullptr;
     FT_TRY(require_context(&context));
     const bool known_element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
-    if (address == nullptr || pitch == nullptr || width == 0 || height == 0 || !known_element ||
-        width > kMaxCardBytes || height > kMaxCardBytes / round_up(width, kUnitBytes)) {
+    if (address == nullptr || pitch == nullptr || width == 0 || height == 0 || !known_element) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (width > kMaxCardBytes || height > kMaxCardBytes / round_up(width, kUnitBytes)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     const uint64_t row_bytes = round_up(width, kUnitBytes);
     FT_TRY(allocate_device(context->device, row_bytes * height, nullptr, context, address));

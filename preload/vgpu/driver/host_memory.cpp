@@ -27,7 +27,8 @@ SortedArray<HostRange> g_registered;  // allocated by the program, registered la
 
 CUresult map_host(
     SortedArray<HostRange>* ranges, uint64_t base, uint64_t bytes, HostRange range, void** out) {
-    if (bytes == 0 || bytes > kRegionBytes) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > kRegionBytes) return CUDA_ERROR_OUT_OF_MEMORY;
     range.size = round_up(bytes, kHostPageBytes);
     range.requested = bytes;
     range.start = ranges->first_fit(base, base + kRegionBytes, range.size, kHostPageBytes);
@@ -151,6 +152,8 @@ CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
     constexpr unsigned kKnown =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if ((flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+    *pointer = nullptr;
+    if (bytes == 0) return CUDA_SUCCESS;
     return map_host(&g_host,
                     kHostBase,
                     bytes,
@@ -187,6 +190,7 @@ CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
 
 CUresult cuMemHostUnregister(void* pointer) {
     FT_ENTER();
+    if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     HostRange* range = g_registered.find_start(reinterpret_cast<uint64_t>(pointer));
     if (range == nullptr) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     g_registered.erase(range);

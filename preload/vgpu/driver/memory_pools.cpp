@@ -348,6 +348,6 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice device) {
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
     FT_ENTER();
-    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!valid_device(device)) return CUDA_ERROR_INVALID_VALUE;
     return set_pool(device_location(device), CU_MEM_ALLOCATION_TYPE_PINNED, pool);
 }

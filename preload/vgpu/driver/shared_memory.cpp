@@ -221,7 +221,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
                                         CUmemAllocationHandleType type) {
     FT_ENTER();
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!is_descriptor(type)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!is_descriptor(type)) return CUDA_ERROR_INVALID_VALUE;
     Description description{};
     FT_TRY(read_shared(descriptor, Kind::kPhysical, &description));
     Physical* mine = as<Physical>(description.object);

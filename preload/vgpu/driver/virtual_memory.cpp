@@ -104,10 +104,11 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity,
 }
 
 CUresult cuMemAddressReserve(
-    CUdeviceptr* address, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long) {
+    CUdeviceptr* address, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags) {
     FT_ENTER();
     const bool power_of_two = (alignment & (alignment - 1)) == 0;
-    if (address == nullptr || size == 0 || !is_paged(size) || !power_of_two) {
+    if (address == nullptr || size == 0 || !is_paged(size) || !power_of_two || flags != 0 ||
+        !is_paged(hint)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const uint64_t step = alignment > kPageBytes ? alignment : kPageBytes;

@@ -39,6 +39,7 @@ cudaError_t cudaFree(void* pointer) {
 
 cudaError_t cudaMallocManaged(void** out, size_t size, unsigned flags) {
     FT_CONTEXT();
+    if (size == 0) return null_for_nothing(out);
     return allocate(out,
                     [=](CUdeviceptr* p) { return driver->cuMemAllocManaged_(p, size, flags); });
 }

@@ -51,6 +51,7 @@ static void linear(void) {
     WELL(cuMemFree(at));
     REFUSED(cuMemAllocPitch(&at, &pitch, 1000, 10, 3));
     REFUSED(cuMemAllocPitch(&at, &pitch, 0, 10, 4));
+    EXPECT(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocPitch(&at, &pitch, (size_t)1 << 62, 10, 4));
 
     WELL(cuMemAllocManaged(&at, 8 * kMiB, CU_MEM_ATTACH_GLOBAL));
     check(taken() == 0, "managed memory takes nothing from the card");
@@ -64,6 +65,11 @@ static void linear(void) {
     CUdeviceptr alias = 0;
     WELL(cuMemHostAlloc(&host, 100, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
     REFUSED(cuMemHostAlloc(&host, 100, 0x80));
+    void* nothing = &host;
+    check(cuMemHostAlloc(&nothing, 0, 0) == CUDA_SUCCESS && nothing == NULL, "no host memory");
+    EXPECT(CUDA_ERROR_OUT_OF_MEMORY, cuMemHostAlloc(&nothing, (size_t)1 << 62, 0));
+    EXPECT(CUDA_ERROR_OUT_OF_MEMORY,
+           cuMemAllocManaged(&at, (size_t)1 << 62, CU_MEM_ATTACH_GLOBAL));
     WELL(cuMemHostGetDevicePointer(&alias, host, 0));
     unsigned flags = 0;
     WELL(cuMemHostGetFlags(&flags, host));
@@ -76,6 +82,7 @@ static void linear(void) {
     REFUSED(cuMemFreeHost(own));
     WELL(cuMemHostUnregister(own));
     EXPECT(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(own));
+    REFUSED(cuMemHostUnregister(NULL));
 }
 
 static void arrays(void) {
@@ -159,6 +166,7 @@ static void pools(void) {
     properties.location.id = 99;
     REFUSED(cuMemPoolCreate(&current, &properties));
     WELL(cuDeviceSetMemPool(0, pool));
+    REFUSED(cuDeviceSetMemPool(99, pool));
     WELL(cuMemAllocAsync(&a, 8 * kMiB, NULL));
     WELL(cuMemAllocFromPoolAsync(&b, 4 * kMiB, pool, NULL));
     check(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 12, "12 MiB are used");
@@ -351,6 +359,8 @@ static void virtual_memory(void) {
     REFUSED(cuMemExportToShareableHandle(
         &descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     CUdeviceptr at = 0;
+    REFUSED(cuMemAddressReserve(&at, 2 * kMiB, 0, 0x1234000, 0));
+    REFUSED(cuMemAddressReserve(&at, 2 * kMiB, 0, 0, 1));
     WELL(cuMemAddressReserve(&at, 2 * kMiB, 0, 0, 0));
     WELL(cuMemMap(at, 2 * kMiB, 0, handle, 0));
     WELL(cuMemRetainAllocationHandle(&other, (void*)at));
