@@ -9,6 +9,7 @@
 #include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/analysis/metrics/run_metrics.h"
 #include "analyzer/analysis/program_pools.h"
+#include "analyzer/analysis/trials.h"
 #include "analyzer/analysis/verdict/diagnosis.h"
 #include "analyzer/analysis/verdict/holes.h"
 #include "analyzer/analysis/verdict/outlived.h"
@@ -84,6 +85,7 @@ struct DeviceAnalysis {
     DeviceHolders held;
     // Nullopt: nothing grows steadily, or memory ran out.
     std::optional<GrowthForecast> growth_forecast;
+    std::vector<Trial> trials;        // of fragtrace try, newest first
     std::vector<WhatIfRow> settings;  // ranked, best first
     std::vector<WhatIfRow> capacities;
     std::vector<WhatIfRow> pools;   // pools other than PyTorch's

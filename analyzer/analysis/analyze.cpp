@@ -259,6 +259,23 @@ std::vector<ProgramPool> program_pools_of(const Analysis& analysis) {
     return find_program_pools(analysis.timeline, out_of_memory, analysis.symbols.get());
 }
 
+// ---- what was tried ----------------------------------------------------------------------------
+
+void add_trials(const std::string& path, Analysis* analysis) {
+    std::string problem;
+    for (Trial& trial : read_trials(path, analysis->timeline.start_unix_ns, &problem)) {
+        for (DeviceAnalysis& device : analysis->devices) {
+            if (device.device == trial.device) {
+                device.trials.push_back(std::move(trial));
+                break;
+            }
+        }
+    }
+    if (!problem.empty()) {
+        analysis->warnings.push_back(std::move(problem));
+    }
+}
+
 // ---- assumptions -------------------------------------------------------------------------------
 
 // Assumptions apply only from here on. Fidelity and diagnoses have used the recorded values.
@@ -359,6 +376,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         }
     }
     analysis->program_pools = program_pools_of(*analysis);
+    add_trials(path, analysis.get());
     add_assumptions_and_warnings(analysis.get());
     return analysis;
 }

@@ -65,8 +65,8 @@ void MemoryDelta::before(bool allow_nvml) {
 
 uint64_t MemoryDelta::after() {
     uint64_t own_bytes = kUnknown64;
-    if (source_ == Source::kNvml && !listed_before_ &&
-        own_by_nvml(device_, caller_, &own_bytes) && own_bytes != kUnknown64) {
+    if (source_ == Source::kNvml && !listed_before_ && own_by_nvml(device_, caller_, &own_bytes) &&
+        own_bytes != kUnknown64) {
         source_ = Source::kNvmlProcess;
         return own_bytes;
     }
@@ -81,8 +81,8 @@ uint64_t MemoryDelta::after() {
 }
 
 const char* MemoryDelta::source() const {
-    return source_ == Source::kDriver ? "cuMemGetInfo before and after its creation"
-           : source_ == Source::kNvml ? "NVML before and after its creation"
+    return source_ == Source::kDriver        ? "cuMemGetInfo before and after its creation"
+           : source_ == Source::kNvml        ? "NVML before and after its creation"
            : source_ == Source::kNvmlProcess ? "NVML for this process, after its creation"
                                              : "unknown";
 }

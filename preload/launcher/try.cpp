@@ -211,7 +211,8 @@ std::string new_trace(const FinishedRun& run,
     return traces.empty() ? "" : traces[0];
 }
 
-int compare(const Json& recorded_report,
+int compare(const std::string& recorded_trace,
+            const Json& recorded_report,
             const Json& row,
             const std::string& trace,
             const Scratch& scratch) {
@@ -234,15 +235,21 @@ int compare(const Json& recorded_report,
         }
     }
     print_lines(lines);
-    if (own_settings) {
-        say(fmt::format(
-            "the program replaced the setting by its own, '{}': the prediction does not "
-            "apply",
-            set));
-    } else if (other_card) {
-        say(fmt::format("the card has {}; {} was recorded: the prediction does not apply",
-                        size_text(number(*outcome, "total_bytes")),
-                        size_text(number(recorded, "total_bytes"))));
+    const std::string note =
+        own_settings ? fmt::format(
+                           "the program replaced the setting by its own, '{}': the "
+                           "prediction does not apply",
+                           set)
+        : other_card
+            ? fmt::format("the card has {}; {} was recorded: the prediction does not apply",
+                          size_text(number(*outcome, "total_bytes")),
+                          size_text(number(recorded, "total_bytes")))
+            : std::string();
+    if (!note.empty()) {
+        say(note);
+    }
+    if (!keep_outcome(recorded_trace, recorded_report, row, lines, note)) {
+        say("the outcome cannot be kept beside the recorded trace, so its report does not show it");
     }
     const bool wrong = std::any_of(
         lines.begin(), lines.end(), [](const OutcomeLine& line) { return line.held == false; });
@@ -316,7 +323,7 @@ int try_remedy(int argc, char** argv) {
                       "no process of this command made a CUDA call that is recorded: nothing to "
                       "compare"};
     }
-    return compare(report, row, recorded, scratch);
+    return compare(trace, report, row, recorded, scratch);
 }
 
 }  // namespace fragtrace::launcher

@@ -6,7 +6,12 @@
 #include "launcher/try_report.h"
 
 #include <cstdint>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
+#include <unistd.h>
 
 namespace fragtrace::launcher {
 namespace {
@@ -15,6 +20,23 @@ using Json = nlohmann::json;
 
 std::string count_or_none(std::uint64_t count) {
     return count == 0 ? "none" : std::to_string(count);
+}
+
+// Writes a file completely or not at all.
+bool replace_file(const std::string& path, const std::string& content) {
+    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+    const int file =
+        open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file < 0) {
+        return false;
+    }
+    const auto written = write(file, content.data(), content.size());
+    const bool whole = written == static_cast<ssize_t>(content.size());
+    if (close(file) == 0 && whole && rename(temporary.c_str(), path.c_str()) == 0) {
+        return true;
+    }
+    unlink(temporary.c_str());
+    return false;
 }
 
 OutcomeLine out_of_memory_line(const Json& recorded, const Json& row, const Json& outcome) {
@@ -83,6 +105,49 @@ std::vector<OutcomeLine> outcome_lines(const Json& recorded, const Json& row, co
     return {out_of_memory_line(recorded, row, outcome),
             peak_line(recorded, row, outcome),
             retry_line(recorded, row, outcome)};
+}
+
+bool keep_outcome(const std::string& trace,
+                  const Json& report,
+                  const Json& row,
+                  const std::vector<OutcomeLine>& lines,
+                  const std::string& note) {
+    constexpr std::size_t kMostTrials = 16;
+    const std::string path = trace + ".tried.json";
+    const std::uint64_t start_unix_ns = number(report["source"], "start_unix_ns");
+    std::error_code failed;
+    Json kept;
+    if (std::filesystem::is_regular_file(path, failed)) {
+        std::ifstream from(path);
+        kept = Json::parse(from, nullptr, false);
+    }
+    if (!kept.is_object() || number(kept, "start_unix_ns") != start_unix_ns ||
+        !kept["trials"].is_array()) {
+        kept = {{"schema", 1}, {"start_unix_ns", start_unix_ns}, {"trials", Json::array()}};
+    }
+    Json trial = {{"device", row["device"]},
+                  {"change", text(row, "name")},
+                  {"note", note},
+                  {"lines", Json::array()}};
+    for (const OutcomeLine& line : lines) {
+        trial["lines"].push_back({{"what", line.what},
+                                  {"predicted", line.predicted},
+                                  {"outcome", line.outcome},
+                                  {"held", line.held ? Json(*line.held) : Json()}});
+    }
+    Json& trials = kept["trials"];
+    for (std::size_t i = trials.size(); i-- > 0;) {
+        const bool same = trials[i].is_object() && trials[i]["change"] == trial["change"] &&
+                          trials[i]["device"] == trial["device"];
+        if (same) {
+            trials.erase(i);
+        }
+    }
+    trials.push_back(std::move(trial));
+    while (trials.size() > kMostTrials) {
+        trials.erase(std::size_t{0});
+    }
+    return replace_file(path, kept.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 void print_lines(const std::vector<OutcomeLine>& lines) {

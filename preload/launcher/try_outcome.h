@@ -22,6 +22,14 @@ std::vector<OutcomeLine> outcome_lines(const nlohmann::json& recorded,
                                        const nlohmann::json& row,
                                        const nlohmann::json& outcome);
 
+// Keeps the outcome beside the recorded trace, in TRACE.tried.json, for its report. `note` says why
+// the prediction does not apply; empty: it applies. Returns false if the file cannot be written.
+bool keep_outcome(const std::string& trace,
+                  const nlohmann::json& report,
+                  const nlohmann::json& row,
+                  const std::vector<OutcomeLine>& lines,
+                  const std::string& note);
+
 // Prints a table to the standard error.
 void print_lines(const std::vector<OutcomeLine>& lines);
 

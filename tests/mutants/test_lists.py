@@ -13,7 +13,14 @@ class Lists(unittest.TestCase):
         lost = []
         for fault in faults:
             try:
-                planting.place_of(fault, (planting.ROOT / fault.file).read_text(encoding="utf-8"))
+                text = (planting.ROOT / fault.file).read_text(encoding="utf-8")
+                _, end = planting.place_of(fault, text)
+                # A whole statement becomes one with braces, which no "else" may follow.
+                whole = fault.right.endswith((";", "}", "{")) or re.match(r"(if|while)\b", fault.right)
+                if not whole and re.search(r"^(return|case)\b|[&|?:=(,]$", fault.right):
+                    lost.append(f"{fault.area}: {fault.file}: no expression: {fault.right}")
+                if fault.right.endswith(";") and re.match(r"\s*else\b", text[end:]):
+                    lost.append(f"{fault.area}: {fault.file}: 'else' follows {fault.right}")
             except (planting.PlantingError, OSError) as problem:
                 lost.append(f"{fault.area}: {problem}")
         self.assertEqual(lost, [])

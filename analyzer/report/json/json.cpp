@@ -241,6 +241,12 @@ std::string report_json(const Analysis& analysis) {
             {"row",
              conclusion.remedy.row == nullptr ? std::string()
                                               : conclusion.remedy.row->candidate.name}};
+        devices.back()["tried"] = Json::array();
+        for (const Trial& trial : device.trials) {
+            devices.back()["tried"].push_back({{"change", trial.change},
+                                               {"outcome", trial.outcome},
+                                               {"held", trial.held ? Json(*trial.held) : Json()}});
+        }
         devices.back()["forecast"] = forecast_json(device);
         devices.back()["holes"] = holes_json(analysis, device);
         devices.back()["whatif_left_out"] = device.no_whatif;

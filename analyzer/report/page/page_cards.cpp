@@ -49,6 +49,13 @@ class CardBuilder {
             !remedy.forecast) {
             card->change_row = remedy.row->candidate.name;
         }
+        const auto tried = std::find_if(
+            device_.trials.begin(), device_.trials.end(), [&remedy](const Trial& trial) {
+                return remedy.row != nullptr && trial.change == remedy.row->candidate.name;
+            });
+        if (tried != device_.trials.end()) {
+            card->change += "; tried: " + printable(tried->outcome);
+        }
     }
 
     PageCard card_of(const Diagnosis& diagnosis) {

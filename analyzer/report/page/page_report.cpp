@@ -57,6 +57,7 @@ void add_report(const Analysis& analysis,
         std::move(lines.begin(), lines.end(), std::back_inserter(page->lines));
     };
     add(device_lines(analysis, device));
+    add(tried_lines(device));
     add(fidelity_lines(analysis, device));
     add(card_lines(device));
     add(private_pool_lines(device, terminal));

@@ -265,6 +265,10 @@ std::string culprit_text(const Culprit& culprit) {
     return std::visit([](const auto& of) { return words(of); }, culprit);
 }
 
+std::string tried_text(const Trial& trial) {
+    return printable(fmt::format("{}: {}", trial.change, trial.outcome));
+}
+
 std::string remedy_text(const DeviceAnalysis& device, const Recommendation& remedy) {
     switch (remedy.kind) {
         case Recommendation::Kind::kNone:

@@ -12,6 +12,9 @@ namespace fragtrace::analyzer {
 // The responsible code line and what it does. Empty if there is none.
 std::string culprit_text(const Culprit& culprit);
 
+// The change, and what came of it.
+std::string tried_text(const Trial& trial);
+
 // The recommended change, its replayed result, its certainty and its cost. Empty if nothing helps.
 std::string remedy_text(const DeviceAnalysis& device, const Recommendation& remedy);
 

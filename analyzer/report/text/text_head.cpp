@@ -322,7 +322,18 @@ std::string conclusion_lines(const Analysis& analysis,
                 "  {:<9}  {}\n", title, terminal.styled(Style::kBold, printable(sentence)));
         }
     }
-    return text;
+    return text + printed(tried_lines(device));
+}
+
+std::vector<ReportLine> tried_lines(const DeviceAnalysis& device) {
+    constexpr std::size_t kMost = 3;
+    std::vector<ReportLine> lines;
+    for (const Trial& trial : device.trials) {
+        if (lines.size() < kMost) {
+            add_line(&lines, "tried", tried_text(trial));
+        }
+    }
+    return lines;
 }
 
 std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal) {
@@ -351,7 +362,8 @@ std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device) {
                  : "none for the rest of this step: " + forecast.why_not}};
 }
 
-// What failed after the first out-of-memory. The message of the program is often about the last one.
+// What failed after the first out-of-memory. The message of the program is often about the last
+// one.
 std::string later_failures(const Analysis& analysis,
                            const DeviceAnalysis& device,
                            const Diagnosis& first) {

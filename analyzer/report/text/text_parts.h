@@ -167,6 +167,8 @@ std::string hole_lines(const Analysis& analysis,
                        const Terminal& terminal);
 
 // How well the replay matches the recording.
+// Outcomes of `fragtrace try`, at most three, newest first.
+std::vector<ReportLine> tried_lines(const DeviceAnalysis& device);
 std::vector<ReportLine> fidelity_lines(const Analysis& analysis, const DeviceAnalysis& device);
 
 // Text like "176 cudaMallocs or maps": how often the driver allocated or released memory, with the

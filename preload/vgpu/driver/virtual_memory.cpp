@@ -103,8 +103,11 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity,
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(
-    CUdeviceptr* address, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags) {
+CUresult cuMemAddressReserve(CUdeviceptr* address,
+                             size_t size,
+                             size_t alignment,
+                             CUdeviceptr hint,
+                             unsigned long long flags) {
     FT_ENTER();
     const bool power_of_two = (alignment & (alignment - 1)) == 0;
     if (address == nullptr || size == 0 || !is_paged(size) || !power_of_two || flags != 0 ||

@@ -119,6 +119,22 @@ class Documents(real_process.RealProcessTest):
         self.check(GOLDEN / "leak.ftrace", "--categories", "transformers")
         self.check("compare", GOLDEN / "leak.ftrace", GOLDEN / "leak_ahead.ftrace", "--batch", "8,16")
 
+    def check_tried(self):
+        """What `fragtrace try` keeps beside a trace."""
+        trace = self.record(CONTROL_CLIENT, "alloc=4194304")
+        lines = [{"what": "retries", "predicted": "none", "outcome": "1", "held": False}]
+        kept = {
+            "start_unix_ns": json.loads(self.check(trace))["source"]["start_unix_ns"],
+            "trials": [
+                {"device": 0, "change": "max_split_size_mb:20", "note": "", "lines": lines},
+                {"device": 0, "change": "max_split_size_mb:64", "note": "another card", "lines": []},
+            ],
+        }
+        pathlib.Path(f"{trace}.tried.json").write_text(json.dumps(kept))
+        tried = json.loads(self.check(trace))["devices"][0]["tried"]
+        self.assertEqual([one["held"] for one in tried], [None, False])
+        self.assertEqual(tried[1]["outcome"], "retries 1, NOT none as predicted")
+
     def check_summaries(self):
         """A job of made-up processes, from the summary of a real one."""
         trace = self.record(CONTROL_CLIENT, "alloc=4194304", "refused", RANK=0, WORLD_SIZE=4)
@@ -255,6 +271,7 @@ class Documents(real_process.RealProcessTest):
     def test_all_documents_are_valid_and_have_every_property(self):
         self.check_recorded()
         self.check_pool()
+        self.check_tried()
         self.check_summaries()
         self.check_shared_card()
         self.check_others()

@@ -56,6 +56,55 @@ class Try(real_process.RealProcessTest):
         self.assertEqual(report["facts"]["allocator_conf"], "expandable_segments:True")
         self.assertGreaterEqual(report["devices"][0]["peak"]["reserved"], row["peak_reserved_bytes"])
 
+    def test_the_outcome_is_kept_beside_the_trace_for_its_report(self):
+        trace = self.record(TORCH_PYTHON, SCENARIO, expected=1)
+        kept = pathlib.Path(f"{trace}.tried.json")
+        self.assertEqual(self.report(trace)["devices"][0]["tried"], [])
+        for _ in range(2):  # a second try of the same change replaces the first
+            self.tried(trace)
+        (tried,) = self.report(trace)["devices"][0]["tried"]
+        self.assertEqual((tried["change"], tried["held"]), ("expandable_segments:True", True))
+        self.assertIn("peak reserved 3.39 GiB as predicted", tried["outcome"])
+        line = r"(?m)^  tried +expandable_segments:True: out of memory none as predicted, "
+        self.assertRegex(self.run_well([ANALYZER, trace]).stdout, line)
+        page = self.folder / "page.html"
+        self.run_well([ANALYZER, trace, "--html", page])
+        self.assertIn("; tried: out of memory none as predicted, ", page.read_text())
+        names = sorted(file.name for file in self.folder.iterdir() if file.suffix == ".json")
+        self.assertEqual(names, [kept.name])
+
+        content = json.loads(kept.read_text())
+        content["trials"][0]["lines"][1]["held"] = False
+        kept.write_text(json.dumps(content))
+        self.assertFalse(self.report(trace)["devices"][0]["tried"][0]["held"])
+        content["start_unix_ns"] += 1  # of another recording with this name
+        kept.write_text(json.dumps(content))
+        self.assertEqual(self.report(trace)["devices"][0]["tried"], [])
+        for damaged in ("", "[]", '{"trials": 3}', "\x00" * 100, "[" * 5000, " " * (1 << 18) + "{}"):
+            kept.write_text(damaged)
+            report = self.report(trace)
+            self.assertEqual(report["devices"][0]["tried"], [])
+            self.assertIn(f"{kept}: ", "\n".join(report["warnings"]))
+        for trial in (
+            3,
+            {},
+            {"device": 0, "change": "x", "lines": [1]},
+            {"device": "0", "change": "x", "lines": []},
+        ):
+            kept.write_text(
+                json.dumps({**content, "start_unix_ns": content["start_unix_ns"] - 1, "trials": [trial]})
+            )
+            self.assertEqual(self.report(trace)["devices"][0]["tried"], [])
+
+    def test_an_outcome_that_cannot_be_kept_is_told(self):
+        program = self.folder / "fitting.py"
+        program.write_text(FITTING)
+        trace = self.record(TORCH_PYTHON, program, "3", "25", "40")
+        pathlib.Path(f"{trace}.tried.json").mkdir()
+        number = re.search(r"(?m)^ +(\d+)  ", self.run_well([LAUNCHER, "try", trace, "--list"]).stdout)[1]
+        said, _ = self.tried(trace, "--remedy", number)
+        self.assertIn("the outcome cannot be kept beside the recorded trace", said)
+
     def test_exact_rows_of_a_complete_run_are_met_to_the_byte(self):
         program = self.folder / "fitting.py"
         program.write_text(FITTING)

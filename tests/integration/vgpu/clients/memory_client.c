@@ -68,8 +68,7 @@ static void linear(void) {
     void* nothing = &host;
     check(cuMemHostAlloc(&nothing, 0, 0) == CUDA_SUCCESS && nothing == NULL, "no host memory");
     EXPECT(CUDA_ERROR_OUT_OF_MEMORY, cuMemHostAlloc(&nothing, (size_t)1 << 62, 0));
-    EXPECT(CUDA_ERROR_OUT_OF_MEMORY,
-           cuMemAllocManaged(&at, (size_t)1 << 62, CU_MEM_ATTACH_GLOBAL));
+    EXPECT(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocManaged(&at, (size_t)1 << 62, CU_MEM_ATTACH_GLOBAL));
     WELL(cuMemHostGetDevicePointer(&alias, host, 0));
     unsigned flags = 0;
     WELL(cuMemHostGetFlags(&flags, host));
