@@ -246,7 +246,7 @@ Status summarize_folder(const std::string& folder, const std::string& json, bool
             continue;  // of traces elsewhere, without the figures that are printed here
         }
         const Result<TraceSummary> summary =
-            guarded(path, [&path] { return summarize_trace(path); });
+            guarded(path, [&] { return summarize_trace(path, with_holders); });
         if (!summary) {
             text += "unreadable  " + printable(summary.error().message) + "\n";
             unreadable.push_back({{"file", std::filesystem::path(path).filename().string()},
@@ -356,7 +356,7 @@ Status run_summarize(int argc, char** argv) {
     if (std::filesystem::is_directory(common.trace)) {
         return summarize_folder(common.trace, common.json, !no_stacks);
     }
-    const Result<TraceSummary> summary = summarize_trace(common.trace);
+    const Result<TraceSummary> summary = summarize_trace(common.trace, !no_stacks);
     if (!summary) {
         return summary.error();
     }

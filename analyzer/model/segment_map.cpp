@@ -5,6 +5,9 @@
 namespace fragtrace::analyzer {
 namespace {
 
+// Without a pool each allocation is a segment, and each insertion moves half a leaf.
+constexpr std::size_t kLeafSegments = 64;
+
 bool joins(const RecordedSegment& left, const RecordedSegment& right) {
     return left.expandable() && left.page_bytes == right.page_bytes &&
            left.reservation == right.reservation && left.end() == right.address;

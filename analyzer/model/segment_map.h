@@ -2,9 +2,9 @@
 //
 // A cudaMalloc is one segment. In an expandable reservation, every maximal mapped range is one
 // segment. Segments are few and change rarely, but every block event looks one up. They are stored
-// as a sorted list in leaves; real runs fill one or two leaves. The last hit is remembered. An
-// insertion moves the entries of one leaf only, however many segments there are. Pointers are valid
-// until the next insertion or removal. Not thread-safe.
+// as a sorted list in leaves. The last hit is remembered. An insertion moves the entries of one
+// leaf only, however many segments there are. Pointers are valid until the next insertion or
+// removal. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -148,8 +148,6 @@ class SegmentMap {
     void clear();
 
   private:
-    static constexpr std::size_t kLeafSegments = 512;
-
     struct Place {
         std::size_t leaf = 0;
         std::size_t slot = 0;

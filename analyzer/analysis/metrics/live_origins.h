@@ -4,6 +4,7 @@
 
 #include "analyzer/model/device_layer.h"
 #include "analyzer/model/held_by.h"
+#include "analyzer/model/pair_map.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/user_frame.h"
@@ -12,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,14 +33,13 @@ class LiveOrigins {
                const RecordedState& state) {
         const bool block = event.kind == EventKind::kBlockAlloc;
         if (event.device == device_ && (block || is_device_allocation(event.kind))) {
-            births_[index] = origin;
-            held_[{event.kind, event.address}] = index;
+            add(index, event, origin);
         }
         if (event.kind == EventKind::kBlockLabel) {
             label(event);
         }
         // Blocks are gone if another block has taken their place. Forget them now and then.
-        if (births_.size() > 2 * held_.size() + kept_ + kSlack) {
+        if (births_.size() - free_.size() > 2 * held_.size() + kept_ + kSlack) {
             forget_gone(state);
         }
     }
@@ -49,10 +48,10 @@ class LiveOrigins {
     // is taken. So is memory that can outlive its handle.
     void end(const Event& event) {
         if (event.kind == EventKind::kBlockFree && (event.flags & kFlagPending) == 0) {
-            forget({EventKind::kBlockAlloc, event.address});
+            forget(EventKind::kBlockAlloc, event.address);
         } else if (event.kind == EventKind::kDeviceFree || event.kind == EventKind::kAsyncFree) {
-            forget({EventKind::kDeviceAlloc, event.address});
-            forget({EventKind::kAsyncAlloc, event.address});
+            forget(EventKind::kDeviceAlloc, event.address);
+            forget(EventKind::kAsyncAlloc, event.address);
         }
     }
 
@@ -65,9 +64,10 @@ class LiveOrigins {
         if (looked_at != nullptr) {
             *looked_at += heap.blocks.size();
         }
-        const auto origin_of = [this](const HeapBlock& block) {
-            const auto birth = births_.find(block.allocated_by);
-            return birth != births_.end() ? birth->second : Origin{};
+        const PairMap by_event = births_by_event();
+        const auto origin_of = [&](const HeapBlock& block) {
+            const std::uint32_t birth = by_event.find(block.allocated_by, 0);
+            return birth != PairMap::kAbsent ? births_[birth].origin : Origin{};
         };
         const bool by_size =
             std::none_of(heap.blocks.begin(), heap.blocks.end(), [&](const HeapBlock& block) {
@@ -84,41 +84,83 @@ class LiveOrigins {
     }
 
   private:
-    using Place = std::pair<EventKind, DeviceAddress>;  // an address, or a handle
+    struct Birth {
+        EventIndex event = kNoEvent;  // kNoEvent: the entry is free
+        Origin origin;
+    };
 
     static constexpr std::size_t kSlack = 1024;
 
-    void forget(const Place& place) {
-        if (const auto found = held_.find(place); found != held_.end()) {
-            births_.erase(found->second);
-            held_.erase(found);
+    // The address column of an event is an address or a handle, so the kind is part of the key.
+    static constexpr std::uint32_t minor_of(EventKind kind) {
+        return static_cast<std::uint32_t>(kind);
+    }
+
+    void add(EventIndex index, const Event& event, const Origin& origin) {
+        auto entry = static_cast<std::uint32_t>(births_.size());
+        if (free_.empty()) {
+            births_.emplace_back();
+        } else {
+            entry = free_.back();
+            free_.pop_back();
         }
+        births_[entry] = {index, origin};
+        held_.set(event.address, minor_of(event.kind), entry);
+    }
+
+    void forget(EventKind kind, DeviceAddress address) {
+        if (const std::uint32_t entry = held_.take(address, minor_of(kind));
+            entry != PairMap::kAbsent) {
+            remove(entry);
+        }
+    }
+
+    void remove(std::uint32_t entry) {
+        births_[entry].event = kNoEvent;
+        free_.push_back(entry);
     }
 
     void label(const Event& event) {
-        const auto block = held_.find({EventKind::kBlockAlloc, event.address});
-        if (block != held_.end() && event.size_bytes < kUnknown32) {
-            births_[block->second].label = static_cast<std::uint32_t>(event.size_bytes);
+        const std::uint32_t entry = held_.find(event.address, minor_of(EventKind::kBlockAlloc));
+        if (entry != PairMap::kAbsent && event.size_bytes < kUnknown32) {
+            births_[entry].origin.label = static_cast<std::uint32_t>(event.size_bytes);
         }
+    }
+
+    // Event -> number in births_.
+    [[nodiscard]] PairMap births_by_event() const {
+        PairMap by_event;
+        for (std::uint32_t entry = 0; entry < births_.size(); ++entry) {
+            if (births_[entry].event != kNoEvent) {
+                by_event.set(births_[entry].event, 0, entry);
+            }
+        }
+        return by_event;
     }
 
     void forget_gone(const RecordedState& state) {
-        std::unordered_map<EventIndex, Origin> kept;
-        for (const auto& [place, index] : held_) {
-            kept.insert(*births_.find(index));
-        }
+        std::vector<bool> kept(births_.size());
+        held_.for_each([&kept](std::uint32_t entry) { kept[entry] = true; });
+        const PairMap by_event = births_by_event();
         for (const HeapBlock& block : state.snapshot(device_).blocks) {
-            if (const auto birth = births_.find(block.allocated_by); birth != births_.end()) {
-                kept.insert(*birth);
+            if (const std::uint32_t entry = by_event.find(block.allocated_by, 0);
+                entry != PairMap::kAbsent) {
+                kept[entry] = true;
             }
         }
-        births_ = std::move(kept);
-        kept_ = 2 * births_.size();
+        for (std::uint32_t entry = 0; entry < births_.size(); ++entry) {
+            if (births_[entry].event != kNoEvent && !kept[entry]) {
+                remove(entry);
+            }
+        }
+        kept_ = 2 * (births_.size() - free_.size());
     }
 
     DeviceId device_;
-    std::unordered_map<EventIndex, Origin> births_;
-    std::map<Place, EventIndex> held_;  // includes blocks that wait for streams
+    std::vector<Birth> births_;
+    std::vector<std::uint32_t> free_;  // entries of births_ that can be used again
+    // (address, kind) -> number in births_; includes blocks that wait for streams.
+    PairMap held_;
     std::size_t kept_ = 0;
 };
 
