@@ -3,6 +3,8 @@
 #include "analyzer/commands/registry.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/trace/describe_event.h"
+#include "analyzer/trace/event_stream.h"
+#include "analyzer/trace/reading_notes.h"
 #include "analyzer/trace/symbols.h"
 
 #include <cstdio>
@@ -24,11 +26,76 @@ std::string one_line(std::string_view text) {
     return printable(result);
 }
 
+void print_note(const std::string& path, const std::string& note) {
+    fmt::print(stderr, "fraganalyze: {}\n", printable(path + ": " + note));
+}
+
+// The notes of the timeline, and what --facts prints.
+void print_head(const Timeline& timeline, bool facts) {
+    for (const std::string& note : timeline.damage.notes) {
+        print_note(timeline.path, note);
+    }
+    if (facts) {
+        for (const auto& [key, value] : timeline.facts) {
+            fmt::print("{}\t{}\n", one_line(key), one_line(value));
+        }
+    }
+}
+
+// A snapshot or a recording of another tool, which is read as a whole.
+Status dump_timeline(const std::string& path, bool facts, bool stacks) {
+    const auto timeline = read_input(path);
+    if (!timeline) {
+        return timeline.error();
+    }
+    print_head(*timeline, facts);
+    Symbolizer symbols(*timeline);
+    const auto count = static_cast<EventIndex>(facts ? 0 : timeline->events.size());
+    for (EventIndex i = 0; i < count; ++i) {
+        fmt::print("{}\n", printable(describe_event(*timeline, i, stacks ? &symbols : nullptr)));
+    }
+    return Ok{};
+}
+
+// A trace, event by event: its length does not matter.
+Status dump_trace(const std::string& path, bool facts, bool stacks) {
+    Result<EventStream> stream = EventStream::open(path);
+    if (!stream) {
+        return stream.error();
+    }
+    Timeline tables = stream->tables();
+    print_head(tables, facts);
+    if (facts) {
+        return Ok{};
+    }
+    // The tables get the stream and the origin of one event at a time, as number 0 and 1.
+    tables.streams.assign(1, 0);
+    tables.origins.assign(2, Origin{});
+    Symbolizer symbols(tables);
+    stream->for_each([&](std::uint64_t index, const Event& streamed, const EventRecord& record) {
+        Event event = streamed;
+        tables.origins[1] = {record.thread, record.native_stack, record.python_stack};
+        event.origin = tables.origins[1] == Origin{} ? 0 : 1;
+        if (has_trait(event.kind, kHasStream) && record.stream != kStreamUnknown) {
+            tables.streams[0] = record.stream;
+            event.stream = 0;
+        }
+        fmt::print("{}\n",
+                   printable(describe_event(
+                       tables, index, event, record.pool, stacks ? &symbols : nullptr)));
+    });
+    if (stream->events_left_out() != 0) {
+        print_note(path, out_of_order_note(stream->events_left_out()));
+    }
+    return Ok{};
+}
+
 }  // namespace
 
 Status run_dump(int argc, char** argv) {
     CLI::App app(
-        "Prints the events of a trace, one per line.\n\n"
+        "Prints the events of a trace, one per line, as it reads them: its memory does not grow "
+        "with the length of the trace.\n\n"
         "Examples\n"
         "  fraganalyze dump train.4711.ftrace | grep block_out_of_memory\n"
         "  fraganalyze dump train.4711.ftrace --facts\n",
@@ -46,25 +113,8 @@ Status run_dump(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
-    const auto timeline = read_input(common.trace);
-    if (!timeline) {
-        return timeline.error();
-    }
-    for (const std::string& note : timeline->damage.notes) {
-        fmt::print(stderr, "fraganalyze: {}\n", printable(common.trace + ": " + note));
-    }
-    if (facts) {
-        for (const auto& [key, value] : timeline->facts) {
-            fmt::print("{}\t{}\n", one_line(key), one_line(value));
-        }
-        return Ok{};
-    }
-    Symbolizer symbols(*timeline);
-    for (EventIndex i = 0; i < timeline->events.size(); ++i) {
-        fmt::print("{}\n",
-                   printable(describe_event(*timeline, i, without_stacks ? nullptr : &symbols)));
-    }
-    return Ok{};
+    const bool trace = !is_snapshot(common.trace) && import_name(common.trace).empty();
+    return (trace ? dump_trace : dump_timeline)(common.trace, facts, !without_stacks);
 }
 
 }  // namespace fragtrace::analyzer

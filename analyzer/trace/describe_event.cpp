@@ -133,8 +133,11 @@ std::string flag_words(const Event& event) {
     return words;
 }
 
-std::string describe_event(const Timeline& timeline, EventIndex index, Symbolizer* symbols) {
-    const Event& event = timeline.events[index];
+std::string describe_event(const Timeline& timeline,
+                           std::uint64_t index,
+                           const Event& event,
+                           std::uint32_t pool,
+                           Symbolizer* symbols) {
     std::string line = fmt::format(
         "{} {}.{:09} ", index, event.time_ns / 1'000'000'000, event.time_ns % 1'000'000'000);
     if (event.device < kMaxDevices) {
@@ -148,7 +151,7 @@ std::string describe_event(const Timeline& timeline, EventIndex index, Symbolize
     if (event.stream < timeline.streams.size()) {
         fmt::format_to(out, " stream={:#x}", timeline.streams[event.stream]);
     }
-    if (const std::uint32_t pool = timeline.event_pools.at(index)) {
+    if (pool != 0) {
         fmt::format_to(out, " pool={}", pool);
         if (const auto known = timeline.pools.find(pool); known != timeline.pools.end()) {
             fmt::format_to(out, "({})", known->second.text);
@@ -164,6 +167,11 @@ std::string describe_event(const Timeline& timeline, EventIndex index, Symbolize
         line += " | " + symbols->describe(event.origin);
     }
     return line;
+}
+
+std::string describe_event(const Timeline& timeline, EventIndex index, Symbolizer* symbols) {
+    return describe_event(
+        timeline, index, timeline.events[index], timeline.event_pools.at(index), symbols);
 }
 
 }  // namespace fragtrace::analyzer

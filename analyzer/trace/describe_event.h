@@ -4,6 +4,7 @@
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/symbols.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,7 +19,15 @@ std::string_view range_kind_name(RangeKind kind);
 std::string flag_words(const Event& event);
 
 // INDEX TIME_S DEVICE KIND key=value ... | line of the user's program. The symbolizer may be null;
-// the last part is then left out.
+// the last part is then left out. The timeline has the event's stream and origin, but may not have
+// the event: `index` counts those of the trace. `pool` is the number of its pool.
+std::string describe_event(const Timeline& timeline,
+                           std::uint64_t index,
+                           const Event& event,
+                           std::uint32_t pool,
+                           Symbolizer* symbols);
+
+// The same for an event of the timeline.
 std::string describe_event(const Timeline& timeline, EventIndex index, Symbolizer* symbols);
 
 }  // namespace fragtrace::analyzer

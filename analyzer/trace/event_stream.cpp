@@ -1,5 +1,6 @@
 #include "analyzer/trace/event_stream.h"
 
+#include "analyzer/model/pair_map.h"
 #include "analyzer/model/steady_time.h"
 #include "analyzer/trace/absorb_ring.h"
 #include "analyzer/trace/builder.h"
@@ -8,43 +9,60 @@
 #include "analyzer/trace/job_place.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/possible_event.h"
+#include "analyzer/trace/reading_notes.h"
 #include "analyzer/trace/trace_header.h"
 #include "analyzer/trace/traced_process.h"
 
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
 
-// Gives frees without a device the device of their allocation.
+// Gives events that end something, and name no device, the device of the event that began it.
 class DeviceOfFrees {
   public:
     void complete(Event* event) {
-        switch (event->kind) {
-            case EventKind::kDeviceAlloc:
-            case EventKind::kAsyncAlloc:
-            case EventKind::kManagedAlloc:
-                devices_[event->address] = event->device;
-                break;
-            case EventKind::kDeviceFree:
-            case EventKind::kAsyncFree:
-                if (const auto found = devices_.find(event->address); found != devices_.end()) {
-                    if (event->device == kMaxDevices) {
-                        event->device = found->second & 31u;
-                    }
-                    devices_.erase(found);
-                }
-                break;
-            default:
-                break;
+        const EventEffect effect = effect_of(event->kind);
+        const auto key = static_cast<std::uint32_t>(effect.begins);
+        if (effect.begins != Thing::kNone) {
+            devices_.set(event->address, key, event->device);
+        } else if (effect.ends != Thing::kNone) {
+            const std::uint32_t device =
+                devices_.take(event->address, static_cast<std::uint32_t>(effect.ends));
+            if (device != PairMap::kAbsent && event->device == kUnknownDevice) {
+                event->device = device & 31u;
+            }
         }
     }
 
   private:
-    std::unordered_map<DeviceAddress, DeviceId> devices_;  // device of each live allocation
+    static EventEffect effect_of(EventKind kind) {
+        switch (kind) {
+            case EventKind::kBlockAlloc:  // blocks name their device
+            case EventKind::kBlockFree:
+                return {};
+            case EventKind::kPhysicalCreate:
+                return event_rows::begins(Thing::kPhysical);
+            case EventKind::kPhysicalRelease:  // the first one of a handle that was retained
+                return event_rows::ends(Thing::kPhysical);
+            default:
+                return info_of(kind).effect;
+        }
+    }
+
+    PairMap devices_;  // (address or handle, thing) -> device
 };
+
+// Whether this end says that the recording goes on in another file.
+bool continues(const Chunk& end) {
+    EndRecord record = {};
+    if (end.header.raw_bytes < sizeof record) {
+        return false;
+    }
+    std::memcpy(&record, end.payload, sizeof record);
+    return record.reason == EndReason::kContinued;
+}
 
 }  // namespace
 
@@ -96,6 +114,7 @@ void EventStream::for_each(
     SteadyTime steady;
     left_out_ = 0;
     bool ended = false;
+    bool stopped = false;
     const auto pass_on = [&](const EventRecord& record) {
         if (index == most) {
             return;
@@ -105,6 +124,8 @@ void EventStream::for_each(
             return;
         }
         last = record.sequence;
+        stopped = record.kind == EventKind::kRecordingStopped ||
+                  (stopped && record.kind != EventKind::kRecordingStarted);
         Event event = event_of(record);
         event.time_ns = steady.of(event.kind, event.time_ns);
         devices.complete(&event);
@@ -113,7 +134,8 @@ void EventStream::for_each(
     ChunkScanner scanner(file_, header_.header_bytes, state_ == ProcessState::kRuns);
     ChunkPipeline<EventRecords> pipeline(&scanner);
     while (const auto* item = index == most ? nullptr : pipeline.next()) {
-        ended = ended || item->chunk.header.type == ChunkType::kEnd;
+        ended = ended || (item->chunk.header.type == ChunkType::kEnd &&
+                          !goes_on_in_ring(continues(item->chunk)));
         if (item->chunk.header.type == ChunkType::kEvents && item->decoded) {
             for (const EventRecord& record : item->events.all) {
                 pass_on(record);
@@ -122,7 +144,9 @@ void EventStream::for_each(
     }
     if (!ended) {
         for (const EventRecord& record : ring_.events) {
-            if (record.sequence > last) {
+            // The drain would have dropped events that happened while recording was stopped.
+            if (record.sequence > last &&
+                (!stopped || record.kind == EventKind::kRecordingStarted)) {
                 pass_on(record);
             }
         }
@@ -142,11 +166,13 @@ Timeline EventStream::timeline(const std::function<void(TimelineBuilder*)>& add_
             undecodable += builder.add_chunk(chunk) ? 0 : 1;
         }
     }
-    if (!builder.ended() && ring_.state == RingContents::State::kRead) {
+    const bool continued = builder.ended() && builder.ending() == Ending::kContinued;
+    const bool ended = builder.ended() && !goes_on_in_ring(continued) &&
+                       !(continued && was_absorbed(builder.facts()));
+    if (!ended && ring_.state == RingContents::State::kRead) {
         builder.add_nodes(0, ring_.nodes);
         builder.add_facts(ring_.facts);
     }
-    const bool ended = builder.ended();
     add_events(&builder);
     Timeline tables = builder.finish();
     tables.path = path_;
@@ -159,7 +185,9 @@ Timeline EventStream::timeline(const std::function<void(TimelineBuilder*)>& add_
     }
     tables.damage.bytes_unreadable = scanner.bytes_unreadable();
     tables.damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable;
-    tables.damage.events_lost += losses_of(tables.facts).events_lost;
+    note_gaps_of_file(scanner, &tables);
+    note_ring(ring_, is_known_gone(header_, state_, tables.facts), &tables);
+    note_losses(&tables);
     return tables;
 }
 

@@ -52,6 +52,12 @@ class EventStream {
   private:
     EventStream(std::string path, InputFile file, const TraceHeader& header);
 
+    // A part may announce a next part that the process did not live to start. The ring then still
+    // continues this part.
+    [[nodiscard]] bool goes_on_in_ring(bool continued) const {
+        return continued && ring_.state == RingContents::State::kRead;
+    }
+
     std::string path_;
     InputFile file_;
     TraceHeader header_;

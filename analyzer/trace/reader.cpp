@@ -7,62 +7,17 @@
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/job_place.h"
 #include "analyzer/trace/losses.h"
+#include "analyzer/trace/reading_notes.h"
 #include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/trace_header.h"
 #include "analyzer/trace/traced_process.h"
 
-#include <algorithm>
-#include <fmt/format.h>
-#include <string_view>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::uint64_t kWorthAThreadBytes = 256 << 10;
-
-// The recorder's counters are facts. Lost events are added up; other losses become notes.
-void report_losses(Timeline* timeline) {
-    TraceDamage& damage = timeline->damage;
-    const Losses losses = losses_of(timeline->facts);
-    damage.events_lost += losses.events_lost;
-    damage.events_unfinished += losses.events_unfinished;
-    const auto note = [timeline, &damage](const char* key, const char* what) {
-        const std::uint64_t count = parse_count(timeline->fact(key));
-        if (count != 0) {
-            damage.notes.push_back(fmt::format("{} {}", count, what));
-        }
-    };
-    note("lost.facts", "facts about the process were lost");
-    note("stacks.without_room", "events have no stack: the stack tree was full");
-    note("stacks.native_failures", "native stacks could not be walked");
-    note("stacks.python_failures", "Python stacks could not be walked");
-    note("trace.write_errors", "writes to the trace file failed (disk full?)");
-}
-
-void report_ring(const RingContents& ring, bool known_gone, Timeline* timeline) {
-    if (ring.state == RingContents::State::kIgnored) {
-        timeline->damage.notes.push_back(
-            fmt::format("the ring {} is ignored: {}", ring.path, ring.reason));
-        return;
-    }
-    if (!ring.lost() || was_absorbed(timeline->facts)) {
-        return;
-    }
-    if (timeline->ending == Ending::kKilled ||
-        (timeline->ending == Ending::kNotRecorded && known_gone)) {
-        timeline->damage.notes.push_back(
-            fmt::format("the trace has no end, and the ring {} is gone: the process was killed, "
-                        "or the file was cut off. The last events may be missing",
-                        ring.path));
-    } else if (timeline->ending == Ending::kNotRecorded) {
-        timeline->damage.notes.push_back(fmt::format(
-            "the trace has no end: its process died, or still runs in another container or on "
-            "another host{}. The last events may be missing: `fraganalyze list --absorb` there "
-            "gets them from {}",
-            timeline->fact("host").empty() ? "" : " (" + timeline->fact("host") + ")",
-            ring.path));
-    }
-}
 
 class TraceReading {
   public:
@@ -105,16 +60,9 @@ class TraceReading {
         TraceDamage& damage = timeline.damage;
         damage.bytes_unreadable = scanner.bytes_unreadable() + undecodable_bytes_;
         damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable_chunks_;
-        if (scanner.gave_up()) {
-            damage.notes.push_back(
-                "the search for intact parts was stopped: too many false matches");
-        }
-        if (scanner.over_budget()) {
-            damage.notes.emplace_back(
-                "chunks that would decompress to many times the size of the file were left out");
-        }
-        report_ring(ring, is_known_gone(header_, state, timeline.facts), &timeline);
-        report_losses(&timeline);
+        note_gaps_of_file(scanner, &timeline);
+        note_ring(ring, is_known_gone(header_, state, timeline.facts), &timeline);
+        note_losses(&timeline);
         return timeline;
     }
 

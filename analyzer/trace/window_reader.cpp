@@ -3,9 +3,9 @@
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/possible_event.h"
+#include "analyzer/trace/reading_notes.h"
 #include "live/live_table.h"
 
-#include <fmt/format.h>
 #include <new>
 
 namespace fragtrace::analyzer {
@@ -195,11 +195,7 @@ Timeline read_windows(EventStream* stream, const std::vector<EventWindow>& windo
     });
     reading->describe_gaps(&timeline);
     if (stream->events_left_out() != 0) {
-        timeline.damage.notes.push_back(
-            fmt::format("{} out of order or repeated, and left out",
-                        stream->events_left_out() == 1
-                            ? "1 event is"
-                            : fmt::format("{} events are", stream->events_left_out())));
+        timeline.damage.notes.push_back(out_of_order_note(stream->events_left_out()));
     }
     return timeline;
 }

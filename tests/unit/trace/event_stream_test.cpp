@@ -102,3 +102,40 @@ TEST_CASE("a free with an unknown device gets the device of its allocation", "[s
     CHECK(events[1].device == 3);
     CHECK(events[2].device == kUnknownDevice);
 }
+
+TEST_CASE("whatever ends something gets the device of what it ends, as in a timeline", "[stream]") {
+    constexpr std::pair<EventKind, EventKind> kPairs[] = {
+        {EventKind::kAsyncAlloc, EventKind::kDeviceFree},
+        {EventKind::kManagedAlloc, EventKind::kDeviceFree},
+        {EventKind::kPhysicalCreate, EventKind::kPhysicalRelease},
+        {EventKind::kAddressReserve, EventKind::kAddressFree},
+        {EventKind::kArrayAlloc, EventKind::kArrayFree},
+        {EventKind::kHostAlloc, EventKind::kHostFree},
+        {EventKind::kPoolCreate, EventKind::kPoolDestroy},
+        {EventKind::kModuleLoad, EventKind::kModuleUnload},
+    };
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    std::uint16_t device = 0;
+    for (const auto& [begin, end] : kPairs) {
+        trace.set_device(++device);
+        trace.simple(begin, 0x100000u * device, 4096, 0);
+    }
+    trace.set_device(kDeviceUnknown);
+    device = 0;
+    for (const auto& [begin, end] : kPairs) {
+        trace.simple(end, 0x100000u * ++device, 4096, 0);
+    }
+    trace.save(folder.file("t.ftrace"));
+    Result<EventStream> stream = EventStream::open(folder.file("t.ftrace"));
+    REQUIRE(stream.ok());
+    const std::vector<Event> events = events_of(&*stream);
+    const auto timeline = read_trace(folder.file("t.ftrace"));
+    REQUIRE(timeline.ok());
+    REQUIRE(events.size() == 2 * std::size(kPairs));
+    REQUIRE(timeline->events.size() == events.size());
+    for (std::size_t i = 0; i < events.size(); ++i) {
+        INFO(i);
+        CHECK(events[i].device == timeline->events[i].device);
+    }
+}
