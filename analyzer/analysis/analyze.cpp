@@ -302,7 +302,11 @@ Status take_assumptions(const AnalyzeOptions& options, DeviceAnalysis* device) {
 }  // namespace
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options) {
-    auto read = read_run(path, options);
+    auto read = read_run(path,
+                         options.most_events,
+                         {.torch_version = options.torch_version,
+                          .absorb_ring = options.absorb_ring,
+                          .replay_sizes = false});
     if (!read) {
         return read.error();
     }
@@ -329,7 +333,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     }
     analysis->run = std::move(recorded.run);
     if (read->whole) {
-        take_whole_run(*read->whole, devices, &recorded);
+        take_whole_run(*read->whole, devices, &recorded.devices);
     }
     for (std::size_t i = 0; i < devices.size(); ++i) {
         DeviceAnalysis& device = analysis->devices.emplace_back(std::move(replayed[i].device));

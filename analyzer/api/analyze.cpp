@@ -152,6 +152,17 @@ fraganalyze_report* fraganalyze_load_with(const char* path,
                                           const char* categories,
                                           int whatif,
                                           char** error) {
+    return fraganalyze_load_events(
+        path, capacity, torch_version, categories, whatif, FRAGANALYZE_USUAL_EVENTS, error);
+}
+
+fraganalyze_report* fraganalyze_load_events(const char* path,
+                                            const char* capacity,
+                                            const char* torch_version,
+                                            const char* categories,
+                                            int whatif,
+                                            uint64_t most_events,
+                                            char** error) {
     auto loaded = attempt(path, error, [&]() -> Result<std::unique_ptr<fraganalyze_report>> {
         fragtrace::analyzer::show_no_progress();
         auto report = std::make_unique<fraganalyze_report>();
@@ -174,9 +185,17 @@ fraganalyze_report* fraganalyze_load_with(const char* path,
         report->options.categories = std::move(rules).value();
         report->options.capacity_bytes = *bytes;
         report->options.torch_version = release;
+        if (most_events != FRAGANALYZE_USUAL_EVENTS) {
+            if (most_events < fragtrace::analyzer::kLeastEvents) {
+                return Error{ErrorCode::kUsage,
+                             fmt::format("events: {} is too few; give at least {}",
+                                         most_events,
+                                         fragtrace::analyzer::kLeastEvents)};
+            }
+            report->options.most_events = most_events;
+        }
         AnalyzeOptions options = report->options;
         options.absorb_ring = true;
-        options.most_events = fragtrace::analyzer::kAllEvents;  // the program gets tables of them
         if (whatif != 0) {
             fragtrace::analyzer::add_report_replays(&options);
         }

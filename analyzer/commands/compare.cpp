@@ -3,6 +3,7 @@
 #include "analyzer/analysis/compare/batch.h"
 #include "analyzer/analysis/compare/comparison.h"
 #include "analyzer/analysis/compare/profile_json.h"
+#include "analyzer/analysis/read_run.h"
 #include "analyzer/analysis/replay_setups.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/compare_page.h"
@@ -11,6 +12,7 @@
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
 
 #include <fmt/format.h>
 #include <memory>
@@ -26,7 +28,7 @@ struct Side {
     std::unique_ptr<Symbolizer> symbols;
 };
 
-Result<Side> read_side(const std::string& path) {
+Result<Side> read_side(const std::string& path, std::uint64_t most_events) {
     Side side;
     if (looks_like_json(path) && import_name(path).empty()) {
         auto profile = read_profile_json(path);
@@ -36,13 +38,14 @@ Result<Side> read_side(const std::string& path) {
         side.profile = std::move(profile).value();
         return side;
     }
-    auto timeline = read_input(path);
-    if (!timeline) {
-        return timeline.error();
+    auto read = read_run(path, most_events);
+    if (!read) {
+        return read.error();
     }
-    side.timeline = std::make_unique<Timeline>(std::move(timeline).value());
+    side.timeline = std::make_unique<Timeline>(std::move(read->timeline));
     side.symbols = std::make_unique<Symbolizer>(*side.timeline);
-    side.profile = profile_of(*side.timeline, side.symbols.get());
+    side.profile =
+        profile_of(*side.timeline, side.symbols.get(), read->whole ? &*read->whole : nullptr);
     return side;
 }
 
@@ -72,19 +75,36 @@ MakePool pools_like(const DeviceAnalysis& device) {
     };
 }
 
+// --batch matches all requests of one run with those of the other, so both are read as a whole.
+Status can_predict(const std::string& path_a,
+                   const std::string& path_b,
+                   const std::vector<std::uint64_t>& batches,
+                   std::uint64_t most_events) {
+    if (batches.size() != 2) {
+        return Error{ErrorCode::kUsage, "--batch: give two, as in --batch 8,16"};
+    }
+    for (const std::string& path : {path_a, path_b}) {
+        if (is_longer_than(most_events, path)) {
+            return Error{ErrorCode::kUsage,
+                         fmt::format("{}: has more than {} events, and --batch needs all requests. "
+                                     "Record fewer steps, or add --events all",
+                                     path,
+                                     format_count(most_events))};
+        }
+    }
+    return Ok{};
+}
+
 // `batches` are the batch sizes of the two traces, `asked` those to predict.
 Result<std::vector<BatchPrediction>> predict(const std::string& path_a,
                                              const std::string& path_b,
                                              const std::vector<std::uint64_t>& batches,
                                              const std::vector<std::uint64_t>& asked,
                                              std::optional<std::uint64_t> capacity_bytes) {
-    if (batches.size() != 2) {
-        return Error{ErrorCode::kUsage, "--batch: give two, as in --batch 8,16"};
-    }
     AnalyzeOptions options;
     options.capacity_bytes = capacity_bytes;
     options.max_diagnoses = 0;
-    options.most_events = kAllEvents;  // the steps of both runs are compared one by one
+    options.most_events = kAllEvents;  // can_predict() has checked how many there are
     const auto a = analyze(path_a, options);
     if (!a) {
         return a.error();
@@ -153,6 +173,7 @@ struct Arguments {
             ->type_name("N,...")
             ->needs(batch);
         common.add_capacity(app);
+        common.add_events(app);
         common.add_json(app);
         common.add_color(app);
     }
@@ -175,18 +196,21 @@ struct Compared {
 };
 
 // The events of both runs are forgotten on return.
-Result<Compared> compare_files(const std::string& path_a, const std::string& path_b) {
-    auto a = read_side(path_a);
+Result<Compared> compare_files(const std::string& path_a,
+                               const std::string& path_b,
+                               std::uint64_t most_events) {
+    auto a = read_side(path_a, most_events);
     if (!a) {
         return a.error();
     }
-    auto b = read_side(path_b);
+    auto b = read_side(path_b, most_events);
     if (!b) {
         return b.error();
     }
     Compared compared{compare(std::move(a->profile), std::move(b->profile)),
                       !a->timeline || !b->timeline};
-    if (!compared.from_json) {
+    if (!compared.from_json && !compared.comparison.a.is_part() &&
+        !compared.comparison.b.is_part()) {
         compared.comparison.requests =
             first_requests(*a->timeline, a->symbols.get(), *b->timeline, b->symbols.get());
     }
@@ -236,7 +260,16 @@ Status run_compare(int argc, char** argv) {
     if (!capacity) {
         return capacity.error();
     }
-    const auto compared = compare_files(path_a, path_b);
+    const auto most_events = common.most_events();
+    if (!most_events) {
+        return most_events.error();
+    }
+    if (!batches.empty()) {
+        if (Status possible = can_predict(path_a, path_b, batches, *most_events); !possible) {
+            return possible;
+        }
+    }
+    const auto compared = compare_files(path_a, path_b, *most_events);
     if (!compared) {
         return compared.error();
     }

@@ -6,9 +6,11 @@
 #include "analyzer/commands/registry.h"
 #include "analyzer/export/formats.h"
 #include "analyzer/export/stack_weights.h"
+#include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
@@ -44,6 +46,17 @@ EventIndex event_at(const Timeline& timeline, double seconds) {
     return last;
 }
 
+// Whether the events around this time were left out (analyzer/analysis/windows.h).
+bool was_left_out(const Timeline& timeline, double seconds) {
+    const auto time_of = [&timeline](EventIndex event) {
+        return static_cast<double>(timeline.events[event].time_ns) / 1e9;
+    };
+    return std::any_of(timeline.gaps.begin(), timeline.gaps.end(), [&](const RecordingGap& gap) {
+        return gap.left_out != 0 && (gap.begin == 0 || time_of(gap.begin) < seconds) &&
+               (gap.end >= timeline.events.size() || seconds < time_of(gap.end));
+    });
+}
+
 Result<EventIndex> moment_of(const Analysis& analysis, const std::string& at) {
     if (at.empty()) {
         return kNoEvent;
@@ -76,6 +89,12 @@ Result<EventIndex> moment_of(const Analysis& analysis, const std::string& at) {
         return Error{ErrorCode::kUsage,
                      fmt::format("--at {}: must be peak, oom, end or seconds since the start of "
                                  "the recording, such as 12.5s",
+                                 at)};
+    }
+    if (was_left_out(analysis.timeline, seconds)) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("--at {}: the events around this moment were not read; --events "
+                                 "all reads everything",
                                  at)};
     }
     return event_at(analysis.timeline, seconds);
@@ -123,6 +142,7 @@ Status run_export(int argc, char** argv) {
         ->type_name("FILE");
     common.add_torch_version(&app);
     common.add_categories(&app);
+    common.add_events(&app);
     CommonOptions::add_force(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
@@ -163,9 +183,13 @@ Status run_export(int argc, char** argv) {
     if (!categories) {
         return categories.error();
     }
+    const auto most_events = common.most_events();
+    if (!most_events) {
+        return most_events.error();
+    }
     AnalyzeOptions analyze_options = {.torch_version = common.torch_version,
                                       .categories = *categories,
-                                      .most_events = kAllEvents};
+                                      .most_events = *most_events};
     if (format->shows_replays) {
         add_report_replays(&analyze_options);
     }
@@ -179,6 +203,12 @@ Status run_export(int argc, char** argv) {
     }
     options.moment = *moment;
     const Status written = format->write(**analysis, options);
+    if (const std::string part = part_text((*analysis)->timeline); written && !part.empty()) {
+        fmt::print(stderr,
+                   "fraganalyze: {} shows {} (--events all: everything)\n",
+                   printable(options.output),
+                   part);
+    }
     if (const TraceDamage& damage = (*analysis)->timeline.damage;
         written && (damage.bytes_unreadable != 0 || damage.events_lost != 0)) {
         fmt::print(stderr,

@@ -2,6 +2,7 @@
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/export/stack_weights.h"
 #include "analyzer/model/unknown_segments.h"
+#include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/output_file.h"
 
 #include <nlohmann/json.hpp>
@@ -102,12 +103,14 @@ Status export_speedscope(const Analysis& analysis, const ExportOptions& options)
                                 {"weights", std::move(weights)}});
         }
     }
-    const Json document = {{"$schema", "https://www.speedscope.app/file-format-schema.json"},
-                           {"exporter", "fragtrace " FRAGTRACE_VERSION},
-                           {"name", analysis.timeline.fact("command_line")},
-                           {"activeProfileIndex", 0},
-                           {"shared", {{"frames", std::move(frames)}}},
-                           {"profiles", std::move(profiles)}};
+    const std::string part = part_text(analysis.timeline);
+    const Json document = {
+        {"$schema", "https://www.speedscope.app/file-format-schema.json"},
+        {"exporter", "fragtrace " FRAGTRACE_VERSION},
+        {"name", analysis.timeline.fact("command_line") + (part.empty() ? "" : " (" + part + ")")},
+        {"activeProfileIndex", 0},
+        {"shared", {{"frames", std::move(frames)}}},
+        {"profiles", std::move(profiles)}};
     return write_output(options.output,
                         document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -9,6 +9,7 @@
 #include "analyzer/export/stack_weights.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/request_outcomes.h"
+#include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
@@ -357,6 +358,9 @@ class Exporter {
         }
         if (const std::string host = timeline_.fact("host"); !host.empty()) {
             process.labels.push_back(printable("host " + host));
+        }
+        if (const std::string part = part_text(timeline_); !part.empty()) {
+            process.labels.push_back(part);
         }
         process_ = file_.add_process(process);
     }

@@ -67,6 +67,7 @@ class Database {
         rows.add("start_unix_ns", timeline_.start_unix_ns);
         rows.add("ended", ending_name(process_end(timeline_).ending));
         rows.add("events", timeline_.recorded_events());
+        rows.add("events_read", timeline_.events_read());
         rows.add("events_lost", timeline_.damage.events_lost);
         rows.add("bytes_unreadable", timeline_.damage.bytes_unreadable);
         rows.add("numbers_left_out", file_.numbers_left_out());
@@ -102,7 +103,8 @@ class Database {
                      gap.freed,
                      gap.freed_bytes,
                      gap.made,
-                     gap.made_bytes);
+                     gap.made_bytes,
+                     gap.left_out);
         }
     }
 

@@ -73,7 +73,7 @@ CREATE TABLE stack_frames (
 ) WITHOUT ROWID;
 
 CREATE TABLE events (
-    event INTEGER PRIMARY KEY,  -- as in `fraganalyze dump`, from 0
+    event INTEGER PRIMARY KEY,  -- from 0; as in `fraganalyze dump` if all events were read
     time_ns INTEGER,            -- since the start of the recording
     device INTEGER,
     kind TEXT,
@@ -212,12 +212,13 @@ CREATE TABLE holding_lines (
 );
 
 CREATE TABLE gaps (
-    start_event INTEGER,      -- recording was stopped
+    start_event INTEGER,      -- recording was stopped, or events were not read
     end_event INTEGER,
     freed_blocks INTEGER,
     freed_bytes INTEGER,
     made_blocks INTEGER,
-    made_bytes INTEGER
+    made_bytes INTEGER,
+    events_left_out INTEGER   -- recorded, but not read (--events); 0 = recording was stopped
 );
 
 CREATE TABLE moment (

@@ -7,6 +7,7 @@
 #include "analyzer/replay/script.h"
 #include "analyzer/trace/user_frame.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -49,6 +50,7 @@ std::vector<HeldByLine> held_by_line(const Timeline& timeline,
 DeviceProfile device_profile(const Timeline& timeline,
                              DeviceId device,
                              const DeviceMetrics& metrics,
+                             bool has_peak,
                              Symbolizer* symbols) {
     DeviceProfile profile;
     profile.device = device;
@@ -58,7 +60,7 @@ DeviceProfile device_profile(const Timeline& timeline,
         profile.run.ooms = kUnknown64;
     }
     profile.state_only = metrics.state_only;
-    if (metrics.peak_state_end != 0) {
+    if (has_peak && metrics.peak_state_end != 0) {
         RecordedState state(timeline);
         state.advance_to(metrics.peak_state_end);
         profile.holders = held_by_line(timeline, state.snapshot(device), symbols);
@@ -100,29 +102,61 @@ std::vector<PhaseProfile> phase_profiles(const Timeline& timeline,
     return profiles;
 }
 
+// Whether a part of a run has the moment at which reserved memory reached the maximum of the whole
+// run. A part may hold as much later, and other blocks then.
+bool has_peak_of(const TraceSummary& whole,
+                 DeviceId device,
+                 const Timeline& part,
+                 const DeviceMetrics& measured) {
+    const auto found = std::find_if(
+        whole.devices.begin(), whole.devices.end(), [device](const DeviceSummary& one) {
+            return one.device == device;
+        });
+    if (found != whole.devices.end() && found->metrics.summary.peak_reserved == 0) {
+        return true;  // there is none
+    }
+    return found != whole.devices.end() && measured.peak_event < part.events.size() &&
+           part.events[measured.peak_event].time_ns == found->peak_time_ns &&
+           measured.summary.peak_reserved == found->metrics.summary.peak_reserved;
+}
+
 }  // namespace
 
-RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols) {
+RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols, const TraceSummary* whole) {
     RunProfile profile;
     profile.path = timeline.path;
     profile.command_line = timeline.fact("command_line");
     profile.events = timeline.recorded_events();
+    profile.events_read = timeline.events_read();
     profile.events_lost = timeline.damage.events_lost;
     profile.has_holders = true;
     profile.all_holders = true;
-    profile.has_phases = true;
+    profile.has_phases = whole == nullptr;
     profile.has_facts = true;
     const std::vector<DeviceId> devices = replayable_devices(timeline);
-    const RecordedRun run = measure(timeline, devices);
+    RecordedRun run = measure(timeline, devices);
+    if (whole != nullptr) {
+        for (std::size_t i = 0; i < devices.size(); ++i) {
+            profile.has_holders =
+                profile.has_holders && has_peak_of(*whole, devices[i], timeline, run.devices[i]);
+        }
+        take_whole_run(*whole, devices, &run.devices);
+    }
     for (std::size_t i = 0; i < devices.size(); ++i) {
         const DeviceId device = devices[i];
-        profile.devices.push_back(device_profile(timeline, device, run.devices[i], symbols));
+        profile.devices.push_back(
+            device_profile(timeline, device, run.devices[i], profile.has_holders, symbols));
+        if (whole != nullptr) {
+            continue;
+        }
         if (IterationProfile found = iteration_profile(timeline, device);
             !found.stretches.empty()) {
             profile.iterations.push_back(std::move(found));
         }
     }
-    profile.phases = phase_profiles(timeline, run.phase_ranges);
+    if (profile.has_phases) {
+        profile.phases = phase_profiles(timeline, run.phase_ranges);
+    }
     for (const auto& [key, value] : timeline.facts) {
         if (!key.starts_with("text.")) {
             profile.facts[key] = value;

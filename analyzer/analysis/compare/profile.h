@@ -4,6 +4,7 @@
 
 #include "analyzer/analysis/compare/iteration_profile.h"
 #include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/model/held_by.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/symbols.h"
@@ -60,19 +61,26 @@ struct RunProfile {
     std::string path;
     std::string command_line;
     std::uint64_t events = 0;
+    std::uint64_t events_read = 0;  // fewer than `events`: only a part of the run was read
     std::uint64_t events_lost = 0;
     bool has_holders = false;
     // False: the source lists only the largest holders, as JSON does. The others are unknown.
     bool all_holders = false;
-    bool has_phases = false;  // the source can have phases
+    bool has_phases = false;  // the source can have phases, and shows all of them
     bool has_facts = false;
     std::vector<DeviceProfile> devices;        // ascending
     std::vector<IterationProfile> iterations;  // of devices with iterations
     std::vector<PhaseProfile> phases;          // in the order in which they first began
     std::map<std::string, std::string> facts;  // without the texts that events refer to
+
+    // Phases, iterations and requests of a part cannot be compared with those of another run.
+    [[nodiscard]] bool is_part() const { return events_read < events; }
 };
 
-// Linear in the number of events, with a few passes per device.
-RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols);
+// Linear in the number of events, with a few passes per device. `whole` is the summary of the whole
+// run if the timeline is only a part of it (windows.h); nullptr: the timeline has all events.
+RunProfile profile_of(const Timeline& timeline,
+                      Symbolizer* symbols,
+                      const TraceSummary* whole = nullptr);
 
 }  // namespace fragtrace::analyzer

@@ -153,6 +153,8 @@ Result<RunProfile> read_profile_json(const std::string& path) {
                            : static_cast<const Json&>(*json);
     profile.command_line = text_of(head, "command_line");
     read_count(head, "events", &profile.events);
+    profile.events_read = profile.events;  // summarize reads everything
+    read_count(head, "events_read", &profile.events_read);
     read_count(head, "events_lost", &profile.events_lost);
     for (const Json& row : (*json)["devices"]) {
         DeviceProfile device;
@@ -174,7 +176,7 @@ Result<RunProfile> read_profile_json(const std::string& path) {
     if (twice != profile.devices.end()) {
         return bad_report_file(path, fmt::format("it lists gpu{} twice", twice->device));
     }
-    if (json->contains("phases") && (*json)["phases"].is_array()) {
+    if (json->contains("phases") && (*json)["phases"].is_array() && !profile.is_part()) {
         profile.has_phases = true;
         for (const Json& row : (*json)["phases"]) {
             PhaseProfile phase;

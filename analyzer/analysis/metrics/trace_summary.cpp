@@ -366,4 +366,19 @@ Result<TraceSummary> summarize_trace(const std::string& path, bool holders) {
     return summarize_stream(&*stream, holders);
 }
 
+void take_whole_run(const TraceSummary& whole,
+                    const std::vector<DeviceId>& devices,
+                    std::vector<DeviceMetrics>* measured) {
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        const auto found = std::find_if(
+            whole.devices.begin(), whole.devices.end(), [&](const DeviceSummary& device) {
+                return device.device == devices[i];
+            });
+        if (found != whole.devices.end()) {
+            (*measured)[i].summary = found->metrics.summary;
+            (*measured)[i].state_only = found->metrics.state_only;
+        }
+    }
+}
+
 }  // namespace fragtrace::analyzer

@@ -78,4 +78,10 @@ TraceSummary summarize_stream(EventStream* stream, bool holders = true);
 // The same for a timeline in memory, whose events it drops.
 TraceSummary summarize_timeline(Timeline timeline, bool holders = true);
 
+// Puts the figures of the whole run into metrics of a part of it. Times in calls are of the part,
+// so they are left out. `measured` has the metrics of `devices`, in this order.
+void take_whole_run(const TraceSummary& whole,
+                    const std::vector<DeviceId>& devices,
+                    std::vector<DeviceMetrics>* measured);
+
 }  // namespace fragtrace::analyzer

@@ -42,6 +42,9 @@ int fraganalyze_parse_size(const char* text, uint64_t* bytes, char** error);
 
 typedef struct fraganalyze_report fraganalyze_report;
 
+#define FRAGANALYZE_USUAL_EVENTS ((uint64_t)0)
+#define FRAGANALYZE_ALL_EVENTS   (~(uint64_t)0)
+
 // Reads and analyses a trace, or a memory snapshot of PyTorch.
 //  capacity       the memory that the pool may use, such as "16GiB"; NULL: as recorded
 //  torch_version  the release whose allocator rules are replayed, such as "2.6"; NULL: as recorded
@@ -61,6 +64,21 @@ fraganalyze_report* fraganalyze_load_with(const char* path,
                                           const char* categories,
                                           int whatif,
                                           char** error);
+
+// The same, with a limit for the events in memory: about 75 bytes each, 140 with the page. The
+// functions above have the limit FRAGANALYZE_USUAL_EVENTS. A longer trace is read in part, around
+// failures, peaks and the end. The text and "events_read" in "source" of the JSON say so. The
+// tables then have only this part; it begins, and goes on after each gap, with the allocations that
+// are live there.
+//  most_events    at least 100, FRAGANALYZE_USUAL_EVENTS (12,000,000 in this version), or
+//                 FRAGANALYZE_ALL_EVENTS
+fraganalyze_report* fraganalyze_load_events(const char* path,
+                                            const char* capacity,
+                                            const char* torch_version,
+                                            const char* categories,
+                                            int whatif,
+                                            uint64_t most_events,
+                                            char** error);
 
 // NULL is allowed.
 void fraganalyze_close(fraganalyze_report* report);
@@ -141,7 +159,8 @@ struct ArrowArray {
 // stay valid after the report is closed. The caller calls `release` of both. Returns 0 or -1.
 //  table  "blocks": one row for each block, with its life. A process without a caching pool has one
 //                   for each allocation from the driver
-//         "events": one row for each recorded event, as `fraganalyze dump` lists them
+//         "events": one row for each event that was read. Of a trace that was read as a whole,
+//                   these are the events that `fraganalyze dump` lists
 // docs/python.md describes the columns. A table has at most 2^32 rows.
 int fraganalyze_table(fraganalyze_report* report,
                       const char* table,

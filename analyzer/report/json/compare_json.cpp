@@ -14,6 +14,7 @@ Json run_json(const RunProfile& run) {
             {"source", run.source == RunProfile::Source::kJson ? "json" : "trace"},
             {"command_line", run.command_line},
             {"events", run.events},
+            {"events_read", run.events_read},
             {"events_lost", run.events_lost}};
 }
 

@@ -47,6 +47,7 @@ PageComparison compared_runs(const Comparison& comparison) {
         page.places.push_back(*std::move(phase));
     }
     append(different_requests(comparison), &page.places);
+    append(parts_read(comparison), &page.places);
     page.phases = different_phases(comparison);
     page.phases_equal = !comparison.phases.empty() && page.phases.empty();
     page.settings = different_settings(comparison, kValueWidth);

@@ -370,6 +370,19 @@ std::vector<ComparePlace> different_requests(const Comparison& comparison) {
     return places;
 }
 
+std::vector<ComparePlace> parts_read(const Comparison& comparison) {
+    if (!comparison.a.is_part() && !comparison.b.is_part()) {
+        return {};
+    }
+    return {{.text = fmt::format(
+                 "Only a part of {} was read: the events around failures, peaks and the end. Peaks "
+                 "and counts are of the whole run. Phases, steps and single requests are not "
+                 "compared. --events all reads everything",
+                 !comparison.b.is_part()   ? "A"
+                 : !comparison.a.is_part() ? "B"
+                                           : "each run")}};
+}
+
 std::vector<CompareSetting> different_settings(const Comparison& comparison, std::size_t width) {
     std::vector<CompareSetting> rows;
     for (const FactChange& change : comparison.settings) {
@@ -392,6 +405,9 @@ std::string compared_run(const RunProfile& run) {
         text += "  " + command_text(run.command_line);
     }
     text += ", " + format_counted(run.events, "event", "events");
+    if (run.is_part()) {
+        text += fmt::format(", {} of them read", format_count(run.events_read));
+    }
     if (run.events_lost != 0) {
         text += fmt::format(", {} LOST: figures may be too low", format_count(run.events_lost));
     }

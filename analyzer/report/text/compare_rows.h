@@ -63,6 +63,8 @@ std::optional<ComparePlace> first_different_phase(const Comparison& comparison);
 std::vector<ComparePlace> compare_steps(const Comparison& comparison);
 // One per device whose requests differ.
 std::vector<ComparePlace> different_requests(const Comparison& comparison);
+// What was read and compared of runs that were read in part; empty: both were read as a whole.
+std::vector<ComparePlace> parts_read(const Comparison& comparison);
 // Values longer than `width` bytes are shortened. If their beginnings are equal, they begin shortly
 // before the difference.
 std::vector<CompareSetting> different_settings(const Comparison& comparison, std::size_t width);

@@ -76,10 +76,14 @@ std::string device_text(const Comparison& comparison,
     text += line_rows(
         "Not comparable: the JSON lists only the lines with most memory", device.unknown, terminal);
     if (!comparison.a.has_holders || !comparison.b.has_holders) {
-        text += fmt::format(
-            "  {} does not list memory by line at the peak; use a trace, or the JSON of "
-            "summarize\n",
-            shell_quoted((comparison.a.has_holders ? comparison.b : comparison.a).path));
+        const RunProfile& run = comparison.a.has_holders ? comparison.b : comparison.a;
+        text += fmt::format("  {} {}\n",
+                            shell_quoted(run.path),
+                            run.source == RunProfile::Source::kJson
+                                ? "does not list memory by line at the peak; use a trace, or the "
+                                  "JSON of summarize"
+                                : "was read without its peak, so its memory by line there is "
+                                  "unknown");
     }
     return text;
 }
@@ -145,6 +149,7 @@ std::string compare_text(const Comparison& comparison, const Terminal& terminal)
     text += phase_rows(comparison, terminal);
     text += sentences(compare_steps(comparison));
     text += sentences(different_requests(comparison));
+    text += sentences(parts_read(comparison));
     text += setting_rows(comparison, terminal);
     return text +
            fmt::format("A  {}\nB  {}\n", compared_run(comparison.a), compared_run(comparison.b));

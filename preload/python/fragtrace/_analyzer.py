@@ -59,6 +59,10 @@ _FUNCTIONS = {
     "fraganalyze_parse_size": (ctypes.c_int, (_TEXT, ctypes.POINTER(ctypes.c_uint64), _ERROR)),
     "fraganalyze_load": (_HANDLE, (_TEXT, _TEXT, _TEXT, ctypes.c_int, _ERROR)),
     "fraganalyze_load_with": (_HANDLE, (_TEXT, _TEXT, _TEXT, _TEXT, ctypes.c_int, _ERROR)),
+    "fraganalyze_load_events": (
+        _HANDLE,
+        (_TEXT, _TEXT, _TEXT, _TEXT, ctypes.c_int, ctypes.c_uint64, _ERROR),
+    ),
     "fraganalyze_close": (None, (_HANDLE,)),
     "fraganalyze_json": (_OWNED, (_HANDLE, _ERROR)),
     "fraganalyze_verdict": (_OWNED, (_HANDLE, _ERROR)),

@@ -42,6 +42,7 @@ def load(
     capacity: Size | None = None,
     torch_version: str | None = None,
     categories: Path | None = None,
+    events: int | str | None = None,
 ) -> Report:
     """Reads and analyses a trace, or a memory snapshot of PyTorch.
 
@@ -51,19 +52,33 @@ def load(
     torch_version  release whose allocator rules are replayed, such as "2.6" (default: as recorded)
     categories     file with rules for categories of your own, or the name of one that fragtrace brings,
                    such as "transformers" (default: only the built-in categories)
+    events         limit for the events in memory, or "all". A longer trace is read in part: around failures,
+                   peaks and the end. `json["source"]["events_read"]` is the number (default: 12,000,000)
 
     Raises Error if the file cannot be read.
     """
     name = _analyzer.encoded_path(path)
     handle = _analyzer.call(
-        "fraganalyze_load_with",
+        "fraganalyze_load_events",
         name,
         _size_text(capacity),
         _analyzer.encoded(torch_version),
         None if categories is None else _analyzer.encoded_path(categories),
         1 if whatif else 0,
+        _most_events(events),
     )
     return Report(os.fsdecode(name), handle)
+
+
+def _most_events(events: int | str | None) -> int:
+    """For the C function: FRAGANALYZE_USUAL_EVENTS, FRAGANALYZE_ALL_EVENTS or a number."""
+    if events is None:
+        return 0
+    if events == "all":
+        return 2**64 - 1
+    if isinstance(events, bool) or not isinstance(events, int) or not 0 < events < 2**64:
+        raise Error(f"events: {events!r} is neither 'all' nor a number of events")
+    return events
 
 
 def _size_text(size: Size | None) -> bytes | None:
@@ -197,11 +212,11 @@ class Report:
         )
 
     def blocks(self) -> Table:
-        """One row for each block, with its life. docs/python.md lists the columns."""
+        """One row for each block of the part that was read, with its life. docs/python.md lists the columns."""
         return Table(self._call, "blocks")
 
     def events(self) -> Table:
-        """One row for each recorded event. docs/python.md lists the columns."""
+        """One row for each event that was read. docs/python.md lists the columns."""
         return Table(self._call, "events")
 
     def page(self) -> str:
@@ -304,13 +319,15 @@ def _writing(path: Path) -> Any:
         raise Error(f"{os.fsdecode(path)}: {reason}") from None
 
 
-def to_parquet(paths: Path | Iterable[Path], folder: Path) -> list[pathlib.Path]:
+def to_parquet(
+    paths: Path | Iterable[Path], folder: Path, *, events: int | str | None = None
+) -> list[pathlib.Path]:
     """Writes the tables of many runs as Parquet files, to be read as one data set.
 
     FOLDER/blocks/run=NAME/part.parquet and FOLDER/events/run=NAME/part.parquet, where NAME is the trace's
     name without `.ftrace`. pyarrow, pandas, DuckDB, Spark and others read FOLDER/blocks as one table with the
-    column `run`. `paths` can also be one trace. Existing files of the same runs are replaced. Returns the
-    written files. Raises Error if a trace cannot be read or a file cannot be written.
+    column `run`. `paths` can also be one trace. `events` is that of load(): the files of a longer trace have
+    only a part of it. Existing files of the same runs are replaced. Returns the written files. Raises Error if a trace cannot be read or a file cannot be written.
     """
     if isinstance(paths, (str, bytes, os.PathLike)):
         paths = [paths]
@@ -321,7 +338,7 @@ def to_parquet(paths: Path | Iterable[Path], folder: Path) -> list[pathlib.Path]
             raise Error(f"{name}: two runs have this name; rename one, or use two folders")
     written = []
     for trace, name in zip(traces, names):
-        with load(trace, whatif=False) as report:
+        with load(trace, whatif=False, events=events) as report:
             for kind in ("blocks", "events"):
                 file = pathlib.Path(os.fsdecode(folder), kind, f"run={name}", "part.parquet")
                 with _writing(file.parent):

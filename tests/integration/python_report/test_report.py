@@ -43,6 +43,9 @@ for call in (
     lambda: fragtrace.load(sys.argv[3], capacity="many"),
     lambda: fragtrace.load(sys.argv[3], capacity=0),
     lambda: fragtrace.load(sys.argv[3], torch_version="new"),
+    lambda: fragtrace.load(sys.argv[3], events=0),
+    lambda: fragtrace.load(sys.argv[3], events=99),
+    lambda: fragtrace.load(sys.argv[3], events="most"),
     lambda: fragtrace.load(sys.argv[3]).replay(pool="no such pool"),
     lambda: fragtrace.load(sys.argv[3]).replay(device=7),
     lambda: fragtrace.load(sys.argv[3]).replay(device=-1),
@@ -118,6 +121,9 @@ class Report(real_process.RealProcessTest):
                 "Error capacity: 'many' is not a size",
                 "Error capacity: a card without memory",
                 "Error 'new' is no release of PyTorch",
+                "Error events: 0 is neither 'all' nor a number of events",
+                "Error events: 99 is too few; give at least 100",
+                "Error events: 'most' is neither 'all' nor a number of events",
                 "Error .*no such pool",
                 "Error .*: there is no device 7; devices of this recording: 0$",
                 "Error .*: there is no device -1; devices of this recording: 0$",
@@ -133,7 +139,7 @@ class Report(real_process.RealProcessTest):
             ),
         ):
             self.assertRegex(line, pattern)
-        self.assertEqual(len(lines), 18)
+        self.assertEqual(len(lines), 21)
         self.assertEqual(done.stderr, "")
 
     def test_without_the_library_the_package_says_so(self):

@@ -4,9 +4,12 @@
 #include <fragtrace/sizes.h>
 
 #include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/compare/comparison.h"
 #include "analyzer/analysis/conclusion.h"
 #include "analyzer/analysis/culprit.h"
+#include "analyzer/analysis/read_run.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
+#include "analyzer/report/compare_report.h"
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text.h"
 #include "tests/support/simulated_program.h"
@@ -233,6 +236,46 @@ TEST_CASE(
     CHECK(of_part.row == nullptr);
     CHECK_THAT(remedy_text(b, of_part),
                Catch::Contains("242 MiB from before the recorded requests in place"));
+}
+
+TEST_CASE(
+    "a run that is compared in part: figures and lines at the peak are those of the whole run",
+    "[windows]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("t.ftrace");
+    save_long_run(path);
+    const auto profile = [&path](std::uint64_t most_events) {
+        const auto read = read_run(path, most_events);
+        REQUIRE(read.ok());
+        Symbolizer symbols(read->timeline);
+        return profile_of(read->timeline, &symbols, read->whole ? &*read->whole : nullptr);
+    };
+    const RunProfile whole = profile(kAllEvents);
+    const RunProfile part = profile(2000);
+    CHECK_FALSE(whole.is_part());
+    CHECK(part.is_part());
+    CHECK(part.events == whole.events);
+    CHECK_FALSE(whole.iterations.empty());
+    const Comparison result = compare(whole, part);
+    REQUIRE(result.devices.size() == 1);
+    CHECK(result.devices[0].b->run.peak_reserved == result.devices[0].a->run.peak_reserved);
+    CHECK(result.devices[0].b->run.ooms == 1);
+    CHECK(part.has_holders);
+    CHECK_FALSE(part.devices[0].holders.empty());
+    CHECK(result.devices[0].grew.empty());
+    CHECK(result.devices[0].shrank.empty());
+    CHECK(result.iterations.empty());
+    CHECK(compare_text(result, Terminal(-1, ColorChoice::kNever)).find("Only a part of B") !=
+          std::string::npos);
+
+    // Only the end has a window, so the lines at the peak are unknown.
+    const Comparison without_peak = compare(whole, profile(400));
+    CHECK(without_peak.devices[0].b->run.peak_reserved ==
+          without_peak.devices[0].a->run.peak_reserved);
+    CHECK(without_peak.devices[0].grew.empty());
+    CHECK(without_peak.devices[0].shrank.empty());
+    CHECK(compare_text(without_peak, Terminal(-1, ColorChoice::kNever)).find("without its peak") !=
+          std::string::npos);
 }
 
 TEST_CASE("a failure without a window is counted, and its cause is unknown", "[windows]") {
