@@ -167,11 +167,13 @@ Timeline EventStream::timeline(const std::function<void(TimelineBuilder*)>& add_
         }
     }
     const bool continued = builder.ended() && builder.ending() == Ending::kContinued;
+    if (continued && !goes_on_in_ring(continued)) {
+        ring_.state = RingContents::State::kAbsent;  // it is that of a later part
+    }
     const bool ended = builder.ended() && !goes_on_in_ring(continued) &&
                        !(continued && was_absorbed(builder.facts()));
     if (!ended && ring_.state == RingContents::State::kRead) {
-        builder.add_nodes(0, ring_.nodes);
-        builder.add_facts(ring_.facts);
+        add_ring_tables(ring_, &builder);
     }
     add_events(&builder);
     Timeline tables = builder.finish();

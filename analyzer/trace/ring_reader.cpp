@@ -178,24 +178,8 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
     return ring;
 }
 
-RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder) {
+RingSurplus add_ring_tables(const RingContents& ring, TimelineBuilder* builder) {
     RingSurplus surplus;
-    builder->put_in_order();
-    // The drain would have dropped events that happened while recording was stopped.
-    bool stopped = builder->recording_is_stopped();
-    for (const EventRecord& event : ring.events) {
-        if (builder->has_event(event.sequence)) {
-            continue;
-        }
-        stopped = stopped && event.kind != EventKind::kRecordingStarted;
-        if (!stopped) {
-            surplus.events.push_back(event);
-        }
-        stopped = stopped || event.kind == EventKind::kRecordingStopped;
-    }
-    for (const EventRecord& event : surplus.events) {
-        builder->add_event(event);
-    }
     surplus.first_node = builder->whole_nodes();
     builder->add_nodes(0, ring.nodes);
     ByteReader reader(ring.codes.data(), ring.codes.size());
@@ -216,6 +200,27 @@ RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder) {
     builder->add_facts(ring.facts);
     surplus.facts = ring.facts.substr(
         std::min<std::size_t>(ring.header.facts_bytes_written, ring.facts.size()));
+    return surplus;
+}
+
+RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder) {
+    RingSurplus surplus = add_ring_tables(ring, builder);
+    builder->put_in_order();
+    // The drain would have dropped events that happened while recording was stopped.
+    bool stopped = builder->recording_is_stopped();
+    for (const EventRecord& event : ring.events) {
+        if (builder->has_event(event.sequence)) {
+            continue;
+        }
+        stopped = stopped && event.kind != EventKind::kRecordingStarted;
+        if (!stopped) {
+            surplus.events.push_back(event);
+        }
+        stopped = stopped || event.kind == EventKind::kRecordingStopped;
+    }
+    for (const EventRecord& event : surplus.events) {
+        builder->add_event(event);
+    }
     return surplus;
 }
 

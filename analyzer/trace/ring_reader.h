@@ -50,6 +50,10 @@ struct RingSurplus {
     std::string facts;  // lines that are not in the file
 };
 
+// Adds the ring's stacks, the code that they refer to, and its facts to the builder. Returns the
+// surplus without events.
+RingSurplus add_ring_tables(const RingContents& ring, TimelineBuilder* builder);
+
 // Adds the ring's surplus to the builder and returns it.
 RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder);
 

@@ -1,10 +1,13 @@
 // One pass over the events of a trace without keeping them in memory.
 #include "analyzer/trace/event_stream.h"
 
+#include "analyzer/trace/builder.h"
 #include "analyzer/trace/reader.h"
 #include "tests/unit/trace/killed.h"
 
 #include <catch2/catch.hpp>
+
+#include <cstring>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -138,4 +141,38 @@ TEST_CASE("whatever ends something gets the device of what it ends, as in a time
         INFO(i);
         CHECK(events[i].device == timeline->events[i].device);
     }
+}
+
+TEST_CASE("stacks of events that only the ring has are known", "[stream]") {
+    Killed killed(60);
+    killed.save(60);
+    Result<EventStream> stream = EventStream::open(killed.path);
+    REQUIRE(stream.ok());
+    check_complete(stream->timeline([&stream](TimelineBuilder* builder) {
+        stream->for_each([builder](std::uint64_t, const Event&, const EventRecord& record) {
+            builder->add_event(record);
+        });
+    }));
+}
+
+TEST_CASE("a part has no note about the ring of a later part", "[stream]") {
+    Killed killed(60);
+    killed.trace.end(EndReason::kContinued);
+    killed.trace.flush();
+    killed.file = killed.trace.bytes();
+    killed.save(60);
+    std::string ring = read_file(killed.ring_path);
+    RingHeader header = {};
+    std::memcpy(&header, ring.data(), sizeof header);
+    header.part = 1;
+    std::memcpy(ring.data(), &header, sizeof header);
+    write_file(killed.ring_path, ring);
+    const Timeline timeline = killed.read({.absorb_ring = false});
+    Result<EventStream> stream = EventStream::open(killed.path);
+    REQUIRE(stream.ok());
+    const Timeline tables = stream->tables();
+    CHECK(timeline.ending == Ending::kContinued);
+    CHECK(tables.ending == Ending::kContinued);
+    CHECK(timeline.damage.notes.empty());
+    CHECK(tables.damage.notes.empty());
 }
