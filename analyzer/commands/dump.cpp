@@ -4,7 +4,6 @@
 #include "analyzer/snapshot/input.h"
 #include "analyzer/trace/describe_event.h"
 #include "analyzer/trace/event_stream.h"
-#include "analyzer/trace/reading_notes.h"
 #include "analyzer/trace/symbols.h"
 
 #include <cstdio>
@@ -84,8 +83,8 @@ Status dump_trace(const std::string& path, bool facts, bool stacks) {
                    printable(describe_event(
                        tables, index, event, record.pool, stacks ? &symbols : nullptr)));
     });
-    if (stream->events_left_out() != 0) {
-        print_note(path, out_of_order_note(stream->events_left_out()));
+    for (const std::string& note : stream->notes_of_pass()) {
+        print_note(path, note);
     }
     return Ok{};
 }

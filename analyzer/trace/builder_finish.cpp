@@ -4,6 +4,7 @@
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/phases.h"
 #include "analyzer/trace/pool_identities.h"
+#include "analyzer/trace/reading_notes.h"
 #include "analyzer/trace/recording_spans.h"
 
 #include <algorithm>
@@ -94,8 +95,7 @@ void TimelineBuilder::check_references() {
         for (std::size_t i = 0; i < timeline_.events.size(); ++i) {
             impossible += timeline_.events.kind(i) == EventKind::kNone ? 1 : 0;
         }
-        timeline_.damage.notes.push_back(fmt::format(
-            "{} events are left out: no device has such sizes or addresses", impossible));
+        timeline_.damage.notes.push_back(impossible_events_note(impossible));
     }
 }
 
@@ -117,9 +117,7 @@ void TimelineBuilder::count_missing() {
     }
     if (missing != 0) {
         timeline_.damage.notes.push_back(
-            fmt::format("{} of {} sequence numbers have no event in the trace",
-                        missing,
-                        sequences_.size() + missing));
+            missing_numbers_note(missing, sequences_.size() + missing));
     }
 }
 

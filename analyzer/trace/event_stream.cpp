@@ -112,7 +112,10 @@ void EventStream::for_each(
     std::uint64_t index = 0;
     std::uint64_t last = 0;
     SteadyTime steady;
+    passed_on_ = 0;
     left_out_ = 0;
+    impossible_ = 0;
+    numbers_missing_ = 0;
     bool ended = false;
     bool stopped = false;
     const auto pass_on = [&](const EventRecord& record) {
@@ -123,13 +126,20 @@ void EventStream::for_each(
             ++left_out_;
             return;
         }
+        // Numbers are skipped before a checkpoint and where recording was stopped.
+        if (record.sequence > last + 1 && record.kind != EventKind::kCheckpointBegin &&
+            record.kind != EventKind::kRecordingStarted) {
+            numbers_missing_ += record.sequence - last - 1;
+        }
         last = record.sequence;
         stopped = record.kind == EventKind::kRecordingStopped ||
                   (stopped && record.kind != EventKind::kRecordingStarted);
         Event event = event_of(record);
+        impossible_ += event.kind == EventKind::kNone ? 1 : 0;
         event.time_ns = steady.of(event.kind, event.time_ns);
         devices.complete(&event);
         visit(index++, event, record);
+        passed_on_ = index;
     };
     ChunkScanner scanner(file_, header_.header_bytes, state_ == ProcessState::kRuns);
     ChunkPipeline<EventRecords> pipeline(&scanner);
@@ -151,6 +161,19 @@ void EventStream::for_each(
             }
         }
     }
+}
+
+std::vector<std::string> EventStream::notes_of_pass() const {
+    std::vector<std::string> notes;
+    if (impossible_ != 0) {
+        notes.push_back(impossible_events_note(impossible_));
+    }
+    if (left_out_ != 0) {  // their numbers are not missing
+        notes.push_back(out_of_order_note(left_out_));
+    } else if (numbers_missing_ != 0) {
+        notes.push_back(missing_numbers_note(numbers_missing_, passed_on_ + numbers_missing_));
+    }
+    return notes;
 }
 
 Timeline EventStream::tables() {

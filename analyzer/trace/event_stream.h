@@ -15,6 +15,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -49,6 +50,9 @@ class EventStream {
 
     [[nodiscard]] std::uint64_t events_left_out() const { return left_out_; }
 
+    // What is wrong with the events of the last pass, as TraceDamage::notes.
+    [[nodiscard]] std::vector<std::string> notes_of_pass() const;
+
   private:
     EventStream(std::string path, InputFile file, const TraceHeader& header);
 
@@ -63,7 +67,11 @@ class EventStream {
     TraceHeader header_;
     ProcessState state_ = ProcessState::kUnknown;
     RingContents ring_;
+    // Of the last pass:
+    std::uint64_t passed_on_ = 0;
     std::uint64_t left_out_ = 0;
+    std::uint64_t impossible_ = 0;
+    std::uint64_t numbers_missing_ = 0;
 };
 
 // Moves the events in the ring of a dead process into its trace, like ReadOptions::absorb_ring, but

@@ -66,4 +66,12 @@ std::string out_of_order_note(std::uint64_t events) {
                        events == 1 ? "1 event is" : fmt::format("{} events are", events));
 }
 
+std::string impossible_events_note(std::uint64_t events) {
+    return fmt::format("{} events are left out: no device has such sizes or addresses", events);
+}
+
+std::string missing_numbers_note(std::uint64_t missing, std::uint64_t all) {
+    return fmt::format("{} of {} sequence numbers have no event in the trace", missing, all);
+}
+
 }  // namespace fragtrace::analyzer

@@ -24,4 +24,10 @@ void note_losses(Timeline* timeline);
 // cannot sort them.
 std::string out_of_order_note(std::uint64_t events);
 
+// Events whose sizes or addresses no device has.
+std::string impossible_events_note(std::uint64_t events);
+
+// Sequence numbers without an event, of all that there should be.
+std::string missing_numbers_note(std::uint64_t missing, std::uint64_t all);
+
 }  // namespace fragtrace::analyzer

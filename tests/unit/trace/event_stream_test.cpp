@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 using namespace fragtrace;
@@ -175,4 +176,36 @@ TEST_CASE("a part has no note about the ring of a later part", "[stream]") {
     CHECK(tables.ending == Ending::kContinued);
     CHECK(timeline.damage.notes.empty());
     CHECK(tables.damage.notes.empty());
+}
+
+TEST_CASE("missing numbers and impossible events give the same notes as in a timeline",
+          "[stream]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("t.ftrace");
+    TraceWriter trace;
+    EventRecord event = trace.next();
+    for (const std::uint64_t sequence : {1u, 2u, 5u, 6u, 9u}) {
+        event.kind = sequence == 9 ? EventKind::kRecordingStarted  // it may skip numbers
+                                   : EventKind::kDeviceAlloc;
+        event.address = 0x1000 * sequence;
+        event.size = sequence == 6 ? ~std::uint64_t{0} : 512;
+        event.sequence = sequence;
+        trace.event(event);
+        trace.flush();
+    }
+    trace.end(EndReason::kNormal);
+    trace.save(path);
+    const Result<Timeline> timeline = read_trace(path);
+    Result<EventStream> stream = EventStream::open(path);
+    REQUIRE(timeline.ok());
+    REQUIRE(stream.ok());
+    CHECK(events_of(&*stream).size() == 5);
+    const std::vector<std::string> notes = stream->notes_of_pass();
+    CHECK(notes ==
+          std::vector<std::string>{"1 events are left out: no device has such sizes or addresses",
+                                   "2 of 7 sequence numbers have no event in the trace"});
+    for (const std::string& note : notes) {
+        CAPTURE(note);
+        CHECK(std::count(timeline->damage.notes.begin(), timeline->damage.notes.end(), note) == 1);
+    }
 }
