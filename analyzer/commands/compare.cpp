@@ -21,9 +21,10 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// One of the two runs. A run that was read from JSON has only the profile.
+// One of the two runs. A run that was read from JSON or in part has only the profile.
 struct Side {
     RunProfile profile;
+    bool from_json = false;
     std::unique_ptr<Timeline> timeline;
     std::unique_ptr<Symbolizer> symbols;
 };
@@ -36,6 +37,7 @@ Result<Side> read_side(const std::string& path, std::uint64_t most_events) {
             return profile.error();
         }
         side.profile = std::move(profile).value();
+        side.from_json = true;
         return side;
     }
     auto read = read_run(path, most_events);
@@ -46,6 +48,10 @@ Result<Side> read_side(const std::string& path, std::uint64_t most_events) {
     side.symbols = std::make_unique<Symbolizer>(*side.timeline);
     side.profile =
         profile_of(*side.timeline, side.symbols.get(), read->whole ? &*read->whole : nullptr);
+    if (side.profile.is_part()) {  // its requests are not compared
+        side.symbols.reset();
+        side.timeline.reset();
+    }
     return side;
 }
 
@@ -208,9 +214,8 @@ Result<Compared> compare_files(const std::string& path_a,
         return b.error();
     }
     Compared compared{compare(std::move(a->profile), std::move(b->profile)),
-                      !a->timeline || !b->timeline};
-    if (!compared.from_json && !compared.comparison.a.is_part() &&
-        !compared.comparison.b.is_part()) {
+                      a->from_json || b->from_json};
+    if (a->timeline && b->timeline) {
         compared.comparison.requests =
             first_requests(*a->timeline, a->symbols.get(), *b->timeline, b->symbols.get());
     }
