@@ -374,13 +374,19 @@ std::vector<ComparePlace> parts_read(const Comparison& comparison) {
     if (!comparison.a.is_part() && !comparison.b.is_part()) {
         return {};
     }
+    const auto is_part_as_json = [](const RunProfile& run) {
+        return run.is_part() && run.source == RunProfile::Source::kJson;
+    };
     return {{.text = fmt::format(
                  "Only a part of {} was read: the events around failures, peaks and the end. Peaks "
                  "and counts are of the whole run. Phases, steps and single requests are not "
-                 "compared. --events all reads everything",
+                 "compared. {}",
                  !comparison.b.is_part()   ? "A"
                  : !comparison.a.is_part() ? "B"
-                                           : "each run")}};
+                                           : "each run",
+                 is_part_as_json(comparison.a) || is_part_as_json(comparison.b)
+                     ? "Write the JSON again with --events all"
+                     : "--events all reads everything")}};
 }
 
 std::vector<CompareSetting> different_settings(const Comparison& comparison, std::size_t width) {

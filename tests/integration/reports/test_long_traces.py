@@ -84,6 +84,7 @@ class LongTraces(real_process.RealProcessTest):
         self.run_well([ANALYZER, self.trace, "--events", "1000", "--json", report])
         text = self.run_well([ANALYZER, "compare", report, self.trace]).stdout
         self.assertIn("Only a part of A", text)
+        self.assertIn("Write the JSON again", text)
 
     def test_a_batch_needs_all_requests(self):
         call = [ANALYZER, "compare", self.trace, self.trace, "--batch", "1,2", "--events", "1000"]
