@@ -18,11 +18,12 @@ _fraganalyze() {
             esac
             ;;
         compare)
-            options="--batch --capacity --color --force --help --html --json --no-whatif --predict"
+            options="--batch --capacity --color --events --force --help --html --json --no-whatif --predict"
             case "$before" in
                 --batch) return ;;
                 --capacity) return ;;
                 --color) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$word"); return ;;
+                --events) return ;;
                 --html) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --json) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
                 --predict) return ;;
@@ -38,10 +39,11 @@ _fraganalyze() {
             esac
             ;;
         export)
-            options="--at --blocks --categories --force --help --of --output --to --torch-version --with"
+            options="--at --blocks --categories --events --force --help --of --output --to --torch-version --with"
             case "$before" in
                 --at) mapfile -t COMPREPLY < <(compgen -W "peak oom end" -- "$word"); return ;;
                 --categories) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                --events) return ;;
                 --of) mapfile -t COMPREPLY < <(compgen -W "holders waste allocations" -- "$word"); return ;;
                 --to) mapfile -t COMPREPLY < <(compgen -W "folded speedscope perfetto csv sqlite snapshot" -- "$word"); return ;;
                 --torch-version) return ;;

@@ -212,7 +212,7 @@ class Report:
         )
 
     def blocks(self) -> Table:
-        """One row for each block of the part that was read, with its life. docs/python.md lists the columns."""
+        """One row for each block that was read, with its life. docs/python.md lists the columns."""
         return Table(self._call, "blocks")
 
     def events(self) -> Table:
@@ -327,7 +327,9 @@ def to_parquet(
     FOLDER/blocks/run=NAME/part.parquet and FOLDER/events/run=NAME/part.parquet, where NAME is the trace's
     name without `.ftrace`. pyarrow, pandas, DuckDB, Spark and others read FOLDER/blocks as one table with the
     column `run`. `paths` can also be one trace. `events` is that of load(): the files of a longer trace have
-    only a part of it. Existing files of the same runs are replaced. Returns the written files. Raises Error if a trace cannot be read or a file cannot be written.
+    only a part of it. Existing files of the same runs are replaced. Returns the written files.
+
+    Raises Error if a trace cannot be read or a file cannot be written.
     """
     if isinstance(paths, (str, bytes, os.PathLike)):
         paths = [paths]
