@@ -23,6 +23,9 @@ namespace {
 class DeviceOfFrees {
   public:
     void complete(Event* event) {
+        if (event->kind == EventKind::kCheckpointBegin) {
+            devices_.clear();  // it lists all that is live
+        }
         const EventEffect effect = effect_of(event->kind);
         const auto key = static_cast<std::uint32_t>(effect.begins);
         if (effect.begins != Thing::kNone) {

@@ -144,6 +144,28 @@ TEST_CASE("whatever ends something gets the device of what it ends, as in a time
     }
 }
 
+TEST_CASE("a free of what a checkpoint does not list has no device, as in a timeline", "[stream]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.set_device(3);
+    trace.device_alloc(0x1000, 512, false);
+    trace.set_device(kDeviceUnknown);
+    for (const EventKind marker : {EventKind::kRecordingStopped,
+                                   EventKind::kRecordingStarted,
+                                   EventKind::kCheckpointBegin,
+                                   EventKind::kCheckpointEnd}) {
+        trace.simple(marker, 0, 0, 0);
+    }
+    trace.device_free(0x1000, false);
+    trace.save(folder.file("t.ftrace"));
+    const auto timeline = read_trace(folder.file("t.ftrace"));
+    Result<EventStream> stream = EventStream::open(folder.file("t.ftrace"));
+    REQUIRE(timeline.ok());
+    REQUIRE(stream.ok());
+    CHECK(events_of(&*stream).back().device == kUnknownDevice);
+    CHECK(timeline->events[5].device == kUnknownDevice);
+}
+
 TEST_CASE("stacks of events that only the ring has are known", "[stream]") {
     Killed killed(60);
     killed.save(60);
