@@ -251,6 +251,18 @@ Status add_scans(const WhatIfRow& recorded, DeviceAnalysis* device) {
     return Ok{};
 }
 
+// A change that serves the failed request does not help a step that needs more than there is.
+void limit_advice(DeviceAnalysis* device) {
+    for (const WhatIfRow* row : ranked_rows(*device)) {
+        for (Advice& advice : device->advice) {
+            if (advice.row == row->candidate.name && row->rest_fits == false && advice.ooms < 0 &&
+                advice.reason.empty()) {
+                advice.reason = "for this request only: the rest of the step is forecast to fail";
+            }
+        }
+    }
+}
+
 // Forecasts the memory that the first failed step would have needed to its end.
 Status add_forecast(const Analysis& analysis, DeviceAnalysis* device) {
     const auto failed =
@@ -314,6 +326,7 @@ Status add_remedies(const AnalyzeOptions& options,
     if (const Status done = add_forecast(*analysis, device); !done) {
         return done;
     }
+    limit_advice(device);
     for (Advice& advice : less_memory_advice(
              held_at_peak(*device), memory_by_kind(*device), shortage_of(*analysis, *device))) {
         device->advice.push_back(std::move(advice));

@@ -7,6 +7,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kViolationsDescribed = 10;
+constexpr std::uint64_t kCudaErrorOutOfMemory = 2;
 
 // Without block events, driver calls from the framework's library show that there is a pool, unless
 // the trace's facts rule out a pool.
@@ -191,7 +192,9 @@ void RecordedState::apply_known(const Event& event) {
             for_device_or_all(event.device, [this](DeviceState* one) { pool_rewind(one, pool_); });
             break;
         case EventKind::kAllocRefused:
-            device->refusal = {position_, event.size_bytes, device->totals.own};
+            if (event.extra <= kCudaErrorOutOfMemory) {  // 0: a snapshot does not have the error
+                device->refusal = {position_, event.size_bytes, device->totals.own};
+            }
             break;
         case EventKind::kMemoryInfo:
             take_sample(device, event);

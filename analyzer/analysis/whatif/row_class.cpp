@@ -55,7 +55,7 @@ const std::vector<std::pair<std::string, std::string>>& class_meanings() {
          "program does next is unknown"},
         {"at least",
          "the true value is this or larger, because the recorded run ended at an out-of-memory "
-         "(later requests are not in the trace), or because no allocator needs less"},
+         "(what follows is unknown), or because no allocator needs less"},
         {"at most", "the true value is this or smaller; the row's note says why"},
         {"estimate", "depends on an assumption; the row's note says which"},
     };

@@ -189,12 +189,11 @@ class CardBuilder {
                                          why
                                    : why);
         if (diagnosis.cheapest.kind != CheapestSet::Kind::kNone) {
-            card.details.push_back(
-                fmt::format("The request fits without {} of live blocks ({} blocks); equivalent "
-                            "choices: {:.0f}.",
-                            format_bytes(diagnosis.cheapest.bytes_to_free),
-                            diagnosis.cheapest.blocks.size(),
-                            diagnosis.cheapest.equally_cheap_sets));
+            card.details.push_back(fmt::format(
+                "The request fits without {} of live blocks ({}); equivalent choices: {:.0f}.",
+                format_bytes(diagnosis.cheapest.bytes_to_free),
+                format_counted(diagnosis.cheapest.blocks.size(), "block", "blocks"),
+                diagnosis.cheapest.equally_cheap_sets));
         }
         const std::uint64_t all = device_.recorded.ooms + device_.recorded.retries;
         if (all > device_.diagnoses.size()) {

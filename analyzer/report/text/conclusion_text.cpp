@@ -60,14 +60,17 @@ std::string_view who_is(HeldOutside::By by) {
 }
 
 std::string words(const HeldOutside& outside) {
+    std::string most;
+    if (outside.process) {
+        most = fmt::format(", {} of it {} with {}",
+                           outside.process->bytes >= outside.bytes ? "all" : "most",
+                           largest_process(outside.process->pid, outside.process->program),
+                           format_bytes(outside.process->bytes));
+    }
     return fmt::format("{} {} of the card{}{}",
                        who_is(outside.by),
                        format_bytes(outside.bytes),
-                       outside.process ? fmt::format(", most of it {} with {}",
-                                                     largest_process(outside.process->pid,
-                                                                     outside.process->program),
-                                                     format_bytes(outside.process->bytes))
-                                       : "",
+                       most,
                        outside.inside ? "; " + words(*outside.inside) : "");
 }
 
@@ -317,7 +320,7 @@ std::string class_in_sentence(const WhatIfRow& row) {
 }
 
 std::string rest_text(std::optional<bool> rest_fits) {
-    return !rest_fits   ? "later requests are not in the trace"
+    return !rest_fits   ? "what follows is unknown"
            : *rest_fits ? "the rest of the step is forecast to fit (estimate)"
                         : "the rest of the step is forecast to fail (estimate)";
 }

@@ -324,12 +324,24 @@ std::string holder_lines(const Analysis& analysis,
            printed(step_lines(device));
 }
 
+// Where the reference to such memory often is. A cell of a notebook is a phase "In [5] ...".
+std::string who_refers(const Survivors& survivors) {
+    if (survivors.of != Survivors::Of::kOutOfMemory) {
+        return "";
+    }
+    return survivors.phase.starts_with("In [")
+               ? "; IPython's stored traceback often keeps such memory: %fragtrace forget releases "
+                 "it"
+               : "; an exception that is still stored often keeps such memory, by its traceback";
+}
+
 ReportLine survived_line(const Survivors& survivors, const Terminal& terminal) {
     return {"survived",
-            fmt::format("{}: {}, {}",
+            fmt::format("{}: {} in total: {}{}",
                         survived_what(survivors),
                         format_bytes(survivors.bytes),
-                        place_list(survivors.places, false, terminal))};
+                        place_list(survivors.places, false, terminal),
+                        who_refers(survivors))};
 }
 
 std::vector<ReportLine> growth_lines(const DeviceAnalysis& device, const Terminal& terminal) {

@@ -299,10 +299,10 @@ TEST_CASE("a setting with which the failed step is forecast to fail comes after 
         }
         return view.setting->name;
     };
-    CHECK(setting(std::nullopt, std::nullopt) == "A; later requests are not in the trace");
+    CHECK(setting(std::nullopt, std::nullopt) == "A; what follows is unknown");
     CHECK(setting(true, true) == "A; the rest of the step is forecast to fit (estimate)");
     CHECK(setting(false, true) == "B; the rest of the step is forecast to fit (estimate)");
-    CHECK(setting(false, std::nullopt) == "B; later requests are not in the trace");
+    CHECK(setting(false, std::nullopt) == "B; what follows is unknown");
     CHECK(setting(false, false) == "A; the rest of the step is forecast to fail (estimate)");
 }
 
