@@ -215,7 +215,7 @@ class Pytorch(SharedCardTest):
         single, folder, job = self.texts(train)
         self.assertRegex(
             single,
-            rf"other processes hold 656 MiB of the card, most of it pid {serve.pid} "
+            rf"other processes hold 656 MiB of the card, all of it pid {serve.pid} "
             r"\(python\S* shared_card.py\) with 656 MiB",
         )
         lines = folder.splitlines()
@@ -238,7 +238,7 @@ class Pytorch(SharedCardTest):
         notebook.kill()
         self.end(train)
         single, folder, job = self.texts(train)
-        self.assertIn(f"most of it pid {notebook.pid} (", single)
+        self.assertIn(f"all of it pid {notebook.pid} (", single)
         self.assertRegex(
             folder,
             rf"  holders +pid {notebook.pid} \(.*\) 700 MiB, most in {TAKE} \(700 MiB in 1 block\), "
@@ -264,7 +264,7 @@ class Pytorch(SharedCardTest):
         self.assertEqual(engine.ask("take cache 700 wake"), "ok")
         self.end(engine, train)
         single, folder, job = self.texts(engine)
-        self.assertIn(f"most of it pid {train.pid} (", single)
+        self.assertIn(f"all of it pid {train.pid} (", single)
         self.assertRegex(
             folder,
             rf"  holders +pid {train.pid} \(.*\) 700 MiB, 600 MiB of it not in use, most in {TAKE} "
