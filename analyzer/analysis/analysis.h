@@ -52,7 +52,6 @@ struct DeviceAnalysis {
     std::uint64_t others_bytes = 0;    // context, libraries, other processes
     BesidePool beside_pool;            // how this process's part of others_bytes changed
     std::uint64_t capacity_bytes = 0;  // bytes for the pool: total - others
-    std::uint64_t kept_bytes = 0;      // reported as free, but refused (MemorySample::kept_bytes)
     // PyTorch's own memory limit, from the smallest memory fraction that was in force. 0 = no
     // limit, or a limit as large as the card.
     std::uint64_t limit_bytes = 0;

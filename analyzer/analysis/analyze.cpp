@@ -40,7 +40,6 @@ void add_recorded(const Timeline& timeline, const DeviceMetrics& metrics, Device
     device->beside_pool = metrics.beside_pool;
     device->capacity_known = metrics.total_bytes != 0;
     device->capacity_bytes = metrics.capacity_bytes;
-    device->kept_bytes = metrics.last_sample.kept_bytes;
     if (!device->capacity_known) {
         device->capacity_bytes = kUnlimitedBytes;
         device->total_bytes = kUnlimitedBytes;

@@ -225,12 +225,12 @@ void add_card(const DeviceAnalysis& device, std::vector<std::string>* lines) {
             "(--context)",
             device.device,
             format_bytes(device.others_bytes)));
-        if (device.kept_bytes != 0) {
+        if (device.last_sample.kept_bytes != 0) {
             lines->push_back(fmt::format(
                 "device {}: the driver refused a request of less than it reported as free: at "
                 "least {} of that memory cannot be allocated, and counts as used",
                 device.device,
-                format_bytes(device.kept_bytes)));
+                format_bytes(device.last_sample.kept_bytes)));
         }
         // PyTorch reads the properties of all cards itself and caches them, so a program's
         // query shows no call.

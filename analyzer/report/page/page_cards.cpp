@@ -54,7 +54,7 @@ class CardBuilder {
                 return remedy.row != nullptr && trial.change == remedy.row->candidate.name;
             });
         if (tried != device_.trials.end()) {
-            card->change += "; tried: " + printable(tried->outcome);
+            card->change += "; tried: " + tried_text(*tried);
         }
     }
 

@@ -269,7 +269,8 @@ std::string culprit_text(const Culprit& culprit) {
 }
 
 std::string tried_text(const Trial& trial) {
-    return printable(fmt::format("{}: {}", trial.change, trial.outcome));
+    constexpr std::size_t kMostBytes = 400;
+    return printable(shorten(fmt::format("{}: {}", trial.change, trial.outcome), kMostBytes));
 }
 
 std::string remedy_text(const DeviceAnalysis& device, const Recommendation& remedy) {
