@@ -50,12 +50,8 @@ endfunction()
 set(fragtrace_test_flags $<$<CONFIG:Release>:-O0> -fPIC)
 find_package(Threads REQUIRED)
 
-# fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
-#                         [TIMEOUT seconds] [ARGUMENTS word...] [APART tag...]):
-# a Catch2 program. Its main() and the large headers are compiled once for all programs. Test cases
-# with a tag in APART become a test of their own, NAME_tag, because they may skip themselves (support/skip.h).
-function(fragtrace_add_unit_test)
-    cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ARGUMENTS;APART" ${ARGN})
+# Makes a program one of Catch2. Its main() and the large headers are compiled once for all programs.
+function(fragtrace_use_catch name)
     if(NOT TARGET fragtrace_catch_main)
         find_package(Catch2 REQUIRED)
         file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/catch_main.cpp
@@ -71,13 +67,23 @@ function(fragtrace_add_unit_test)
         target_precompile_headers(fragtrace_catch_main PRIVATE <catch2/catch.hpp> <nlohmann/json.hpp>)
         fragtrace_sanitize(fragtrace_catch_main)
     endif()
+    target_link_libraries(${name} PRIVATE fragtrace_catch_main)
+    target_compile_options(${name} PRIVATE ${fragtrace_test_flags})
+    target_precompile_headers(${name} REUSE_FROM fragtrace_catch_main)
+endfunction()
+
+# fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
+#                         [TIMEOUT seconds] [ARGUMENTS word...] [APART tag...]):
+# a Catch2 program. Test cases with a tag in APART become a test of their own, NAME_tag, because they
+# may skip themselves (support/skip.h).
+function(fragtrace_add_unit_test)
+    cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ARGUMENTS;APART" ${ARGN})
     if(NOT arg_LABELS)
         set(arg_LABELS unit)
     endif()
     add_executable(${arg_NAME} ${arg_SOURCES})
-    target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES} fragtrace_catch_main)
-    target_compile_options(${arg_NAME} PRIVATE ${fragtrace_test_flags})
-    target_precompile_headers(${arg_NAME} REUSE_FROM fragtrace_catch_main)
+    target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES})
+    fragtrace_use_catch(${arg_NAME})
     fragtrace_warnings(${arg_NAME})
     fragtrace_sanitize(${arg_NAME})
     target_include_directories(${arg_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support)

@@ -1,6 +1,5 @@
 // Real processes with the recorder: they see the same as without it, and their calls are in the
 // trace.
-#define CATCH_CONFIG_MAIN
 #include <fragtrace/sizes.h>
 
 #include "process.h"
