@@ -165,7 +165,9 @@ Conclusion conclusion_at(const Analysis& analysis,
         return {culprit_of_failure(analysis, device, diagnosis), {}};
     }
     if (diagnosis.trouble.outcome == Outcome::kRetryOk) {
-        return {culprit_of_retry(analysis, device, diagnosis), remedy_of_retry(device)};
+        // Fewer retries do not help a run that fails. Its failure has the remedy.
+        return {culprit_of_retry(analysis, device, diagnosis),
+                first_oom(device) == nullptr ? remedy_of_retry(device) : Recommendation{}};
     }
     return {culprit_of_failure(analysis, device, diagnosis),
             remedy_of_failure(device, diagnosis, failed_by_growth(analysis, device, diagnosis))};

@@ -36,7 +36,39 @@ std::optional<HoldsMost> who_holds(const Analysis& analysis,
     if (holders == nullptr || holders->places.empty()) {
         return std::nullopt;
     }
-    return HoldsMost{holds_most(analysis, oom, holders->places), holders->allocated_bytes};
+    return HoldsMost{.place = holds_most(analysis, oom, holders->places),
+                     .in_use_bytes = holders->allocated_bytes};
+}
+
+// An earlier step of the same shape did fit, so the line that holds more than at the same point of
+// that step is why this one does not.
+std::optional<HoldsMost> who_grew(const DeviceAnalysis& device, const Holders* holders) {
+    const IterationDifference* since =
+        holders == nullptr ? nullptr : difference_at(device.held, holders->event);
+    if (since == nullptr || since->against != device.forecast->basis) {
+        return std::nullopt;
+    }
+    const HoldingLine* most = nullptr;
+    for (const HoldingLine& line : since->places) {
+        if (most == nullptr || line.held.bytes > most->held.bytes) {
+            most = &line;
+        }
+    }
+    if (most == nullptr || most->held.bytes <= 0) {
+        return std::nullopt;
+    }
+    const auto now = std::find_if(
+        holders->places.begin(), holders->places.end(), [most](const HoldingLine& line) {
+            return line.held.label == most->held.label &&
+                   shown_category(line) == shown_category(*most);
+        });
+    if (now == holders->places.end()) {
+        return std::nullopt;
+    }
+    return HoldsMost{.place = *now,
+                     .in_use_bytes = holders->allocated_bytes,
+                     .grown_bytes = static_cast<std::uint64_t>(most->held.bytes),
+                     .since = since->against};
 }
 
 // The context does not count, since the program needs it. If its size is not known, it is part of
@@ -174,7 +206,11 @@ Culprit culprit_of_failure(const Analysis& analysis,
         return is_known(elsewhere) ? elsewhere : who_blocks(most_blocking(analysis, oom));
     }
     const Holders* holders = holders_at(device, oom.trouble.event);
-    std::optional<HoldsMost> inside = who_holds(analysis, oom, holders);
+    std::optional<HoldsMost> inside =
+        step_needs_more(device, oom) ? who_grew(device, holders) : std::nullopt;
+    if (!inside) {
+        inside = who_holds(analysis, oom, holders);
+    }
     if (verdict.id == "outside_pool") {
         if (std::optional<HeldOutside> outside = who_is_outside(holders)) {
             const OtherProcesses* others = report_at(device.other_processes, oom.trouble.event);
@@ -262,7 +298,8 @@ Culprit culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& 
     if (held.empty() || held.front().places.empty()) {
         return {};
     }
-    return HoldsMost{held.front().places.front(), held.front().allocated_bytes};
+    return HoldsMost{.place = held.front().places.front(),
+                     .in_use_bytes = held.front().allocated_bytes};
 }
 
 }  // namespace fragtrace::analyzer

@@ -21,10 +21,13 @@ struct BlocksFreeMemory {
     CulpritGroup group;
 };
 
-// One line holds most of the memory in use.
+// One line holds most of the memory in use. Of a step that needs more than there is
+// (step_needs_more()): the line that grew most since the last good step, if that is known.
 struct HoldsMost {
     HoldingLine place;
     std::uint64_t in_use_bytes = 0;
+    std::uint64_t grown_bytes = 0;   // more than at the same point of step `since`; 0 = not known
+    std::size_t since = 0;
 };
 
 // The kind of holder with most memory of the card outside the pool. The CUDA context does not

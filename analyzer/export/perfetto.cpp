@@ -9,6 +9,7 @@
 #include "analyzer/export/stack_weights.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/request_outcomes.h"
+#include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
@@ -150,7 +151,7 @@ void add_diagnosis(const Analysis& analysis,
     const Verdict& verdict = diagnosis.verdict;
     const bool retry = diagnosis.trouble.outcome == Outcome::kRetryOk;
     arguments->push_back({"verdict", std::string(verdict.id)});
-    arguments->push_back({"in words", verdict_sentence(verdict, diagnosis.trouble.outcome)});
+    arguments->push_back({"in words", failure_sentence(device, diagnosis)});
     const std::string line = line_of(retry ? culprit_of_retry(analysis, device, diagnosis)
                                            : culprit_of_failure(analysis, device, diagnosis));
     if (!line.empty()) {

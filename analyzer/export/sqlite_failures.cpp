@@ -87,7 +87,7 @@ class FailureTables {
              .requested_bytes = verdict.requested_bytes,
              .requester = verdict.requester,
              .verdict = verdict.id,
-             .sentence = verdict_sentence(verdict, diagnosis.trouble.outcome),
+             .sentence = failure_sentence(device, diagnosis),
              .despite_free_memory = verdict.despite_free_memory(),
              .rounded_bytes = verdict.rounded_bytes,
              .free_bytes = verdict.free_bytes,

@@ -37,7 +37,7 @@ for (const [width, scheme] of [
     test(`a row of what if has its cost, and commands to copy, at ${width} pixels`, () =>
         on(run, { width, height: 960, scheme }, async (page) => {
             const row = page.locator("#whatif-list tbody tr").nth(1);
-            assert.match(await row.innerText(), /cost: no additional driver calls/);
+            assert.match(await row.innerText(), /cost: none/);
             assert.equal(await page.locator("#whatif-list tr.below").count(), 0);
             await row.click();
             await settle(page);

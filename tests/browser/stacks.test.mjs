@@ -206,3 +206,41 @@ test("the bar of the stacks fits at every width, in both themes", async () => {
         });
     }
 });
+
+test("a hidden function is left out of the stacks until it is shown again", () =>
+    on(run, { hash: "#stacks=live&shape=bottom-up" }, async (page) => {
+        const first = nameOf(await boxAfter(page, "ArrowDown")).split(" ‹ ");
+        const before = await print(page, "#icicle");
+        assert.equal(await page.isVisible("#hide-function"), false, "no box is marked");
+        await page.keyboard.press("Enter");
+        await settle(page);
+        const name = (await page.innerText("#hide-function")).replace("hide ", "");
+        assert.ok(
+            first.some((frame) => frame.endsWith(` ${name}`)),
+            `${name} in ${first.join()}`,
+        );
+        await page.click("#hide-function");
+        const link = await hash(page);
+        assert.match(link.hidden, /^\d+$/);
+        assert.equal(link.stack, undefined);
+        assert.equal(await page.innerText("#show-hidden"), "show 1 hidden");
+        const next = nameOf(await boxAfter(page, "ArrowUp", "ArrowDown")).split(" ‹ ");
+        assert.deepEqual(
+            next,
+            first.filter((frame) => !frame.endsWith(` ${name}`)),
+        );
+        // A second one, by key; the link keeps both.
+        await page.keyboard.press("Enter");
+        await page.keyboard.press("u");
+        assert.match((await hash(page)).hidden, /^\d+,\d+$/);
+        const both = await print(page, "#icicle");
+        assert.notEqual(both, before);
+        await page.reload();
+        await page.waitForSelector("html[data-ready]");
+        await settle(page);
+        assert.equal(await print(page, "#icicle"), both);
+        await page.keyboard.press("U");
+        assert.equal((await hash(page)).hidden, undefined);
+        assert.equal(await page.isVisible("#show-hidden"), false);
+        assert.equal(await print(page, "#icicle"), before);
+    }));

@@ -137,10 +137,11 @@ void add_verdict(PageDevice& device,
                       false,
                       "no allocator does this",
                       false}};
-    device.whatif[1].cost = "no additional driver calls";
+    device.whatif[1].cost = "none";
     device.whatif[1].commands = {.set = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                                  .run = "fragtrace try train.4711.ftrace --remedy 1"};
     device.cards.back().change_row = device.whatif[1].name;
+    device.cards.back().tried = {{"tried", "expandable_segments:True: ended normally"}};
     device.totals = {{"free in holes", pool.free_bytes()}, {"retries", pool.retries, false}};
 }
 

@@ -28,6 +28,7 @@ test("the verdict names the blocking line and the remedy", () =>
             /culprit\s+fragment\.py:11 keep prevents 940 MiB of free memory from being reused/,
         );
         assert.match(verdict, /what helps\s+expandable_segments:True/);
+        assert.match(verdict, /tried\s+expandable_segments:True: ended normally/);
     }));
 
 test("pinned memory has a track on its own scale, with hover, status and table", async () => {

@@ -12,16 +12,17 @@ import { finish } from "../src/data/steps";
 import { Stacks } from "../src/data/stacks";
 import { blocks, count, device, lastTick, rows, tables } from "./randomblocks";
 
-const term = (key: string, sign: string, value: string): Term => ({ key, sign, value });
+const term = (key: string, sign: string, value: string): Term => ({ not: false, key, sign, value });
+const stacks = new Stacks(tables);
 
 function wanted(query: string): Uint8Array {
-    const found = finish(blocksWith(device, parseQuery(query).terms));
+    const found = finish(blocksWith(device, stacks, parseQuery(query).terms));
     assert.ok(typeof found !== "string", query);
     return found;
 }
 
 function refused(query: string): string {
-    const found = finish(blocksWith(device, parseQuery(query).terms));
+    const found = finish(blocksWith(device, stacks, parseQuery(query).terms));
     assert.ok(typeof found === "string", query);
     return found;
 }
@@ -42,6 +43,10 @@ test("a search is divided into text and terms", () => {
         ["/a b/i freed:never", "/a b/i", [term("freed", "=", "never")]],
         ["freed:never /a b/", "/a b/", [term("freed", "=", "never")]],
         ["a/b/c.py", "a/b/c.py", []],
+        ["-forward keep", "keep", [{ ...term("stack", "=", "forward"), not: true }]],
+        ["-size>1MiB", "", [{ ...term("size", ">", "1MiB"), not: true }]],
+        ['-"train.py:30 main"', "", [{ ...term("stack", "=", "train.py:30 main"), not: true }]],
+        ["a-b - b-", "a-b - b-", []],
         ["std::size c10::pool:x", "std::size c10::pool:x", []],
     ];
     for (const [query, text, terms] of cases) {
@@ -70,6 +75,13 @@ test("each term holds for the right blocks", () => {
         ["freed:yes", (row) => blocks.freed[row] !== never],
         ["freed:never size>1", (row) => blocks.freed[row] === never && blocks.size[row] > 1],
         ["size>", () => true],
+        [`-size>${size}`, (row) => blocks.size[row] <= size],
+        ["-freed:never size>1KiB", (row) => blocks.freed[row] !== never && blocks.size[row] > 1024],
+        [
+            "-KEEP",
+            (row) =>
+                !stacks.frames(blocks.stack[row]).some((at) => stacks.label(at).includes("keep")),
+        ],
     ];
     for (const [query, holds] of cases) {
         assert.deepEqual(
@@ -81,7 +93,6 @@ test("each term holds for the right blocks", () => {
 });
 
 test("names of terms are those of the colours", () => {
-    const stacks = new Stacks(tables);
     for (const by of ["stream", "pool", "category", "phase"] as const) {
         const kinds = kindsOf(device, stacks, by)!;
         let tried = 0;

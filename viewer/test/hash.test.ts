@@ -33,6 +33,7 @@ const view: View = {
     frame: 4,
     only: true,
     fold: true,
+    hidden: "3,12",
     colour: "phase",
     whatif: 3,
     order: "address",

@@ -171,8 +171,14 @@ test("blocked memory per stack equals its definition over all blocks and units",
     assert.ok(kept > 0 && overSeveral > 100);
 });
 
+const perStack = new Map(Array.from({ length: 11 }, (_, node) => [node, 2 ** node]));
+
+/** The labels from a node of a drawn tree to its root. */
+const way = (stacks: Stacks, node: number): string[] =>
+    stacks.frames(node).map((at) => stacks.label(at));
+
 test("folding joins library frames in a row and keeps the user's own", () => {
-    const { tables: folded, to } = foldStacks(tables);
+    const { tables: folded, to } = foldStacks(tables, { fold: true, hidden: "" });
     const stacks = new Stacks(folded);
     const path = (node: number): string[] => stacks.frames(to[node]).map((at) => stacks.label(at));
     assert.deepEqual(path(5), ["torch …", "samples.py:33 keep", "torch …", "train.py:1 main"]);
@@ -182,6 +188,43 @@ test("folding joins library frames in a row and keeps the user's own", () => {
     assert.equal(to[9], to[2], "and so is what it calls natively");
     assert.deepEqual(path(10), ["pandas …", "train.py:1 main"]);
     for (let node = 1; node < stacks.count; ++node) assert.ok(folded.stacks.parent[node] < node);
+});
+
+test("a hidden function is left out with all its lines: its callees follow its callers", () => {
+    const frameOf = (label: string): string =>
+        String(tables.frames.label.findIndex((at) => tables.strings[at] === label));
+    const whole = new Stacks(tables);
+    const paths = (fold: boolean, hidden: string): string[][] => {
+        const { tables: folded, to } = foldStacks(tables, { fold, hidden });
+        const stacks = new Stacks(folded);
+        for (let node = 1; node < stacks.count; ++node) {
+            assert.ok(folded.stacks.parent[node] < node);
+        }
+        return Array.from({ length: whole.count }, (_, node) => way(stacks, to[node]));
+    };
+    const full = paths(false, "");
+    const gone = frameOf("samples.py:33 keep");
+    assert.deepEqual(
+        paths(false, gone),
+        full.map((path) => path.filter((label) => label !== "samples.py:33 keep")),
+    );
+    // Without `keep`, the library frames above and below it are one run.
+    assert.deepEqual(paths(true, gone)[5], ["torch …", "train.py:1 main"]);
+    const both = `${gone},${frameOf("train.py:1 main")}`;
+    assert.deepEqual(paths(true, both)[5], ["torch …"]);
+    assert.deepEqual(paths(true, both)[1], []);
+    assert.deepEqual(paths(false, "99999"), full, "no such frame");
+    // The stack has the name of a frame that is drawn.
+    const { tables: folded, to } = foldStacks(tables, { fold: false, hidden: gone });
+    const stacks = new Stacks(folded);
+    assert.equal(stacks.label(stacks.telling(to[5])), full[3][0]);
+    const shown = new ShownStacks(tables, whole);
+    for (const shape of ["icicle", "bottom-up"] as const) {
+        shown.use(new Uint8Array(11).fill(1));
+        const sums = shown.sums(perStack, { fold: false, hidden: gone, shape });
+        const all = [...sums.values()].reduce((sum, bytes) => sum + bytes, 0);
+        assert.equal(all, 2 ** 11 - 1, "no bytes are lost");
+    }
 });
 
 test("a stack is named after the innermost frame of the user's own", () => {
@@ -230,13 +273,17 @@ test("the folded tree has the full tree's matches and those of its own names", (
     const stacks = new Stacks(tables);
     const shown = new ShownStacks(tables, stacks);
     const found = (text: string, fold: boolean): number[] => {
-        const hits = findText(shown.names(fold), text);
-        const marks = shown.matches(hits, stacks.search(hits), { fold, shape: "flame" });
-        assert.equal(marks.length, shown.tree({ fold, shape: "flame" }).count);
+        const hits = findText(shown.names({ fold, hidden: "" }), text);
+        const marks = shown.matches(hits, stacks.search(hits), {
+            fold,
+            hidden: "",
+            shape: "flame",
+        });
+        assert.equal(marks.length, shown.tree({ fold, hidden: "", shape: "flame" }).count);
         return [...marks].flatMap((hit, node) => (hit ? [node] : []));
     };
     assert.deepEqual(found("keep", false), [4, 5]);
-    const folded = { fold: true, shape: "icicle" } as const;
+    const folded = { fold: true, hidden: "", shape: "icicle" } as const;
     const keep = shown.node(4, folded);
     assert.equal(shown.tree(folded).label(keep), "samples.py:33 keep");
     assert.deepEqual(found("keep", true), [keep, shown.node(5, folded)]);
@@ -246,18 +293,12 @@ test("the folded tree has the full tree's matches and those of its own names", (
     assert.deepEqual(found("torch …", false), []);
 });
 
-const perStack = new Map(Array.from({ length: 11 }, (_, node) => [node, 2 ** node]));
-
-/** The labels from a node of a drawn tree to its root. */
-const way = (stacks: Stacks, node: number): string[] =>
-    stacks.frames(node).map((at) => stacks.label(at));
-
 test("the bottom-up tree begins with the lines that reports name", () => {
     const stacks = new Stacks(tables);
     const shown = new ShownStacks(tables, stacks);
     shown.use(new Uint8Array(11).fill(1));
     for (const fold of [false, true]) {
-        const choice = { fold, shape: "bottom-up" } as const;
+        const choice = { fold, hidden: "", shape: "bottom-up" } as const;
         const tree = shown.tree(choice);
         const sums = shown.sums(perStack, choice);
         const all = [...sums.values()].reduce((sum, bytes) => sum + bytes, 0);
@@ -267,8 +308,8 @@ test("the bottom-up tree begins with the lines that reports name", () => {
         // Below the root: one box per line, with the bytes of all stacks that it names.
         const lines = new Map<string, number>();
         for (let node = 1; node < 11; ++node) {
-            const at = shown.node(node, { fold, shape: "icicle" });
-            const base = shown.tree({ fold, shape: "icicle" });
+            const at = shown.node(node, { fold, hidden: "", shape: "icicle" });
+            const base = shown.tree({ fold, hidden: "", shape: "icicle" });
             const line = base.label(base.telling(at));
             lines.set(line, (lines.get(line) ?? 0) + 2 ** node);
         }
@@ -283,7 +324,7 @@ test("a mark in the bottom-up tree marks the stacks through its callers", () => 
     const stacks = new Stacks(tables);
     const shown = new ShownStacks(tables, stacks);
     shown.use(new Uint8Array(11).fill(1));
-    const choice = { fold: false, shape: "bottom-up" } as const;
+    const choice = { fold: false, hidden: "", shape: "bottom-up" } as const;
     const tree = shown.tree(choice);
     const keep = shown.node(5, choice); // keep > malloc, which keep names
     assert.deepEqual(way(tree, keep), ["samples.py:33 keep"]);
@@ -301,7 +342,7 @@ test("the callers and the callees of a frame have the bytes of its stacks", () =
     const shown = new ShownStacks(tables, stacks);
     shown.use(new Uint8Array(11).fill(1));
     const run = stacks.name(2);
-    const { trees, callers, callees } = shown.around(run, false, perStack);
+    const { trees, callers, callees } = shown.around(run, { fold: false, hidden: "" }, perStack);
     const bytes = [2, 3, 4, 5, 9].reduce((sum, node) => sum + 2 ** node, 0);
     for (const [tree, sums] of [
         [trees.callers.stacks, callers],
@@ -321,7 +362,7 @@ test("the callers and the callees of a frame have the bytes of its stacks", () =
         "nn/module.py:2 run",
     ]);
     assert.equal(trees.callers.to[10], -1, "a stack without the frame");
-    const none = shown.around(0, false, perStack);
+    const none = shown.around(0, { fold: false, hidden: "" }, perStack);
     assert.deepEqual([none.callers.size, none.callees.size], [0, 0]);
 });
 

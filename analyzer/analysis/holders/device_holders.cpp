@@ -152,4 +152,13 @@ DeviceHolders find_holders(const Timeline& timeline,
     return result;
 }
 
+const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event) {
+    for (const IterationDifference& difference : held.differences) {
+        if (difference.iteration != 0 && difference.event == event) {
+            return &difference;
+        }
+    }
+    return nullptr;
+}
+
 }  // namespace fragtrace::analyzer

@@ -46,6 +46,9 @@ struct DeviceHolders {
     std::uint64_t stacks_left_out = 0;
 };
 
+// The comparison of the instant with the last good step; nullptr: there is none.
+const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event);
+
 // The known memory of a card outside the pool.
 struct CardMemory {
     std::uint64_t others_bytes = 0;  // context, libraries and other processes together

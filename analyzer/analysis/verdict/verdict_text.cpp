@@ -12,7 +12,7 @@ std::string device_free_text(const Verdict& verdict) {
                                        : "an unknown amount";
 }
 
-std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
+std::string verdict_sentence(const Verdict& verdict, Outcome outcome, bool free_memory_matters) {
     const std::string asked = format_bytes(verdict.requested_bytes);
     const std::uint64_t all_free =
         verdict.free_bytes + (verdict.device_free_known() ? verdict.device_free_bytes : 0);
@@ -38,7 +38,7 @@ std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
             device_free_text(verdict),
             format_bytes(verdict.allocated_bytes));
     }
-    if (!verdict.despite_free_memory() || all_free == 0) {
+    if (!free_memory_matters || !verdict.despite_free_memory() || all_free == 0) {
         return fmt::format("Out of memory: {} requested, {} free in the pool and {} on the device.",
                            asked,
                            format_bytes(verdict.free_bytes),

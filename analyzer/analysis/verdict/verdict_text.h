@@ -11,7 +11,10 @@ namespace fragtrace::analyzer {
 std::string device_free_text(const Verdict& verdict);
 
 // One sentence: the requested bytes, the free bytes, and why these did not help.
-std::string verdict_sentence(const Verdict& verdict, Outcome outcome);
+// `free_memory_matters`: whether the sentence may say "despite free memory".
+std::string verdict_sentence(const Verdict& verdict,
+                             Outcome outcome,
+                             bool free_memory_matters = true);
 // The serving rung in words: the free memory, and why it did not help.
 std::string verdict_explanation(const Verdict& verdict);
 

@@ -100,7 +100,7 @@ void judge_use(const Obstacles& obstacles, const std::string& recorded_config, W
         return;
     }
     if (candidate.remedy == Remedy::kOthersGone) {
-        rule_out(row, "the allocator cannot move other holders");
+        row->usable_reason = "end or move the other holders; no setting does it";
         return;
     }
     if (candidate.pool != "pytorch") {

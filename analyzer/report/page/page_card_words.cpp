@@ -33,21 +33,21 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
     return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
 }
 
-// The smallest replayed card that would be sufficient, or the largest one that would not.
+// The smallest replayed card that is sufficient, and the largest one that is not.
 std::string card_sentence(const DeviceAnalysis& device) {
     const auto smaller = [&device](const WhatIfRow* row) {
         return row != nullptr && row->candidate.total_bytes < device.total_bytes;
     };
+    std::string text;
     if (const WhatIfRow* fits = smallest_fitting(device); smaller(fits)) {
-        return fmt::format(
-            " It would still fit {} ({}).", fits->candidate.name, fits->class_text());
+        text = fmt::format(" It would still fit {} ({}).", fits->candidate.name, fits->class_text());
     }
     if (const WhatIfRow* fails = largest_failing(device); smaller(fails)) {
-        return fmt::format(" On {} it would run out of memory{}.",
-                           fails->candidate.name,
-                           fails->row_class == RowClass::kEstimate ? " (estimate)" : "");
+        text += fmt::format(" On {} it would run out of memory{}.",
+                            fails->candidate.name,
+                            fails->row_class == RowClass::kEstimate ? " (estimate)" : "");
     }
-    return "";
+    return text;
 }
 
 }  // namespace

@@ -49,12 +49,8 @@ class CardBuilder {
             !remedy.forecast) {
             card->change_row = remedy.row->candidate.name;
         }
-        const auto tried = std::find_if(
-            device_.trials.begin(), device_.trials.end(), [&remedy](const Trial& trial) {
-                return remedy.row != nullptr && trial.change == remedy.row->candidate.name;
-            });
-        if (tried != device_.trials.end()) {
-            card->change += "; tried: " + tried_text(*tried);
+        if (card->kind != PageCardKind::kRetry) {
+            card->tried = tried_lines(device_);
         }
     }
 
@@ -160,7 +156,7 @@ class CardBuilder {
         card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
         card.heading = retry ? "Retry: the pool had to release its cache" : heading_of(verdict);
         card.sentence = retry ? retry_sentence(analysis_, diagnosis)
-                              : verdict_sentence(verdict, diagnosis.trouble.outcome);
+                              : failure_sentence(device_, diagnosis);
         for (const Survivors& kept : device_.held.survivors) {
             if (kept.of == Survivors::Of::kOutOfMemory && kept.event == diagnosis.trouble.event) {
                 card.lines.push_back(survived_line(kept, Terminal(-1, ColorChoice::kNever)));
@@ -182,12 +178,7 @@ class CardBuilder {
         card.verdict = verdict.id;
         card.requested_bytes = verdict.requested_bytes;
         card.bars = retry ? retry_bars(diagnosis) : failure_bars(verdict);
-        const std::string why = verdict_explanation(verdict);
-        card.details.push_back(!retry && step_needs_more(device_, diagnosis)
-                                   ? "the whole step requests more than there is (estimate); at "
-                                     "this request: " +
-                                         why
-                                   : why);
+        card.details.push_back(failure_explanation(device_, diagnosis));
         if (diagnosis.cheapest.kind != CheapestSet::Kind::kNone) {
             card.details.push_back(fmt::format(
                 "The request fits without {} of live blocks ({}); equivalent choices: {:.0f}.",

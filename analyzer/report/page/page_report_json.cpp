@@ -108,6 +108,7 @@ json card_json(const PageCard& card) {
             {"who", card.who},
             {"change", card.change},
             {"change_row", card.change_row},
+            {"tried", lines_json(card.tried)},
             {"verdict", card.verdict},
             {"requested", known_json(card.requested_bytes)},
             {"bars", std::move(bars)},

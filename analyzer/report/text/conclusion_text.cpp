@@ -34,13 +34,19 @@ std::string words(const BlocksFreeMemory& blocks) {
 }
 
 std::string words(const HoldsMost& most) {
-    return fmt::format("{} holds {} of the {} in use{}",
+    const std::string grown =
+        most.grown_bytes == 0 ? std::string()
+                              : fmt::format(", {} more than at the same point of step {}",
+                                            format_bytes(most.grown_bytes),
+                                            most.since);
+    return fmt::format("{} holds {} of the {} in use{}{}",
                        most.place.held.label,
                        format_bytes(static_cast<std::uint64_t>(most.place.held.bytes)),
                        format_bytes(most.in_use_bytes),
                        category_known(most.place)
                            ? fmt::format(" ({})", printable(shown_category(most.place)))
-                           : std::string());
+                           : std::string(),
+                       grown);
 }
 
 std::string_view who_is(HeldOutside::By by) {
@@ -174,9 +180,7 @@ std::string row_words(const DeviceAnalysis& device, const WhatIfRow& row) {
                        change_text(row),
                        outcome_of(row, recorded),
                        class_in_sentence(row),
-                       cost.empty()         ? ""
-                       : costs_nothing(row) ? "; no cost: "
-                                            : "; cost: ",
+                       cost.empty() ? "" : "; cost: ",
                        cost,
                        follows.empty() ? "" : "; ",
                        follows);
@@ -262,6 +266,19 @@ std::string shell_assignment(const Candidate& candidate) {
     return candidate.remedy == Remedy::kSettings && !candidate.config.empty()
                ? "PYTORCH_CUDA_ALLOC_CONF=" + candidate.config
                : std::string();
+}
+
+std::string failure_sentence(const DeviceAnalysis& device, const Diagnosis& diagnosis) {
+    return verdict_sentence(
+        diagnosis.verdict, diagnosis.trouble.outcome, !step_needs_more(device, diagnosis));
+}
+
+std::string failure_explanation(const DeviceAnalysis& device, const Diagnosis& diagnosis) {
+    const bool in_spite = diagnosis.verdict.despite_free_memory();
+    return (in_spite && step_needs_more(device, diagnosis)
+                ? "the whole step requests more than there is (estimate); at this request: "
+                : "") +
+           verdict_explanation(diagnosis.verdict);
 }
 
 std::string culprit_text(const Culprit& culprit) {

@@ -9,6 +9,11 @@
 
 namespace fragtrace::analyzer {
 
+// What failed, and why: one failed request or retry. If the whole step needs more than there is, the
+// sentence does not say "despite free memory", and the explanation is limited to this request.
+std::string failure_sentence(const DeviceAnalysis& device, const Diagnosis& diagnosis);
+std::string failure_explanation(const DeviceAnalysis& device, const Diagnosis& diagnosis);
+
 // The responsible code line and what it does. Empty if there is none.
 std::string culprit_text(const Culprit& culprit);
 

@@ -51,7 +51,7 @@ FailureSummary failure_of(const Analysis& analysis,
             .allocated_bytes = diagnosis.verdict.allocated_bytes,
             .forecast_card_bytes = forecast ? device.forecast->least_card_bytes : 0,
             .verdict = std::string(diagnosis.verdict.id),
-            .why = text(verdict_sentence(diagnosis.verdict, Outcome::kOutOfMemory)),
+            .why = text(failure_sentence(device, diagnosis)),
             .at = summary_word(at, kNameWidth),
             .culprit = text(line_text(conclusion.culprit, requested_bytes, at)),
             .remedy = text(remedy_text(device, conclusion.remedy))};

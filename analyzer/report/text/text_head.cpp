@@ -233,7 +233,7 @@ std::string headline(const Analysis& analysis,
                      const Terminal& terminal) {
     if (const Diagnosis* oom = first_oom(device)) {
         const std::string remedy = remedy_clause(device, oom->verdict);
-        return terminal.styled(Style::kRed, verdict_sentence(oom->verdict, oom->trouble.outcome)) +
+        return terminal.styled(Style::kRed, failure_sentence(device, *oom)) +
                (remedy.empty() ? "" : " " + remedy) + "\n";
     }
     const RunFigures& run = device.recorded;
@@ -348,7 +348,7 @@ std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal)
     return oom == nullptr ? ""
                           : fmt::format("  verdict    {}: {}\n",
                                         terminal.styled(Style::kBold, oom->verdict.id),
-                                        verdict_explanation(oom->verdict));
+                                        failure_explanation(device, *oom));
 }
 
 std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device) {

@@ -241,15 +241,6 @@ std::string category_basis(const Analysis& analysis) {
                                : "estimate: by stack and lifetime";
 }
 
-const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event) {
-    for (const IterationDifference& difference : held.differences) {
-        if (difference.iteration != 0 && difference.event == event) {
-            return &difference;
-        }
-    }
-    return nullptr;
-}
-
 std::vector<ReportLine> change_lines(const DeviceHolders& held,
                                      const Holders& holders,
                                      const Terminal& terminal) {

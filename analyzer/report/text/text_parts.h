@@ -90,8 +90,6 @@ bool any_category_known(const Holders& holders);
 std::string category_basis(const Analysis& analysis);
 // Memory of the card outside the pool, by owner. Parts of 0 bytes are left out.
 std::vector<std::pair<std::string, std::uint64_t>> outside_parts(const OutsideMemory& outside);
-// The comparison with the last good step; nullptr: there is none.
-const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event);
 
 // Memory that is still live although its purpose has ended, by line.
 ReportLine survived_line(const Survivors& survivors, const Terminal& terminal);
@@ -136,7 +134,6 @@ std::string advice_text(const Advice& advice);
 // The cost of a row compared with the recorded run: driver calls, synchronisations, retries, their
 // time by recorded averages, and necessary changes of the program. Empty: unknown.
 std::string cost_text(const WhatIfRow& row);
-bool costs_nothing(const WhatIfRow& row);  // it saves calls and needs no code change
 
 // "fits", "OOM", "2 OOMs", "fits, 3 retries".
 std::string outcome_text(const WhatIfRow& row);

@@ -100,17 +100,14 @@ std::string cost_text(const WhatIfRow& row) {
     if (const std::string_view code = code_of(row.candidate.remedy); !code.empty()) {
         parts.emplace_back(code);
     }
-    return parts.empty() ? "no additional driver calls" : fmt::format("{}", fmt::join(parts, ", "));
-}
-
-bool costs_nothing(const WhatIfRow& row) {
-    if (!row.cost || !code_of(row.candidate.remedy).empty()) {
-        return false;
+    if (parts.empty()) {
+        return "none";
     }
-    const RowCost& cost = *row.cost;
-    return cost.driver_allocs <= 0 && cost.synchronisations <= 0 && cost.retries <= 0 &&
-           cost.time_ns.value_or(0) <= 0 &&
-           (cost.driver_allocs < 0 || cost.synchronisations < 0 || cost.retries < 0);
+    const bool only_saves = cost.driver_allocs <= 0 && cost.synchronisations <= 0 &&
+                            cost.retries <= 0 && cost.time_ns.value_or(0) <= 0 &&
+                            code_of(row.candidate.remedy).empty();
+    const std::string all = fmt::format("{}", fmt::join(parts, ", "));
+    return only_saves ? fmt::format("none ({})", all) : all;
 }
 
 std::string remedies_table(const DeviceAnalysis& device,

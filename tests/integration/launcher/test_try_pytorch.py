@@ -70,7 +70,7 @@ class Try(real_process.RealProcessTest):
         page = self.folder / "page.html"
         self.run_well([ANALYZER, trace, "--html", page])
         self.assertIn(
-            "; tried: expandable_segments:True: out of memory none as predicted, ", page.read_text()
+            '"expandable_segments:True: out of memory none as predicted, ', page.read_text()
         )
         names = sorted(file.name for file in self.folder.iterdir() if file.suffix == ".json")
         self.assertEqual(names, [kept.name])

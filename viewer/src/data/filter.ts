@@ -1,13 +1,16 @@
 // Terms of a search that look at blocks instead of stacks: size>1MiB, age<10ms, freed:never,
-// stream:0x7f, pool:small, category:optimizer, phase:"first epoch". All of them must hold.
+// stream:0x7f, pool:small, category:optimizer, phase:"first epoch". All of them must hold. A minus
+// sign excludes: -pool:small, and -forward excludes blocks with this text in their stack.
 import { formatCounted } from "./format";
 import { poolName, poolOfUnits } from "./kinds";
 import { type DeviceModel, never } from "./model";
 import { phasesInSteps } from "./phases";
+import type { Stacks } from "./stacks";
 import { rowsInStep } from "./steps";
 
 export interface Term {
-    key: string;
+    not: boolean; // the blocks for which it does not hold
+    key: string; // "stack": the value is text of a stack
     sign: string; // of sizes and times: > >= < <= =
     value: string;
 }
@@ -31,13 +34,15 @@ export function parseQuery(query: string): Query {
     const terms: Term[] = [];
     const words: string[] = [];
     for (const word of rest.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []) {
-        const found = termOf.exec(word);
-        if (found === null) {
+        const not = word.length > 1 && word.startsWith("-");
+        const found = termOf.exec(not ? word.slice(1) : word);
+        if (found === null && !not) {
             words.push(word);
             continue;
         }
-        const [, amount, sign, name, value] = found;
+        const [, amount, sign, name, value] = found ?? ["", undefined, ":", "stack", word.slice(1)];
         terms.push({
+            not,
             key: (amount ?? name).toLowerCase(),
             sign: sign === ":" ? "=" : (sign ?? "="),
             value: value.replaceAll('"', ""),
@@ -97,11 +102,15 @@ function named({ key, value }: Term, all: readonly string[]): Uint8Array | strin
         : `no ${key} has "${value}" in its name; there are ${known.slice(0, mostNamed).join(", ")}${more}`;
 }
 
-function* testOf(model: DeviceModel, term: Term): Generator<void, Test | string> {
+function* testOf(model: DeviceModel, stacks: Stacks, term: Term): Generator<void, Test | string> {
     const { blocks, head, lastTick } = model;
     const { key, sign, value } = term;
     const { start, end, freed, size, stream, stack, unit } = blocks;
     switch (key) {
+        case "stack": {
+            const found = stacks.withText(value);
+            return (row) => found[stack[row]] === 1;
+        }
         case "size":
         case "age": {
             const wanted = amountOf(term);
@@ -154,16 +163,17 @@ function* testOf(model: DeviceModel, term: Term): Generator<void, Test | string>
  */
 export function* blocksWith(
     model: DeviceModel,
+    stacks: Stacks,
     terms: readonly Term[],
 ): Generator<void, Uint8Array | string> {
     const { count } = model.blocks;
     const wanted = new Uint8Array(count).fill(1);
     for (const term of terms.filter(({ value }) => value !== "")) {
-        const test = yield* testOf(model, term);
+        const test = yield* testOf(model, stacks, term);
         if (typeof test === "string") return test;
         for (let from = 0; from < count; from += rowsInStep) {
             const to = Math.min(count, from + rowsInStep);
-            for (let row = from; row < to; ++row) if (!test(row)) wanted[row] = 0;
+            for (let row = from; row < to; ++row) if (test(row) === term.not) wanted[row] = 0;
             yield;
         }
     }

@@ -1,5 +1,6 @@
-// Folds each run of library frames in the call tree into one node. The folded tree shows the user's
-// own code and where it calls a library.
+// Shortens the call tree. A run of library frames becomes one node: the tree then shows the user's
+// own code and where it calls a library. Hidden functions are left out: their callees follow their
+// callers.
 import type { StackTables } from "./header";
 
 export interface FoldedStacks {
@@ -7,8 +8,33 @@ export interface FoldedStacks {
     to: Uint32Array; // node of the folded tree for each node of the full tree
 }
 
-export function foldStacks(whole: StackTables): FoldedStacks {
+/** What is left out of the tree. */
+export interface Folding {
+    fold: boolean; // library frames are drawn as one
+    hidden: string; // "3,12": frames whose functions are left out; empty = none
+}
+
+/** The frames of `hidden`. Others than those of the tables are ignored. */
+export function hiddenFrames({ frames }: StackTables, hidden: string): number[] {
+    return hidden === ""
+        ? []
+        : hidden
+              .split(",")
+              .map(Number)
+              .filter((frame) => frame < frames.function.length);
+}
+
+/** Per frame: whether its function is hidden. All lines of a function are. */
+function hiddenBy(whole: StackTables, hidden: string): (frame: number) => boolean {
+    const { function: of, file } = whole.frames;
+    const key = (frame: number): string => `${of[frame]},${file[frame]}`;
+    const functions = new Set(hiddenFrames(whole, hidden).map(key));
+    return (frame) => functions.size > 0 && functions.has(key(frame));
+}
+
+export function foldStacks(whole: StackTables, { fold, hidden }: Folding): FoldedStacks {
     const { parent, frame } = whole.stacks;
+    const isHidden = hiddenBy(whole, hidden);
     const strings = whole.strings.slice();
     const frames = {
         function: whole.frames.function.slice(),
@@ -52,8 +78,8 @@ export function foldStacks(whole: StackTables): FoldedStacks {
     };
     for (let node = 1; node < parent.length; ++node) {
         const above = to[parent[node]];
-        const isLibrary = libraryOf(frame[node]) !== "";
-        if (isLibrary && folded[above]) {
+        const isLibrary = fold && libraryOf(frame[node]) !== "";
+        if (isHidden(frame[node]) || (isLibrary && folded[above])) {
             to[node] = above;
             continue;
         }

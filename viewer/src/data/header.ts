@@ -77,6 +77,7 @@ export interface Card {
     who: string;
     change: string;
     change_row: string; // the WhatIf.name of this change; "" = it has no row
+    tried: ReportLine[]; // outcomes of `fragtrace try`
     verdict: string;
     requested: number | null;
     bars: Bar[];

@@ -1,7 +1,7 @@
-// The call tree as it is drawn: in full or with library frames folded, and from the program's entry
-// to the allocation or bottom-up.
+// The call tree as it is drawn: in full, or with folded library frames and without hidden
+// functions; from the program's entry to the allocation or bottom-up.
 import { type AroundFrame, aroundFrame, bottomUp } from "./derivedtrees";
-import { foldStacks } from "./fold";
+import { foldStacks, type Folding } from "./fold";
 import type { StackTables } from "./header";
 import { Stacks } from "./stacks";
 
@@ -9,8 +9,7 @@ export const shapes = ["icicle", "flame", "bottom-up", "callers"] as const;
 export type Shape = (typeof shapes)[number];
 
 /** Which tree is drawn. "callers" marks stacks of the same tree as icicle and flame. */
-export interface TreeChoice {
-    fold: boolean;
+export interface TreeChoice extends Folding {
     shape: Shape;
 }
 
@@ -22,9 +21,9 @@ interface ShownTree {
 }
 
 export class ShownStacks {
-    private folded: ShownTree | null = null;
+    private folded = new Map<string, ShownTree>(); // by keyOf()
     private used: Uint8Array = new Uint8Array(0);
-    private inverted = new Map<boolean, ShownTree>(); // by whether library frames are folded
+    private inverted = new Map<string, ShownTree>(); // by keyOf()
     private lastAround: { key: string; trees: AroundFrame } | null = null;
 
     constructor(
@@ -43,18 +42,18 @@ export class ShownStacks {
         return this.shown(choice).stacks;
     }
 
-    /** The names of a tree. The folded tree's names begin with all names of the full tree. */
-    names(fold: boolean): readonly string[] {
-        return fold ? this.folding().tables.strings : this.tables.strings;
+    /** The names of a tree. A folded tree's names begin with all names of the full tree. */
+    names(choice: Folding): readonly string[] {
+        return this.base(choice).tables.strings;
     }
 
     /** The drawn tree's node that stands for a line or a stack of the full tree; 0 = none. */
     node(node: number, choice: TreeChoice): number {
-        const at = this.base(choice.fold).to?.[node] ?? node;
+        const { tables, stacks, to } = this.base(choice);
+        const at = to?.[node] ?? node;
         if (choice.shape !== "bottom-up" || node === 0) return at;
-        const { tables, stacks } = this.base(choice.fold);
         const frame = tables.stacks.frame[stacks.telling(at)];
-        return this.bottomUp(choice.fold).stacks.childOf(0, frame);
+        return this.bottomUp(choice).stacks.childOf(0, frame);
     }
 
     /** Values per node of the full tree, added up per node of the drawn tree. */
@@ -65,13 +64,14 @@ export class ShownStacks {
     /** The stacks with a frame of the given name, and their values in the trees of both sides. */
     around(
         label: number,
-        fold: boolean,
+        choice: Folding,
         sums: Map<number, number>,
     ): { trees: AroundFrame; callers: Map<number, number>; callees: Map<number, number> } {
-        const key = `${fold},${label}`;
-        const { tables, stacks, to } = this.base(fold);
+        const key = `${label},${keyOf(choice)}`;
+        const { tables, stacks, to } = this.base(choice);
         if (this.lastAround?.key !== key) {
-            this.lastAround = { key, trees: aroundFrame(tables, stacks, this.usedIn(fold), label) };
+            const trees = aroundFrame(tables, stacks, this.usedIn(choice), label);
+            this.lastAround = { key, trees };
         }
         const { trees } = this.lastAround;
         const inBase = mapped(sums, to);
@@ -106,41 +106,54 @@ export class ShownStacks {
         return found;
     }
 
-    private base(fold: boolean): ShownTree {
-        return fold ? this.folding() : { tables: this.tables, stacks: this.whole, to: null };
+    private base(choice: Folding): ShownTree {
+        return choice.fold || choice.hidden !== ""
+            ? this.folding(choice)
+            : { tables: this.tables, stacks: this.whole, to: null };
     }
 
-    private shown({ fold, shape }: TreeChoice): ShownTree {
-        return shape === "bottom-up" ? this.bottomUp(fold) : this.base(fold);
+    private shown(choice: TreeChoice): ShownTree {
+        return choice.shape === "bottom-up" ? this.bottomUp(choice) : this.base(choice);
     }
 
-    private bottomUp(fold: boolean): ShownTree {
-        let made = this.inverted.get(fold);
-        if (!made) {
-            const base = this.base(fold);
-            const { stacks, to } = bottomUp(base.tables, base.stacks, this.usedIn(fold));
+    private bottomUp(choice: Folding): ShownTree {
+        return kept(this.inverted, keyOf(choice), () => {
+            const base = this.base(choice);
+            const { stacks, to } = bottomUp(base.tables, base.stacks, this.usedIn(choice));
             const ends = base.to ? Int32Array.from(base.to, (node) => to[node]) : to;
-            made = { tables: base.tables, stacks, to: ends };
-            this.inverted.set(fold, made);
-        }
-        return made;
+            return { tables: base.tables, stacks, to: ends };
+        });
     }
 
     /** Per node of the full or the folded tree: whether a block has this stack. */
-    private usedIn(fold: boolean): Uint8Array {
-        const { stacks, to } = this.base(fold);
+    private usedIn(choice: Folding): Uint8Array {
+        const { stacks, to } = this.base(choice);
         const used = new Uint8Array(stacks.count);
         this.used.forEach((some, node) => (used[to?.[node] ?? node] |= some));
         return used;
     }
 
-    private folding(): ShownTree {
-        if (!this.folded) {
-            const { tables, to } = foldStacks(this.tables);
-            this.folded = { tables, stacks: new Stacks(tables), to };
-        }
-        return this.folded;
+    private folding(choice: Folding): ShownTree {
+        return kept(this.folded, keyOf(choice), () => {
+            const { tables, to } = foldStacks(this.tables, choice);
+            return { tables, stacks: new Stacks(tables), to };
+        });
     }
+}
+
+const mostKept = 4; // trees: few, because a person tries many sets of hidden functions
+
+function keyOf({ fold, hidden }: Folding): string {
+    return `${fold},${hidden}`;
+}
+
+function kept(trees: Map<string, ShownTree>, key: string, make: () => ShownTree): ShownTree {
+    const known = trees.get(key);
+    if (known) return known;
+    if (trees.size >= mostKept) trees.clear();
+    const made = make();
+    trees.set(key, made);
+    return made;
 }
 
 /** Values of nodes that are not in the tree are left out. */

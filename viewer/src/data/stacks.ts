@@ -1,6 +1,7 @@
 // The call tree of all stacks: labels, search, and sums for the icicle. A parent always has a
 // smaller number than its children, so one backward pass computes sums without recursion.
 import type { StackTables } from "./header";
+import { findText } from "./search";
 
 export interface StackBox {
     node: number; // innermost node of the box
@@ -137,6 +138,11 @@ export class Stacks {
             matches[node] = frameHits[stacks.frame[node]] | matches[stacks.parent[node]];
         }
         return matches;
+    }
+
+    /** Per node: whether it or one of its callers has this text. */
+    withText(text: string): Uint8Array {
+        return this.search(findText(this.header.strings, text));
     }
 
     /** Whether the frame of a node matches. */

@@ -54,6 +54,7 @@ export const unsaid = {
     theme: "auto",
     shape: "icicle",
     fold: false,
+    hidden: "",
     only: false,
     colour: "state",
     order: "worst",
@@ -73,6 +74,7 @@ export function writeHash(view: View): string {
         if (view[key] !== choices[key][0] || key === "stacks") parts.push(`${key}=${view[key]}`);
     }
     for (const key of switches) if (view[key]) parts.push(`${key}=1`);
+    if (view.hidden) parts.push(`hidden=${view.hidden}`);
     return "#" + parts.join("&");
 }
 
@@ -86,6 +88,7 @@ export function readHash(hash: string): Partial<View> {
         const known = numbers.find((name) => name === key);
         // Only whole numbers >= 0 are written. Any other number would be an invalid index.
         if (known && /^\d{1,15}$/.test(value)) view[known] = Number(value);
+        if (key === "hidden" && /^\d{1,9}(,\d{1,9}){0,99}$/.test(value)) view.hidden = value;
         if (key === "q" || key === "comment") {
             try {
                 view[texts[key]] = decodeURIComponent(value).slice(0, longestComment);

@@ -38,6 +38,7 @@ export interface View {
     frame: number; // Stacks.name() whose callers and callees are drawn; -1 = that of the most bytes
     only: boolean; // only stacks that match the search are drawn
     fold: boolean; // library frames are drawn as one
+    hidden: string; // functions that are left out of the stacks (Folding)
     colour: ColourBy;
     whatif: number; // row whose replayed curve is drawn; -1 = none
     order: "worst" | "address";
@@ -79,6 +80,7 @@ export const initialView: View = {
     shape: "icicle",
     only: false,
     fold: false,
+    hidden: "",
     colour: "state",
     order: "worst",
     axis: "step",

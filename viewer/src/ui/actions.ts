@@ -102,9 +102,29 @@ export function nextShape(page: PageView): void {
     showShape(page, shapes[(shapes.indexOf(page.view.shape) + 1) % shapes.length]);
 }
 
-// Node numbers differ between the two trees, so nodes are cleared.
+// Node numbers differ between the trees, so nodes are cleared.
+const noNodes = { stack: -1, zoom: -1, culprit: -1 };
+
 export function toggleFold(page: PageView): void {
-    page.change({ fold: !page.view.fold, stack: -1, zoom: -1, culprit: -1 });
+    page.change({ fold: !page.view.fold, ...noNodes });
+}
+
+/** The frame of the marked box whose function can be hidden; -1 = none. */
+export function hidableFrame({ view, header, shownStacks }: PageView): number {
+    if (view.stack <= 0 || view.shape === "callers") return -1;
+    const frame = shownStacks.tree(view).frame(view.stack);
+    return frame < header.frames.function.length ? frame : -1; // others are folded libraries
+}
+
+/** Leaves the function of the marked box out of the stacks. */
+export function hideFunction(page: PageView): void {
+    const frame = hidableFrame(page);
+    const { hidden } = page.view;
+    if (frame >= 0) page.change({ hidden: hidden ? `${hidden},${frame}` : `${frame}`, ...noNodes });
+}
+
+export function showHidden(page: PageView): void {
+    if (page.view.hidden) page.change({ hidden: "", ...noNodes });
 }
 
 export function toggleMark(page: PageView): void {

@@ -113,6 +113,7 @@ function answers(page: PageView, card: Card): HTMLElement[] {
         ["why", card.details[0] ?? ""],
         ["culprit", card.who],
         [helps, card.change],
+        ...card.tried.map(({ label, text }): [string, string] => [label, text]),
     ];
     const known = rows.filter(([, text]) => text !== "");
     const less = card.screen === "shortage" ? savings(head) : [];

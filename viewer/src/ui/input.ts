@@ -7,12 +7,23 @@ import type { Layer } from "../draw/surface";
 import { edgeAt } from "../draw/ranges";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
+import { hiddenFrames } from "../data/fold";
 import { segmentsKnown } from "../data/header";
 import { bytesAt } from "../data/overtime";
 import { blockUnder, byAddress } from "../data/under";
 import type { Shape } from "../data/shownstacks";
 import { rangesOf } from "../state/store";
-import { setRange, toggleDrag, showShape, toggleFold, zoomAddress, zoomTime } from "./actions";
+import {
+    hidableFrame,
+    hideFunction,
+    setRange,
+    showHidden,
+    showShape,
+    toggleDrag,
+    toggleFold,
+    zoomAddress,
+    zoomTime,
+} from "./actions";
 import { copyStack } from "./copy";
 import { byId, showTip } from "./dom";
 import type { PageView } from "./view";
@@ -232,10 +243,19 @@ export function connectControls(page: PageView): void {
     byId("stack-copy").addEventListener("click", () => void copyStack(page));
     byId("only").addEventListener("click", () => page.change({ only: !page.view.only }));
     byId("fold").addEventListener("click", () => toggleFold(page));
+    byId("hide-function").addEventListener("click", () => hideFunction(page));
+    byId("show-hidden").addEventListener("click", () => showHidden(page));
     byId("drag").addEventListener("click", () => toggleDrag(page));
 }
 
-export function showControls({ view }: PageView): void {
+const longestName = 24;
+
+function shortened(name: string): string {
+    return name.length > longestName ? `${name.slice(0, longestName - 1)}…` : name;
+}
+
+export function showControls(page: PageView): void {
+    const { view } = page;
     const search = byId<HTMLInputElement>("search");
     if (search.value !== view.query) search.value = view.query;
     for (const key of choices) byId<HTMLSelectElement>(key).value = view[key];
@@ -245,6 +265,14 @@ export function showControls({ view }: PageView): void {
     byId("only").setAttribute("aria-pressed", String(view.only));
     byId("stack-copy").hidden = view.stack <= 0;
     byId("fold").setAttribute("aria-pressed", String(view.fold));
+    // A box can stand for several frames, so the button names the function.
+    const frame = hidableFrame(page);
+    const { frames, strings } = page.header;
+    byId("hide-function").hidden = frame < 0;
+    byId("hide-function").textContent = `hide ${shortened(strings[frames.function[frame]] ?? "")}`;
+    const hidden = hiddenFrames(page.header, view.hidden).length;
+    byId("show-hidden").hidden = hidden === 0;
+    byId("show-hidden").textContent = `show ${hidden} hidden`;
     byId("drag").setAttribute("aria-pressed", String(view.drag === "range"));
     byId("main").dataset.drag = view.drag;
 }

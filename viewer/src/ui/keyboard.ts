@@ -181,6 +181,13 @@ const table: Key[] = [
         run: (page) => page.change({ only: !page.view.only }),
     },
     {
+        keys: ["u"],
+        shown: "u",
+        text: "leave the function of the marked box out of the stacks: its callees follow its callers",
+        run: actions.hideFunction,
+    },
+    { keys: ["U"], shown: "U", text: "show the hidden functions again", run: actions.showHidden },
+    {
         keys: ["y"],
         shown: "y",
         text: "copy the marked stack, or that of the selected block",

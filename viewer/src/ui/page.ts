@@ -39,7 +39,7 @@ import type { PageView, Picture } from "./view";
 import { showWhatIf } from "./whatif";
 
 // What the picture of the stacks depends on besides the bytes.
-const stackParts = ["shape", "fold", "stack", "zoom", "frame"] as const;
+const stackParts = ["shape", "fold", "hidden", "stack", "zoom", "frame"] as const;
 
 /** Loads devices: first without their blocks, then in full. */
 export interface DeviceSource {
@@ -79,7 +79,7 @@ export class Page extends Results implements PageView {
         },
         { on: ["device", "whatif"], draw: () => showWhatIf(this) },
         {
-            on: ["device", "blocks", "card", "culprit", "stack", "fold", "theme"],
+            on: ["device", "blocks", "card", "culprit", "stack", "fold", "hidden", "theme"],
             draw: () => this.showCards(),
         },
         {
@@ -112,7 +112,7 @@ export class Page extends Results implements PageView {
         },
         { on: ["device", "blocks", "selected"], draw: () => showDetails(this) },
         {
-            on: ["device", "stack", "line", "culprit", "fold", "shape"],
+            on: ["device", "stack", "line", "culprit", "fold", "hidden", "shape"],
             draw: () => showSource(this),
         },
         { on: ["freeRange"], draw: () => showHole(this) },

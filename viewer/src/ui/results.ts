@@ -74,12 +74,12 @@ export class Results {
             makes: "trees",
         },
         {
-            on: ["query", "fold", "shape", "trees"],
+            on: ["query", "fold", "hidden", "shape", "trees"],
             draw: (changed) => this.search(changed),
             makes: "matches",
         },
         {
-            on: ["matches", "stack", "line", "culprit", "fold", "shape", "trees"],
+            on: ["matches", "stack", "line", "culprit", "fold", "hidden", "shape", "trees"],
             draw: () => this.findMarked(),
             makes: "marked",
         },
@@ -161,7 +161,7 @@ export class Results {
     // Text is searched at once, a regular expression in a worker, terms about blocks in steps if
     // there are many blocks. Until the answers arrive the marks do not change.
     private search(changed: ReadonlySet<Part>): boolean {
-        const { query, fold } = this.view;
+        const { query } = this.view;
         if (!query && !this.found) return false;
         this.expressions.stop();
         this.filtering.stop();
@@ -170,10 +170,12 @@ export class Results {
             this.found = null;
             return true;
         }
-        const names = this.shownStacks.names(fold);
+        const names = this.shownStacks.names(this.view);
         const source = expressionOf(text);
         const before = this.found ?? nothingFound;
-        const drawn = changed.has("fold") || changed.has("shape") || changed.has("trees");
+        const drawn = (["fold", "hidden", "shape", "trees"] as const).some((part) =>
+            changed.has(part),
+        );
         const answer: Answer = {
             hits: source === null && text ? findText(names, text) : null,
             blocks: null,
@@ -200,7 +202,7 @@ export class Results {
                 else answer.blocks = found;
                 arrived(later);
             };
-            const steps = blocksWith(this.model, terms);
+            const steps = blocksWith(this.model, this.stacks, terms);
             if (!this.model.complete || this.model.blocks.count <= immediateTerms) {
                 take(finish(steps));
             } else {

@@ -67,8 +67,8 @@ export class StacksPanel implements Picture {
         this.boxes = boxes;
         this.total = total;
         this.focused = Math.min(this.focused, boxes.length - 1);
-        const { shape, fold, zoom, frame } = page.view;
-        const tree = [shape, fold, zoom, frame].join();
+        const { shape, fold, hidden, zoom, frame } = page.view;
+        const tree = [shape, fold, hidden, zoom, frame].join();
         if (tree !== this.drawn) this.focused = 0; // the numbers of the boxes have another meaning
         this.drawn = tree;
         surface.box.style.height = `${height}px`;
@@ -111,7 +111,7 @@ export class StacksPanel implements Picture {
     private aroundFrame(): StackPlaces {
         const { view, sums, shownStacks, stacks } = this.page;
         const name = view.frame >= 0 ? view.frame : heaviestLine(stacks, sums.sums);
-        const around = shownStacks.around(name, view.fold, sums.sums);
+        const around = shownStacks.around(name, view, sums.sums);
         const [up, down] = [around.trees.callers.stacks, around.trees.callees.stacks];
         const callers = up.layout(around.callers, smallestShare, Math.min(1, up.count - 1));
         const callees = down.layout(around.callees, smallestShare, Math.min(1, down.count - 1));

@@ -104,7 +104,9 @@ export function showWhatIf(page: PageView): void {
             el(
                 "p",
                 { class: "faint explain" },
-                "in holes, cached: free at that replay's own peak. " + classes,
+                "Best first, then other pools, bounds and cards. " +
+                    "In holes, cached: free at that replay's own peak. " +
+                    classes,
             ),
         ),
     );
