@@ -26,7 +26,7 @@ struct BlocksFreeMemory {
 struct HoldsMost {
     HoldingLine place;
     std::uint64_t in_use_bytes = 0;
-    std::uint64_t grown_bytes = 0;   // more than at the same point of step `since`; 0 = not known
+    std::uint64_t grown_bytes = 0;  // more than at the same point of step `since`; 0 = not known
     std::size_t since = 0;
 };
 

@@ -26,12 +26,8 @@ Status run_anonymize(int argc, char** argv) {
     app.add_option("OUT", output, "the file to write; only you may read it (mode 0600)")
         ->required();
     CommonOptions::add_force(&app);
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     if (const std::string import = import_name(input); !import.empty()) {
         return Error{ErrorCode::kInput,

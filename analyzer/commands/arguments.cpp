@@ -4,6 +4,7 @@
 
 #include "analyzer/analysis/option_values.h"
 #include "analyzer/analysis/windows.h"
+#include "analyzer/commands/registry.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
@@ -46,15 +47,15 @@ std::string unknown_option(const CLI::App& app) {
 
 }  // namespace
 
-Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
+Status parse_arguments(CLI::App* app, int argc, char** argv) {
     try {
         app->parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
         const Status written = write_text(wrapped(app->help(), kHelpWidth));
         if (!written) {
-            return written.error();
+            return written;
         }
-        return false;
+        throw HelpPrinted{};
     } catch (const CLI::ExtrasError& failure) {
         const std::string unknown = unknown_option(*app);
         const std::vector<std::string> extra = app->remaining();
@@ -75,7 +76,7 @@ Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
                                  did_you_mean(unknown, option_names(*app)),
                                  app->get_name())};
     }
-    return true;
+    return Ok{};
 }
 
 std::string output_fault(const std::string& path) {

@@ -14,9 +14,8 @@
 
 namespace fragtrace::analyzer {
 
-// Parses the arguments. Returns false if help was requested: it was printed, and nothing is left to
-// do.
-Result<bool> parse_arguments(CLI::App* app, int argc, char** argv);
+// Parses the arguments. Throws HelpPrinted (registry.h) if help was requested.
+Status parse_arguments(CLI::App* app, int argc, char** argv);
 
 // For CLI::Option::check() of an option that names an output file: check_output() before the work
 // begins. Empty = nothing is wrong.

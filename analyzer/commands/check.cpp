@@ -106,12 +106,8 @@ Status run_check(int argc, char** argv) {
         ->capture_default_str();
     app.add_flag("--allow-losses", options.losses_allowed, "accept traces that lost events");
     common.add_json(&app);
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     const auto limits = limits_of(texts, options);
     if (!limits) {

@@ -251,12 +251,8 @@ Status run_compare(int argc, char** argv) {
     Arguments arguments;
     arguments.add(&app);
     const auto& [common, path_a, path_b, html, without_whatif, batches, asked] = arguments;
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     if (Status fine = arguments.check(); !fine) {
         return fine;

@@ -105,12 +105,8 @@ Status run_dump(int argc, char** argv) {
     common.add_trace(&app);
     app.add_flag("--facts", facts, "print what is known about the process instead");
     app.add_flag("--no-stacks", without_stacks, "leave the source line out (faster)");
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     const bool trace = !is_snapshot(common.trace) && import_name(common.trace).empty();
     return (trace ? dump_trace : dump_timeline)(common.trace, facts, !without_stacks);

@@ -261,12 +261,8 @@ Status run_explain(int argc, char** argv) {
     app.add_option("MESSAGE", input, "the message, a log file, or '-' for standard input")
         ->capture_default_str();
     common.add_json(&app);
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     MessageScanner scanner;
     LineFeeder feeder(&scanner);

@@ -100,6 +100,48 @@ Result<EventIndex> moment_of(const Analysis& analysis, const std::string& at) {
     return event_at(analysis.timeline, seconds);
 }
 
+// The format of --to, once it is known that it uses all given options.
+Result<const ExportFormat*> format_of(const std::string& name, const CLI::App& app) {
+    const ExportFormat* const format = find_export_format(name);
+    if (format == nullptr) {
+        std::vector<std::string> names;
+        for (const ExportFormat& one : export_formats()) {
+            names.emplace_back(one.name);
+        }
+        return Error{ErrorCode::kUsage,
+                     fmt::format("--to {}: is no format{} (see 'fraganalyze export --help')",
+                                 name,
+                                 did_you_mean(name, names))};
+    }
+    for (const char* option : {"--of", "--at", "--blocks", "--with", "--categories"}) {
+        if (app.count(option) != 0 && format->uses.find(option) == std::string_view::npos) {
+            return Error{ErrorCode::kUsage,
+                         fmt::format("{}: the format {} does not use it", option, format->name)};
+        }
+    }
+    return format;
+}
+
+// Says on standard error what the written file lacks.
+void print_gaps(const Timeline& timeline, const std::string& output) {
+    if (const std::string part = part_text(timeline); !part.empty()) {
+        fmt::print(stderr,
+                   "fraganalyze: {} shows {} (--events all: everything)\n",
+                   printable(output),
+                   part);
+    }
+    const TraceDamage& damage = timeline.damage;
+    if (damage.bytes_unreadable != 0 || damage.events_lost != 0) {
+        fmt::print(stderr,
+                   "fraganalyze: {} lacks events: {} of {} cannot be read, {} lost while "
+                   "recording\n",
+                   printable(output),
+                   format_bytes(damage.bytes_unreadable),
+                   printable(timeline.path),
+                   format_counted(damage.events_lost, "event was", "events were"));
+    }
+}
+
 }  // namespace
 
 Status run_export(int argc, char** argv) {
@@ -144,30 +186,14 @@ Status run_export(int argc, char** argv) {
     common.add_categories(&app);
     common.add_events(&app);
     CommonOptions::add_force(&app);
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
-    if (!*parsed) {
-        return Ok{};
+    const Result<const ExportFormat*> found = format_of(to, app);
+    if (!found) {
+        return found.error();
     }
-    const ExportFormat* const format = find_export_format(to);
-    if (format == nullptr) {
-        std::vector<std::string> names;
-        for (const ExportFormat& one : export_formats()) {
-            names.emplace_back(one.name);
-        }
-        return Error{ErrorCode::kUsage,
-                     fmt::format("--to {}: is no format{} (see 'fraganalyze export --help')",
-                                 to,
-                                 did_you_mean(to, names))};
-    }
-    for (const char* option : {"--of", "--at", "--blocks", "--with", "--categories"}) {
-        if (app.count(option) != 0 && format->uses.find(option) == std::string_view::npos) {
-            return Error{ErrorCode::kUsage,
-                         fmt::format("{}: the format {} does not use it", option, format->name)};
-        }
-    }
+    const ExportFormat* const format = *found;
     const auto quantity = kQuantities.find(of);
     if (quantity == kQuantities.end()) {
         return Error{ErrorCode::kUsage,
@@ -203,21 +229,8 @@ Status run_export(int argc, char** argv) {
     }
     options.moment = *moment;
     const Status written = format->write(**analysis, options);
-    if (const std::string part = part_text((*analysis)->timeline); written && !part.empty()) {
-        fmt::print(stderr,
-                   "fraganalyze: {} shows {} (--events all: everything)\n",
-                   printable(options.output),
-                   part);
-    }
-    if (const TraceDamage& damage = (*analysis)->timeline.damage;
-        written && (damage.bytes_unreadable != 0 || damage.events_lost != 0)) {
-        fmt::print(stderr,
-                   "fraganalyze: {} lacks events: {} of {} cannot be read, {} lost while "
-                   "recording\n",
-                   printable(options.output),
-                   format_bytes(damage.bytes_unreadable),
-                   printable(common.trace),
-                   format_counted(damage.events_lost, "event was", "events were"));
+    if (written) {
+        print_gaps((*analysis)->timeline, options.output);
     }
     return written;
 }

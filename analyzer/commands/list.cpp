@@ -249,12 +249,8 @@ Status run_list(int argc, char** argv) {
                  "move the last events of killed processes from shared memory into their traces");
     common.add_killed(&app);
     common.add_json(&app);
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     if (!common.killed.empty() && !options.absorb) {
         return Error{ErrorCode::kUsage, "--killed changes a trace and needs --absorb"};

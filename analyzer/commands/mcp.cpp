@@ -524,12 +524,8 @@ Status run_mcp(int argc, char** argv) {
         "  {\"mcpServers\": {\"fragtrace\": {\"command\": \"fraganalyze\", \"args\": "
         "[\"mcp\"]}}}\n",
         "fraganalyze mcp");
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     fmt::print(
         stderr,

@@ -29,12 +29,8 @@ Status run_merge(int argc, char** argv) {
                    "them")
         ->required();
     CommonOptions::add_output(&app, &output)->required();
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     const Result<std::vector<std::string>> paths = recordings_of_job(inputs);
     if (!paths) {

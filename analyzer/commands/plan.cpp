@@ -24,12 +24,8 @@ Status run_plan(int argc, char** argv) {
     std::string output = "-";
     app.add_option("PROBLEM", input, "a CSV file with the columns id,lower,upper,size")->required();
     CommonOptions::add_output(&app, &output)->capture_default_str();
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     const auto file = InputFile::open(input);
     if (!file) {

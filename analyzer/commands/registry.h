@@ -10,6 +10,9 @@
 
 namespace fragtrace::analyzer {
 
+// Thrown by a command after it printed its help: nothing is left to do, and nothing is wrong.
+struct HelpPrinted {};
+
 struct Command {
     std::string_view name;
     std::string_view synopsis;

@@ -130,12 +130,8 @@ Status run_replay(int argc, char** argv) {
     common.add_events(&app);
     common.add_json(&app);
     common.add_color(&app);
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     options.finish(app);
     const auto capacity = common.capacity_bytes();

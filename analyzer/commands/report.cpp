@@ -156,12 +156,8 @@ Status run_report(int argc, char** argv) {
     arguments.add(&app);
     auto& [common, html, sources, summary, without_whatif, progress, cache, job_id, traces] =
         arguments;
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     if (html == "-" && common.json == "-") {
         return Error{ErrorCode::kUsage, "--html and --json cannot both go to standard output"};

@@ -106,7 +106,11 @@ int dispatch(std::string_view program, int argc, char** argv) {
     argc -= named ? 1 : 0;
     argv += named ? 1 : 0;
     argv[0] = name.data();
-    const Status done = command->run(argc, argv);
+    Status done = Ok{};
+    try {
+        done = command->run(argc, argv);
+    } catch (const HelpPrinted&) {
+    }
     return done ? status(ExitCode::kFine) : report_error(program, done.error());
 }
 

@@ -310,12 +310,8 @@ Status run_summarize(int argc, char** argv) {
                  if_changed,
                  "with -o: do nothing if FILE is the summary of this trace as it is now, by this "
                  "version of fraganalyze");
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     if (inputs.size() > 1) {
         return Error{ErrorCode::kUsage,

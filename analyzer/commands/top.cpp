@@ -148,12 +148,8 @@ Status run_top(int argc, char** argv) {
                "printing lines; without PID for all recorded processes of this user. Without "
                "ADDRESS only this machine can ask. There is no password")
             ->type_name("[ADDRESS]:PORT");
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     if (!pid.empty()) {
         const auto [end, failed] =

@@ -158,12 +158,8 @@ Status run_validate(int argc, char** argv) {
     common.add_torch_version(&app);
     common.add_events(&app);
     common.add_json(&app);
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     options.finish(app);
     const auto capacity = common.capacity_bytes();

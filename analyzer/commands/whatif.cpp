@@ -35,12 +35,8 @@ Status run_whatif(int argc, char** argv) {
     bool without_scan = false;
     app.add_flag(
         "--no-scan", without_scan, "skip the search for the smallest card, which takes longest");
-    const auto parsed = parse_arguments(&app, argc, argv);
-    if (!parsed) {
-        return parsed.error();
-    }
-    if (!*parsed) {
-        return Ok{};
+    if (const Status parsed = parse_arguments(&app, argc, argv); !parsed) {
+        return parsed;
     }
     auto options = common.analyze_options();
     if (!options) {

@@ -155,8 +155,8 @@ class CardBuilder {
         PageCard card = card_of(diagnosis);
         card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
         card.heading = retry ? "Retry: the pool had to release its cache" : heading_of(verdict);
-        card.sentence = retry ? retry_sentence(analysis_, diagnosis)
-                              : failure_sentence(device_, diagnosis);
+        card.sentence =
+            retry ? retry_sentence(analysis_, diagnosis) : failure_sentence(device_, diagnosis);
         for (const Survivors& kept : device_.held.survivors) {
             if (kept.of == Survivors::Of::kOutOfMemory && kept.event == diagnosis.trouble.event) {
                 card.lines.push_back(survived_line(kept, Terminal(-1, ColorChoice::kNever)));

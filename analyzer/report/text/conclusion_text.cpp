@@ -34,11 +34,11 @@ std::string words(const BlocksFreeMemory& blocks) {
 }
 
 std::string words(const HoldsMost& most) {
-    const std::string grown =
-        most.grown_bytes == 0 ? std::string()
-                              : fmt::format(", {} more than at the same point of step {}",
-                                            format_bytes(most.grown_bytes),
-                                            most.since);
+    const std::string grown = most.grown_bytes == 0
+                                  ? std::string()
+                                  : fmt::format(", {} more than at the same point of step {}",
+                                                format_bytes(most.grown_bytes),
+                                                most.since);
     return fmt::format("{} holds {} of the {} in use{}{}",
                        most.place.held.label,
                        format_bytes(static_cast<std::uint64_t>(most.place.held.bytes)),

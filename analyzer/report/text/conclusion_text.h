@@ -9,8 +9,8 @@
 
 namespace fragtrace::analyzer {
 
-// What failed, and why: one failed request or retry. If the whole step needs more than there is, the
-// sentence does not say "despite free memory", and the explanation is limited to this request.
+// What failed, and why: one failed request or retry. If the whole step needs more than there is,
+// the sentence does not say "despite free memory", and the explanation is limited to this request.
 std::string failure_sentence(const DeviceAnalysis& device, const Diagnosis& diagnosis);
 std::string failure_explanation(const DeviceAnalysis& device, const Diagnosis& diagnosis);
 

@@ -380,7 +380,8 @@ std::string later_failures(const Analysis& analysis,
     }
     const Event& event = analysis.timeline.events[last->trouble.event];
     const bool all = device.troubles <= device.diagnoses.size();
-    return fmt::format("  later      {}{} more {}; {}: {} requested, {} at {} ({})\n",
+    const std::string culprit = culprit_text(conclusion_at(analysis, device, *last).culprit);
+    return fmt::format("  later      {}{} more {}; {}: {} requested, {} at {} ({}{}{})\n",
                        all ? "" : "at least ",
                        later,
                        later == 1 ? "out-of-memory" : "out-of-memories",
@@ -388,7 +389,9 @@ std::string later_failures(const Analysis& analysis,
                        format_bytes(last->verdict.requested_bytes),
                        printable(analysis.symbols->describe(event.origin)),
                        format_duration(event.time_ns),
-                       last->verdict.id);
+                       last->verdict.id,
+                       culprit.empty() ? "" : "; culprit: ",
+                       printable(culprit));
 }
 
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {
