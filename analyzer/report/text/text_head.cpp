@@ -380,7 +380,10 @@ std::string later_failures(const Analysis& analysis,
     }
     const Event& event = analysis.timeline.events[last->trouble.event];
     const bool all = device.troubles <= device.diagnoses.size();
-    const std::string culprit = culprit_text(conclusion_at(analysis, device, *last).culprit);
+    std::string culprit = culprit_text(conclusion_at(analysis, device, *last).culprit);
+    if (culprit == culprit_text(conclusion_at(analysis, device, first).culprit)) {
+        culprit.clear();  // it is above
+    }
     return fmt::format("  later      {}{} more {}; {}: {} requested, {} at {} ({}{}{})\n",
                        all ? "" : "at least ",
                        later,

@@ -69,9 +69,7 @@ class Try(real_process.RealProcessTest):
         self.assertRegex(self.run_well([ANALYZER, trace]).stdout, line)
         page = self.folder / "page.html"
         self.run_well([ANALYZER, trace, "--html", page])
-        self.assertIn(
-            '"expandable_segments:True: out of memory none as predicted, ', page.read_text()
-        )
+        self.assertIn('"expandable_segments:True: out of memory none as predicted, ', page.read_text())
         names = sorted(file.name for file in self.folder.iterdir() if file.suffix == ".json")
         self.assertEqual(names, [kept.name])
 

@@ -30,7 +30,10 @@ export function chartLegend({ colours, model }: PageView): LegendEntry[] {
         entries.push({ colour: "emptied", text: "empty_cache" });
     }
     if (some(bins.other)) {
-        entries.push({ colour: colours.other, text: "other holders (from above)" });
+        entries.push({
+            colour: colours.other,
+            text: "outside the pool, others as last reported (from above)",
+        });
     }
     return entries;
 }

@@ -52,7 +52,7 @@ export function memoryTables(page: PageView): TableData[] {
           ]
         : [["allocated (reserved memory is unknown)", heap.allocated]];
     const others = othersAt(model, page.view.cursor);
-    if (others > 0) parts.push(["other holders", others]);
+    if (others > 0) parts.push(["outside the pool, others as last reported", others]);
     if (total !== null && segmentsKnown(model.head)) {
         parts.push(
             ["free on the card", Math.max(0, total - others - heap.reserved)],
