@@ -50,15 +50,12 @@ DriverTimes driver_times(const RunMetrics& run) {
     return times;
 }
 
-// Finds the line that blocks most free memory at the first out-of-memory, else at the peak, and its
-// live blocks there.
+// Finds the line that blocks most free memory at the reported out-of-memory, else at the peak, and
+// its live blocks there.
 void find_culprit(Analysis* analysis, const DeviceAnalysis& device, RemedyPlan* plan) {
-    const Diagnosis* diagnosis = device.peak ? &*device.peak : nullptr;
-    for (const Diagnosis& one : device.diagnoses) {
-        if (one.trouble.outcome != Outcome::kRetryOk) {
-            diagnosis = &one;
-            break;
-        }
+    const Diagnosis* diagnosis = reported_oom(device);
+    if (diagnosis == nullptr && device.peak) {
+        diagnosis = &*device.peak;
     }
     const auto most = diagnosis == nullptr ? std::nullopt : most_blocking(*analysis, *diagnosis);
     if (!most) {
@@ -101,7 +98,7 @@ std::optional<HeldAtPeak> held_at_peak(const DeviceAnalysis& device) {
     return held;
 }
 
-// Live memory at the first out-of-memory, else at the peak of allocated memory.
+// Live memory at the reported out-of-memory, else at the peak of allocated memory.
 MemoryByKind memory_by_kind(const DeviceAnalysis& device) {
     MemoryByKind kinds;
     if (device.held.holders.empty()) {
@@ -135,9 +132,9 @@ std::string_view kind_of_line(const DeviceAnalysis& device, const std::string& l
                                                                : category_name(*kind);
 }
 
-// Of the first out-of-memory. Where enough memory was free, less memory is not the point.
+// Of the reported out-of-memory. Where enough memory was free, less memory is not the point.
 Shortage shortage_of(const Analysis& analysis, const DeviceAnalysis& device) {
-    const Diagnosis* failed = first_oom(device);
+    const Diagnosis* failed = reported_oom(device);
     if (failed == nullptr || device.held.holders.empty()) {
         return {};
     }
@@ -263,20 +260,17 @@ void limit_advice(DeviceAnalysis* device) {
     }
 }
 
-// Forecasts the memory that the first failed step would have needed to its end.
+// Forecasts the memory that the failed step would have needed to its end.
 Status add_forecast(const Analysis& analysis, DeviceAnalysis* device) {
-    const auto failed =
-        std::find_if(device->diagnoses.begin(), device->diagnoses.end(), [](const Diagnosis& one) {
-            return one.trouble.outcome != Outcome::kRetryOk;
-        });
-    if (failed == device->diagnoses.end() || failed->verdict.requester != "pool" ||
-        !device->capacity_known) {
+    const Diagnosis* failed = reported_oom(*device);
+    if (failed == nullptr || failed->verdict.requester != "pool" || !device->capacity_known) {
         return Ok{};
     }
     auto forecast = make_forecast(analysis.timeline,
                                   device->script,
                                   device->held.iterations,
                                   sweep_context(*device),
+                                  failed->trouble.event,
                                   {.capacity_bytes = device->capacity_bytes,
                                    .others_bytes = device->others_bytes,
                                    .limit_bytes = device->limit_bytes},

@@ -56,13 +56,17 @@ RuleUse use_of_rule(const Analysis& analysis, std::size_t rule) {
     return all;
 }
 
-const Diagnosis* first_oom(const DeviceAnalysis& device) {
+const Diagnosis* reported_oom(const DeviceAnalysis& device) {
+    const Diagnosis* first = nullptr;
     for (const Diagnosis& diagnosis : device.diagnoses) {
         if (diagnosis.trouble.outcome != Outcome::kRetryOk) {
-            return &diagnosis;
+            if (diagnosis.trouble.event == device.final_oom) {
+                return &diagnosis;
+            }
+            first = first == nullptr ? &diagnosis : first;
         }
     }
-    return nullptr;
+    return first;
 }
 
 std::vector<const WhatIfRow*> ranked_rows(const DeviceAnalysis& device) {

@@ -75,6 +75,7 @@ struct DeviceAnalysis {
     bool plan_left_out = false;        // the trace is too long for the plan of the bound `offline`
     std::string no_whatif;             // why other settings were not replayed; empty = they can be
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
+    EventIndex final_oom = kNoEvent;   // see reported_oom(); kNoEvent = the program got past all
     std::uint64_t troubles = 0;        // all OOMs and retries; `diagnoses` may have fewer
     // The first ones; `recorded` counts all of them.
     std::vector<RecordedTrouble> recorded_troubles;
@@ -89,7 +90,7 @@ struct DeviceAnalysis {
     std::vector<WhatIfRow> capacities;
     std::vector<WhatIfRow> pools;   // pools other than PyTorch's
     std::vector<WhatIfRow> bounds;  // lower bounds and plans, as known_pools() lists them
-    // For the first out-of-memory, if the failed request went to the pool.
+    // For the reported out-of-memory, if the failed request went to the pool.
     std::optional<Forecast> forecast;
 
     // The remaining fields are filled only if remedies were requested.
@@ -116,8 +117,9 @@ struct Analysis {
     std::vector<ProgramPool> program_pools;
 };
 
-// The first diagnosis that is an out-of-memory; nullptr = none.
-const Diagnosis* first_oom(const DeviceAnalysis& device);
+// The out-of-memory that the report is about: the first one after which the pool served no request.
+// If the program got past all of them: the first one. nullptr = none was diagnosed.
+const Diagnosis* reported_oom(const DeviceAnalysis& device);
 
 // The use of a rule of Analysis::categories on all devices.
 RuleUse use_of_rule(const Analysis& analysis, std::size_t rule);

@@ -171,12 +171,16 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
                                             const PeakHistory& peaks,
                                             std::shared_ptr<const CategoryRules> rules) {
     std::vector<HeapInstant> instants;
+    const Diagnosis* reported = reported_oom(device);
     for (const Diagnosis& diagnosis : device.diagnoses) {
-        instants.push_back({diagnosis.trouble.event,
-                            &diagnosis.heap,
-                            diagnosis.trouble.outcome == Outcome::kRetryOk
-                                ? HeapInstant::Kind::kRetry
-                                : HeapInstant::Kind::kOutOfMemory});
+        // Reports describe the first instant.
+        const auto place = &diagnosis == reported ? instants.begin() : instants.end();
+        instants.insert(
+            place,
+            {diagnosis.trouble.event,
+             &diagnosis.heap,
+             diagnosis.trouble.outcome == Outcome::kRetryOk ? HeapInstant::Kind::kRetry
+                                                            : HeapInstant::Kind::kOutOfMemory});
     }
     if (device.peak) {
         instants.push_back(
@@ -196,8 +200,8 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
     CardMemory card{.others_bytes = device.others_bytes,
                     .context_bytes = device.context.bytes,
                     .processes_bytes = 0};
-    const EventIndex first_oom = failed.empty() ? 0 : failed.front();
-    if (const OtherProcesses* others = report_at(device.other_processes, first_oom)) {
+    const EventIndex when = reported == nullptr ? 0 : reported->trouble.event;
+    if (const OtherProcesses* others = report_at(device.other_processes, when)) {
         card.processes_bytes = others->other_bytes;
     }
     const bool blocks = device.script.source == ScriptSource::kBlocks;
@@ -212,7 +216,7 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
 // pending memory and holes, but at most the peak of reserved memory. Cached memory counts as room,
 // since the pool returns it to the driver first.
 std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
-    if (first_oom(device) != nullptr) {
+    if (reported_oom(device) != nullptr) {
         return std::nullopt;
     }
     const WasteSplit& waste = device.recorded.waste_at_peak;

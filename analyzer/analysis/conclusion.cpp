@@ -66,7 +66,8 @@ Recommendation remedy_of_failure(const DeviceAnalysis& device,
     Recommendation remedy = {.kind = Kind::kNothingHelps,
                              .free_what_grows = by_growth,
                              .program = change_of_program(verdict),
-                             .forecast = device.forecast && device.forecast->known()};
+                             .forecast = device.forecast && device.forecast->known() &&
+                                         device.forecast->failed == oom.trouble.event};
     if (const WhatIfRow* row = first_worth_its_price(device)) {
         remedy.kind = Kind::kRow;
         remedy.row = row;
@@ -135,7 +136,7 @@ Recommendation remedy_without_failure(const DeviceAnalysis& device) {
 
 bool replay_ends_as_recorded(const DeviceAnalysis& device) {
     const WhatIfRow* recorded = recorded_row(device.settings);
-    return recorded == nullptr || (recorded->ooms() != 0) == (first_oom(device) != nullptr);
+    return recorded == nullptr || (recorded->ooms() != 0) == (reported_oom(device) != nullptr);
 }
 
 RowClass class_of_moment(const DeviceAnalysis& device) {
@@ -144,12 +145,12 @@ RowClass class_of_moment(const DeviceAnalysis& device) {
 }
 
 const WhatIfRow* best_remedy(const DeviceAnalysis& device) {
-    return first_oom(device) != nullptr ? first_worth_its_price(device)
-                                        : remedy_without_failure(device).row;
+    return reported_oom(device) != nullptr ? first_worth_its_price(device)
+                                           : remedy_without_failure(device).row;
 }
 
 Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device) {
-    if (const Diagnosis* oom = first_oom(device)) {
+    if (const Diagnosis* oom = reported_oom(device)) {
         return conclusion_at(analysis, device, *oom);
     }
     if (!device.fidelity || device.recorded.peak_reserved == 0) {
@@ -167,7 +168,7 @@ Conclusion conclusion_at(const Analysis& analysis,
     if (diagnosis.trouble.outcome == Outcome::kRetryOk) {
         // Fewer retries do not help a run that fails. Its failure has the remedy.
         return {culprit_of_retry(analysis, device, diagnosis),
-                first_oom(device) == nullptr ? remedy_of_retry(device) : Recommendation{}};
+                reported_oom(device) == nullptr ? remedy_of_retry(device) : Recommendation{}};
     }
     return {culprit_of_failure(analysis, device, diagnosis),
             remedy_of_failure(device, diagnosis, failed_by_growth(analysis, device, diagnosis))};

@@ -51,7 +51,7 @@ struct Conclusion {
     Recommendation remedy;
 };
 
-// The conclusion about the first out-of-memory; without one, about retries and peaks.
+// The conclusion about the reported out-of-memory; without one, about retries and peaks.
 Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device);
 
 // The conclusion about one failed request or retry.

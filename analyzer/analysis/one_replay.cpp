@@ -85,6 +85,7 @@ Result<OneReplay> replay_once(const DeviceAnalysis& device, const Candidate& can
                                   std::move(second).value(),
                                   others_to_go(device),
                                   kMaxDiagnoses,
+                                  kNoEvent,
                                   &budget);
     }
     return done;

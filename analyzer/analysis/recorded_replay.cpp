@@ -140,6 +140,18 @@ std::function<std::uint64_t(EventIndex)> recorded_capacity(const Timeline& timel
     };
 }
 
+// The first out-of-memory of the pool after which it served no request; kNoEvent = none.
+EventIndex final_oom(const ReplayScript& script) {
+    EventIndex found = kNoEvent;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        if (step.kind == Step::Kind::kAllocate) {
+            found = !step.recorded_oom ? kNoEvent : found == kNoEvent ? step.event : found;
+        }
+    }
+    return found;
+}
+
 }  // namespace
 
 std::uint64_t others_to_go(const DeviceAnalysis& device) {
@@ -194,6 +206,7 @@ Status add_diagnoses(const Timeline& timeline,
         mapped = std::async(how, [&result, device] { return map_at_peaks(result, device); });
     }
     device->troubles = result.troubles.size();
+    device->final_oom = final_oom(device->script);
     if (!result.troubles.empty()) {
         auto setup = recorded_setup(*device);
         if (!setup) {
@@ -207,6 +220,7 @@ Status add_diagnoses(const Timeline& timeline,
                                      std::move(setup).value(),
                                      others_to_go(*device),
                                      limit,
+                                     device->final_oom,
                                      budget);
     }
     if (maps) {

@@ -174,7 +174,7 @@ Status run_export(int argc, char** argv) {
     app.add_option("--at",
                    at,
                    "the moment of holders and waste: peak, oom, end, or seconds since the start. "
-                   "Default: the first out-of-memory, else the peak of allocated memory")
+                   "Default: the reported out-of-memory, else the peak of allocated memory")
         ->type_name("MOMENT");
     app.add_flag("--blocks", options.blocks, "perfetto: add each block as a slice");
     app.add_option("--with",

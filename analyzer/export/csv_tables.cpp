@@ -26,25 +26,27 @@ constexpr std::array kTables = {
              "events_with_cut_stacks=^recording/events_with_cut_stacks "
              "stacks_without_order=^recording/stacks_without_order "
              "first_device_config=^config first_device_pool=^pool"},
-    CsvTable{"devices",
-             "devices",
-             "",
-             "device=index name total_bytes others_bytes capacity_bytes limit_bytes "
-             "peak_requested_bytes=peak/requested peak_allocated_bytes=peak/allocated "
-             "peak_active_bytes=peak/active peak_reserved_bytes=peak/reserved "
-             "waste_rounding_bytes=waste_at_peak/rounding waste_slack_bytes=waste_at_peak/slack "
-             "waste_pending_bytes=waste_at_peak/pending "
-             "waste_releasable_bytes=waste_at_peak/releasable "
-             "waste_inactive_split_bytes=waste_at_peak/inactive_split "
-             "past_pool_peak_bytes=past_pool/peak "
-             "past_pool_peak_with_reserved_bytes=past_pool/peak_with_reserved "
-             "segments_allocated segments_freed retries ooms violations violations_after_gaps "
-             "state_only context_bytes=context/bytes context_measured=context/measured "
-             "fidelity_placements=fidelity/placements "
-             "fidelity_placements_equal=fidelity/placements_equal "
-             "fidelity_segments=fidelity/segments fidelity_segments_equal=fidelity/segments_equal "
-             "fidelity_reason=fidelity/reason culprit=conclusion/culprit remedy=conclusion/remedy "
-             "remedy_row=conclusion/row whatif_left_out"},
+    CsvTable{
+        "devices",
+        "devices",
+        "",
+        "device=index name total_bytes others_bytes capacity_bytes limit_bytes "
+        "peak_requested_bytes=peak/requested peak_allocated_bytes=peak/allocated "
+        "peak_active_bytes=peak/active peak_reserved_bytes=peak/reserved "
+        "waste_rounding_bytes=waste_at_peak/rounding waste_slack_bytes=waste_at_peak/slack "
+        "waste_pending_bytes=waste_at_peak/pending "
+        "waste_releasable_bytes=waste_at_peak/releasable "
+        "waste_inactive_split_bytes=waste_at_peak/inactive_split "
+        "past_pool_peak_bytes=past_pool/peak "
+        "past_pool_peak_with_reserved_bytes=past_pool/peak_with_reserved "
+        "segments_allocated segments_freed retries ooms violations violations_after_gaps "
+        "state_only context_bytes=context/bytes context_measured=context/measured "
+        "fidelity_placements=fidelity/placements "
+        "fidelity_placements_equal=fidelity/placements_equal "
+        "fidelity_segments=fidelity/segments fidelity_segments_equal=fidelity/segments_equal "
+        "fidelity_reason=fidelity/reason reported_oom=conclusion/event culprit=conclusion/culprit "
+        "remedy=conclusion/remedy "
+        "remedy_row=conclusion/row whatif_left_out"},
     CsvTable{"whatif",
              "whatif",
              "",
@@ -195,7 +197,7 @@ constexpr std::array kTables = {
              "",
              "device=^index known why_not class class_text class_reason event iteration "
              "basis_iteration scale requests peak_allocated_bytes peak_reserved_bytes "
-             "least_capacity_bytes least_card_bytes shortfall_bytes fitting_part"},
+             "in_use_fits least_capacity_bytes least_card_bytes shortfall_bytes fitting_part"},
     CsvTable{"near_misses",
              "near_misses",
              "",

@@ -22,7 +22,7 @@ enum class StackQuantity : std::uint8_t {
 
 struct ExportOptions {
     std::string output;  // a file, or "-" for standard output; csv: a folder
-    // The moment for formats that show one. kNoEvent: the first out-of-memory, else the peak of
+    // The moment for formats that show one. kNoEvent: the reported out-of-memory, else the peak of
     // allocated memory.
     EventIndex moment = kNoEvent;
     StackQuantity quantity = StackQuantity::kHolders;

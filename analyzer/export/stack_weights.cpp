@@ -120,7 +120,7 @@ std::string frame_text(const Frame& frame) {
 EventIndex oom_moment(const Analysis& analysis) {
     EventIndex moment = kNoEvent;
     for (const DeviceAnalysis& device : analysis.devices) {
-        if (const Diagnosis* failed = first_oom(device)) {
+        if (const Diagnosis* failed = reported_oom(device)) {
             moment = std::min(moment, failed->trouble.event);
         }
     }

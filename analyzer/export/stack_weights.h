@@ -21,14 +21,14 @@ struct WeightedStacks {
     EventIndex moment = kNoEvent;
 };
 
-// The first out-of-memory of any device; kNoEvent = none.
+// The earliest of the devices' reported out-of-memories (reported_oom()); kNoEvent = none.
 EventIndex oom_moment(const Analysis& analysis);
 // The peak of allocated memory of the device that allocated most; kNoEvent = no allocation.
 EventIndex peak_moment(const Analysis& analysis);
 
 // The event right after which formats show the memory: the one that the options name, else the
-// first out-of-memory, else the peak of allocated memory. An event of a checkpoint stands for the
-// whole checkpoint. kNoEvent: there is none of these.
+// reported out-of-memory, else the peak of allocated memory. An event of a checkpoint stands for
+// the whole checkpoint. kNoEvent: there is none of these.
 EventIndex shown_moment(const Analysis& analysis, const ExportOptions& options);
 // The recorded memory after shown_moment().
 RecordedState state_at_moment(const Analysis& analysis, const ExportOptions& options);

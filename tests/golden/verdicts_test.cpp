@@ -214,6 +214,26 @@ SimulatedProgram genuine() {
     return program;
 }
 
+// Two failures that the program gets past, and then another one that it does not.
+SimulatedProgram got_past() {
+    SimulatedProgram program(1894 * kMiB);
+    program.at("find_batch_size", 7);
+    program.alloc(4096 * kMiB);
+    program.alloc(2048 * kMiB);
+    std::vector<std::uint32_t> blocks;
+    for (int i = 0; i < 188; ++i) {
+        program.at(i % 2 == 0 ? "cache" : "load", i % 2 == 0 ? 12 : 13);
+        blocks.push_back(program.alloc(9 * kMiB));
+    }
+    for (std::size_t i = 1; i < blocks.size(); i += 2) {
+        program.free(blocks[i]);
+    }
+    program.at("step", 40);
+    program.alloc(256 * kMiB);
+    program.alloc(256 * kMiB);
+    return program;
+}
+
 SimulatedProgram retry() {
     SimulatedProgram program(100 * kMiB);
     program.at("load", 10);
@@ -281,12 +301,9 @@ SimulatedProgram kept_losses() {
 
 // Whether a row moves a line other than the one that the report blames for the holes.
 bool moves_another(const DeviceAnalysis& device, const Analysis& analysis) {
-    const Diagnosis* shown = device.peak ? &*device.peak : nullptr;
-    for (const Diagnosis& diagnosis : device.diagnoses) {
-        if (diagnosis.trouble.outcome != Outcome::kRetryOk) {
-            shown = &diagnosis;
-            break;
-        }
+    const Diagnosis* shown = reported_oom(device);
+    if (shown == nullptr && device.peak) {
+        shown = &*device.peak;
     }
     const auto most = shown == nullptr ? std::nullopt : most_blocking(analysis, *shown);
     return std::any_of(
@@ -335,8 +352,9 @@ struct Told {
 void check_page(const PageData& page, PageScreen screen, const std::string& text) {
     const PageDevice& device = page.devices.front();
     const auto opened =
-        std::find_if(device.cards.begin(), device.cards.end(), [](const auto& card) {
-            return card.kind != PageCardKind::kRetry;
+        std::find_if(device.cards.begin(), device.cards.end(), [](const PageCard& card) {
+            return card.reported ||
+                   (card.kind != PageCardKind::kRetry && card.kind != PageCardKind::kOom);
         });
     REQUIRE(opened != device.cards.end());
     CHECK(opened->screen == screen);
@@ -415,6 +433,7 @@ TEST_CASE("the report of each verdict equals the approved text") {
         {"unexplained", "verdict    unexplained", unexplained, PageScreen::kShortage},
         {"library", "An allocation outside the pool failed", library, PageScreen::kBlocked},
         {"genuine", "verdict    genuine", genuine, PageScreen::kShortage},
+        {"got_past", "culprit    train.py:12 cache", got_past, PageScreen::kBlocked},
         {"retry", "retry      releasable", retry, PageScreen::kNearMiss},
         {"retry_of_cache",
          "culprit    train.py:38 prompt caused 106 MiB of the 108 MiB",

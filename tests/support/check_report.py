@@ -227,8 +227,9 @@ def check_near_misses(found, report, device):
 def check_conclusion(found, report, device, recorded):
     """A remedy that is a setting is a row of the table, with the same class and figures."""
     found.at = f"conclusion of device {device['index']}"
-    for key, sentence in device["conclusion"].items():  # the name of a row does not contain its class
+    for key in ("culprit", "remedy"):
         if not is_exact(fidelity_of(report, device)):
+            sentence = device["conclusion"][key]
             found.holds("(exact" not in sentence, f"{key} says exact, the fidelity is not 100 %")
     remedy = device["conclusion"]["remedy"]
     remedy = remedy[max(0, remedy.find(check_report_text.SETTING)) :]

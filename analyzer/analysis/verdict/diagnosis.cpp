@@ -12,8 +12,11 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// OOMs come first, so that a limit never drops an OOM in favour of a retry.
-std::vector<Trouble> select(const std::vector<Trouble>& troubles, std::size_t limit) {
+// OOMs come first, so that a limit never drops an OOM in favour of a retry. `always` is never
+// dropped.
+std::vector<Trouble> select(const std::vector<Trouble>& troubles,
+                            std::size_t limit,
+                            EventIndex always) {
     std::vector<Trouble> chosen;
     for (const bool retries : {false, true}) {
         for (const Trouble& trouble : troubles) {
@@ -21,6 +24,12 @@ std::vector<Trouble> select(const std::vector<Trouble>& troubles, std::size_t li
                 chosen.push_back(trouble);
             }
         }
+    }
+    const auto is_always = [always](const Trouble& trouble) { return trouble.event == always; };
+    const auto needed = std::find_if(troubles.begin(), troubles.end(), is_always);
+    if (needed != troubles.end() && !chosen.empty() &&
+        std::none_of(chosen.begin(), chosen.end(), is_always)) {
+        chosen.back() = *needed;
     }
     std::sort(chosen.begin(), chosen.end(), [](const Trouble& a, const Trouble& b) {
         return a.step < b.step;
@@ -117,8 +126,9 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                 ReplaySetup setup,
                                 std::uint64_t others_bytes,
                                 std::size_t limit,
+                                EventIndex always,
                                 CoverBudget* budget) {
-    const std::vector<Trouble> chosen = select(troubles, limit);
+    const std::vector<Trouble> chosen = select(troubles, limit, always);
     std::vector<Diagnosis> diagnoses;
     if (chosen.empty()) {
         return diagnoses;

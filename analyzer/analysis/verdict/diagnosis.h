@@ -38,14 +38,15 @@ struct ReplaySetup {
     std::function<std::uint64_t(EventIndex)> capacity_at = {};
 };
 
-// Diagnoses at most `limit` of `troubles`: the first ones, with all OOMs before any retry. They
-// must come from a replay of the same script with the same kind of setup. The result is in time
-// order.
+// Diagnoses at most `limit` of `troubles`: the first ones, with all OOMs before any retry, and in
+// any case the one at the event `always`. They must come from a replay of the same script with the
+// same kind of setup. The result is in time order.
 std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                 const std::vector<Trouble>& troubles,
                                 ReplaySetup setup,
                                 std::uint64_t others_bytes,
                                 std::size_t limit,
+                                EventIndex always = kNoEvent,
                                 CoverBudget* budget = nullptr);
 
 // Requests outside the pool that the driver refused, on a device that has a pool. At most `limit`,

@@ -223,9 +223,10 @@ Result<Forecast> make_forecast(const Timeline& timeline,
                                const ReplayScript& script,
                                const Iterations& iterations,
                                const SweepContext& context,
+                               EventIndex failed,
                                const ForecastCard& card,
                                const std::vector<std::vector<WhatIfRow>*>& rows) {
-    const RestOfIteration rest = rest_of_iteration(timeline, script, iterations);
+    const RestOfIteration rest = rest_of_iteration(timeline, script, iterations, failed);
     if (!rest.known()) {
         Forecast none;
         none.why_not = rest.why_not;

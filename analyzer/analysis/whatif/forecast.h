@@ -49,13 +49,14 @@ struct ForecastCard {
     std::uint64_t limit_bytes = 0;     // limit that the process set itself; 0 = none
 };
 
-// Forecasts the step of the first pool request that failed in the recorded run. Also sets rest_fits
-// in the first rows of each list in `rows` (settings, remedies; ranked; cards) that get past this
-// request, and in all rows on whose card the step's requested memory alone does not fit.
+// Forecasts the step of the pool request `failed`, which failed in the recorded run. Also sets
+// rest_fits in the first rows of each list in `rows` (settings, remedies; ranked; cards) that get
+// past this request, and in all rows on whose card the step's requested memory alone does not fit.
 Result<Forecast> make_forecast(const Timeline& timeline,
                                const ReplayScript& script,
                                const Iterations& iterations,
                                const SweepContext& context,
+                               EventIndex failed,
                                const ForecastCard& card,
                                const std::vector<std::vector<WhatIfRow>*>& rows);
 

@@ -19,11 +19,16 @@ constexpr double kAlike = 0.75;  // least similarity of a basis if no step has t
 
 class Builder {
   public:
-    Builder(const Timeline& timeline, const ReplayScript& script, const Iterations& iterations)
+    Builder(const Timeline& timeline,
+            const ReplayScript& script,
+            const Iterations& iterations,
+            EventIndex failed)
         : timeline_(timeline),
           script_(script),
           iterations_(iterations),
-          requests_(requests_of(timeline, script.device, true)) {}
+          requests_(requests_of(timeline, script.device, true)) {
+        rest_.failed = failed;
+    }
 
     RestOfIteration build() {
         if (!find_failure()) {
@@ -50,12 +55,15 @@ class Builder {
         for (std::size_t i = 0; i < script_.steps.size() && failed_at_ == kNowhere; ++i) {
             const Step step = script_.steps[i];
             if (step.kind == Step::Kind::kAllocate && step.recorded_oom) {
-                failed_at_ = i;
-                rest_.failed = step.event;
+                if (step.event == rest_.failed) {
+                    failed_at_ = i;
+                } else {
+                    failed_before_.push_back(step.event);
+                }
             }
         }
         if (failed_at_ == kNowhere) {
-            return none("no request to the pool failed");
+            return none("the failed request did not go to the pool");
         }
         if (script_.rewinds != 0) {
             return none("CUDA graph pools are reset to checkpoints in this step");
@@ -75,10 +83,13 @@ class Builder {
     }
 
     [[nodiscard]] bool has_failure(const IterationRequests& iteration) const {
-        return std::any_of(
-            script_.libraries.begin(), script_.libraries.end(), [&iteration](const auto& request) {
-                return request.event >= iteration.begin && request.event < iteration.end;
-            });
+        const auto inside = [&iteration](EventIndex event) {
+            return event >= iteration.begin && event < iteration.end;
+        };
+        return std::any_of(failed_before_.begin(), failed_before_.end(), inside) ||
+               std::any_of(script_.libraries.begin(),
+                           script_.libraries.end(),
+                           [&inside](const auto& request) { return inside(request.event); });
     }
 
     [[nodiscard]] std::uint64_t size_of(EventIndex request) const {
@@ -142,7 +153,10 @@ class Builder {
         for (std::size_t i = 0; i <= failed_at_; ++i) {
             Step step = script_.steps[i];
             if (step.kind == Step::Kind::kAllocate) {
-                at_step_[step.event] = i;
+                if (step.recorded_oom && i != failed_at_) {
+                    continue;
+                }
+                at_step_[step.event] = made.steps.size();
             }
             if (i == failed_at_) {
                 step.recorded_oom = false;
@@ -351,7 +365,8 @@ class Builder {
     const Iterations& iterations_;
     const Requests requests_;
     RestOfIteration rest_;
-    std::size_t failed_at_ = kNowhere;    // index into the script's steps
+    std::size_t failed_at_ = kNowhere;  // index into the script's steps
+    std::vector<EventIndex> failed_before_;
     IterationRequests failed_iteration_;  // requests up to the failed one
     RequestKey failed_key_ = 0;
     IterationRequests basis_;
@@ -371,8 +386,9 @@ class Builder {
 
 RestOfIteration rest_of_iteration(const Timeline& timeline,
                                   const ReplayScript& script,
-                                  const Iterations& iterations) {
-    return Builder(timeline, script, iterations).build();
+                                  const Iterations& iterations,
+                                  EventIndex failed) {
+    return Builder(timeline, script, iterations, failed).build();
 }
 
 ReplayScript resized(const RestOfIteration& rest, double share) {

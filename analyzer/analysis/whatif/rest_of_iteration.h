@@ -39,11 +39,12 @@ struct RestOfIteration {
     }
 };
 
-// Continues after the first pool request that failed in the recorded run. Linear in the number of
-// events.
+// Continues after the pool request `failed`, which failed in the recorded run. Requests that failed
+// before it are left out. Linear in the number of events.
 RestOfIteration rest_of_iteration(const Timeline& timeline,
                                   const ReplayScript& script,
-                                  const Iterations& iterations);
+                                  const Iterations& iterations,
+                                  EventIndex failed);
 
 // The same script with sizes between those of the basis (share 0) and of the failed step (share 1).
 ReplayScript resized(const RestOfIteration& rest, double share);

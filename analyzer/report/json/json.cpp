@@ -235,7 +235,9 @@ std::string report_json(const Analysis& analysis) {
         devices.back()["limit_bytes"] =
             device.limit_bytes == 0 ? Json(nullptr) : Json(device.limit_bytes);
         const Conclusion conclusion = conclusion_of(analysis, device);
+        const Diagnosis* const reported = reported_oom(device);
         devices.back()["conclusion"] = {
+            {"event", reported == nullptr ? Json() : Json(reported->trouble.event)},
             {"culprit", culprit_text(conclusion.culprit)},
             {"remedy", remedy_text(device, conclusion.remedy)},
             {"row",

@@ -67,6 +67,7 @@ Json forecast_json(const DeviceAnalysis& device) {
             {"requests", forecast.requests},
             {"peak_allocated_bytes", forecast.peak_allocated_bytes},
             {"peak_reserved_bytes", forecast.peak_reserved_bytes},
+            {"in_use_fits", forecast.in_use_fits},
             {"least_capacity_bytes", forecast.least_capacity_bytes},
             {"least_card_bytes", forecast.least_card_bytes},
             {"shortfall_bytes", forecast.shortfall_bytes},

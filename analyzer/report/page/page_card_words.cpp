@@ -144,7 +144,7 @@ std::string growth_heading(const Culprit& culprit, const DeviceAnalysis& device)
         fmt::format("by {} per step",
                     format_bytes(static_cast<std::uint64_t>(grows->place.held.bytes) /
                                  std::max<std::size_t>(grows->last - grows->first, 1)));
-    if (first_oom(device) != nullptr) {
+    if (reported_oom(device) != nullptr) {
         return fmt::format("{} grew {} until memory ran out", grows->place.held.label, rate);
     }
     const auto& forecast = device.growth_forecast;

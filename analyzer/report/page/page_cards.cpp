@@ -154,6 +154,7 @@ class CardBuilder {
         const bool retry = diagnosis.trouble.outcome == Outcome::kRetryOk;
         PageCard card = card_of(diagnosis);
         card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
+        card.reported = &diagnosis == reported_oom(device_);
         card.heading = retry ? "Retry: the pool had to release its cache" : heading_of(verdict);
         card.sentence =
             retry ? retry_sentence(analysis_, diagnosis) : failure_sentence(device_, diagnosis);

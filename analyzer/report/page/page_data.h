@@ -130,8 +130,9 @@ struct PageCard {
     std::string who = {};
     std::string change = {};      // what would have helped, or that nothing that was tested would
     std::string change_row = {};  // PageWhatIf::name of this change; empty: it has no row
-    std::vector<ReportLine> tried = {};            // outcomes of `fragtrace try`
-    std::string verdict;                           // id in the table of verdicts
+    std::vector<ReportLine> tried = {};  // outcomes of `fragtrace try`
+    bool reported = false;  // the report is about this failure, so the page opens with it
+    std::string verdict;    // id in the table of verdicts
     std::uint64_t requested_bytes = kPageUnknown;  // drawn as a line across all bars
     std::vector<PageBar> bars = {};
     std::vector<std::string> details;

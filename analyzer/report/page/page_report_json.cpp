@@ -109,6 +109,7 @@ json card_json(const PageCard& card) {
             {"change", card.change},
             {"change_row", card.change_row},
             {"tried", lines_json(card.tried)},
+            {"reported", card.reported},
             {"verdict", card.verdict},
             {"requested", known_json(card.requested_bytes)},
             {"bars", std::move(bars)},

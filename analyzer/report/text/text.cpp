@@ -90,7 +90,7 @@ std::string culprit_lines(const Analysis& analysis,
                           const DeviceAnalysis& device,
                           const Limits& limits,
                           const Terminal& terminal) {
-    const Diagnosis* oom = first_oom(device);
+    const Diagnosis* oom = reported_oom(device);
     const Diagnosis* shown = oom != nullptr ? oom : device.peak ? &*device.peak : nullptr;
     if (shown == nullptr || limits.culprits == 0) {
         return "";
@@ -238,7 +238,7 @@ std::vector<const DeviceAnalysis*> failures_first(const Analysis& analysis) {
     std::vector<const DeviceAnalysis*> devices;
     for (const bool failed : {true, false}) {
         for (const DeviceAnalysis& device : analysis.devices) {
-            if ((first_oom(device) != nullptr) == failed) {
+            if ((reported_oom(device) != nullptr) == failed) {
                 devices.push_back(&device);
             }
         }

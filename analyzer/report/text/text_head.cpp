@@ -231,7 +231,7 @@ std::string without_diagnosis(const Analysis& analysis, const DeviceAnalysis& de
 std::string headline(const Analysis& analysis,
                      const DeviceAnalysis& device,
                      const Terminal& terminal) {
-    if (const Diagnosis* oom = first_oom(device)) {
+    if (const Diagnosis* oom = reported_oom(device)) {
         const std::string remedy = remedy_clause(device, oom->verdict);
         return terminal.styled(Style::kRed, failure_sentence(device, *oom)) +
                (remedy.empty() ? "" : " " + remedy) + "\n";
@@ -337,7 +337,7 @@ std::vector<ReportLine> tried_lines(const DeviceAnalysis& device) {
 }
 
 std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal) {
-    const Diagnosis* oom = first_oom(device);
+    const Diagnosis* oom = reported_oom(device);
     if (oom == nullptr && !device.diagnoses.empty()) {
         const Verdict& retry = device.diagnoses.front().verdict;
         return fmt::format("  retry      {}: {} requested; {}\n",
@@ -362,43 +362,48 @@ std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device) {
                  : "none for the rest of this step: " + forecast.why_not}};
 }
 
-// What failed after the first out-of-memory. The message of the program is often about the last
-// one.
-std::string later_failures(const Analysis& analysis,
+// The line about the out-of-memories before the reported one, or after it: their number, and one of
+// them.
+std::string other_failures(const Analysis& analysis,
                            const DeviceAnalysis& device,
-                           const Diagnosis& first) {
-    const Diagnosis* last = nullptr;
-    std::size_t later = 0;
+                           const Diagnosis& reported,
+                           bool later) {
+    const Diagnosis* shown = nullptr;  // the last one after it, or the first one before it
+    std::size_t count = 0;
     for (const Diagnosis& diagnosis : device.diagnoses) {
-        if (diagnosis.trouble.outcome != Outcome::kRetryOk && &diagnosis != &first) {
-            last = &diagnosis;
-            ++later;
+        if (diagnosis.trouble.outcome != Outcome::kRetryOk && &diagnosis != &reported &&
+            (diagnosis.trouble.event > reported.trouble.event) == later) {
+            shown = later || shown == nullptr ? &diagnosis : shown;
+            ++count;
         }
     }
-    if (last == nullptr) {
+    if (shown == nullptr) {
         return "";
     }
-    const Event& event = analysis.timeline.events[last->trouble.event];
+    const Event& event = analysis.timeline.events[shown->trouble.event];
     const bool all = device.troubles <= device.diagnoses.size();
-    std::string culprit = culprit_text(conclusion_at(analysis, device, *last).culprit);
-    if (culprit == culprit_text(conclusion_at(analysis, device, first).culprit)) {
+    std::string culprit = culprit_text(conclusion_at(analysis, device, *shown).culprit);
+    if (culprit == culprit_text(conclusion_at(analysis, device, reported).culprit)) {
         culprit.clear();  // it is above
     }
-    return fmt::format("  later      {}{} more {}; {}: {} requested, {} at {} ({}{}{})\n",
+    return fmt::format("  {:<9}  {}{}; {}{}: {} requested, {} at {} ({}{}{})\n",
+                       later ? "later" : "earlier",
                        all ? "" : "at least ",
-                       later,
-                       later == 1 ? "out-of-memory" : "out-of-memories",
-                       all ? "the last" : "the last of these",
-                       format_bytes(last->verdict.requested_bytes),
+                       format_counted(count, "more out-of-memory", "more out-of-memories"),
+                       later ? "" : "the program went on; ",
+                       !later ? "the first"
+                       : all  ? "the last"
+                              : "the last of these",
+                       format_bytes(shown->verdict.requested_bytes),
                        printable(analysis.symbols->describe(event.origin)),
                        format_duration(event.time_ns),
-                       last->verdict.id,
+                       shown->verdict.id,
                        culprit.empty() ? "" : "; culprit: ",
                        printable(culprit));
 }
 
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {
-    const Diagnosis* oom = first_oom(device);
+    const Diagnosis* oom = reported_oom(device);
     if (oom == nullptr) {
         return segments_known(device.recorded) ? "" : first_failed_request(analysis, device);
     }
@@ -417,7 +422,8 @@ std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) 
                         printable(analysis.symbols->describe(event.origin)),
                         format_duration(event.time_ns),
                         phase_suffix(analysis, oom->trouble.event));
-    return text + later_failures(analysis, device, *oom);
+    return text + other_failures(analysis, device, *oom, false) +
+           other_failures(analysis, device, *oom, true);
 }
 
 }  // namespace fragtrace::analyzer

@@ -290,7 +290,7 @@ std::string holder_lines(const Analysis& analysis,
                          bool brief,
                          const Terminal& terminal) {
     const DeviceHolders& held = device.held;
-    const bool failed = first_oom(device) != nullptr;
+    const bool failed = reported_oom(device) != nullptr;
     if (held.holders.empty() || (brief && !failed)) {
         return "";
     }

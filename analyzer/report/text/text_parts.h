@@ -45,10 +45,11 @@ std::string headline(const Analysis& analysis,
 // call failed, "2 out-of-memories: the cause is unknown".
 std::string without_diagnosis(const Analysis& analysis, const DeviceAnalysis& device);
 
-// The verdict of the first out-of-memory, otherwise of the first retry. Empty if there is neither.
+// The verdict of the reported out-of-memory, otherwise of the first retry. Empty if there is
+// neither.
 std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal);
 // forecast_lines(): memory that the rest of the failed step is forecast to need. state_lines():
-// memory at the first out-of-memory and the code line of the request. Both are empty without an
+// memory at the reported out-of-memory and the code line of the request. Both are empty without an
 // out-of-memory.
 std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device);
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device);
@@ -58,8 +59,8 @@ std::string conclusion_lines(const Analysis& analysis,
                              const DeviceAnalysis& device,
                              const Terminal& terminal);
 
-// Which code holds the memory at the first out-of-memory, otherwise at the peak: by category, and
-// compared with the last good iteration. With `brief` only the one or two most important lines.
+// Which code holds the memory at the reported out-of-memory, otherwise at the peak: by category,
+// and compared with the last good iteration. With `brief` only the one or two most important lines.
 std::string holder_lines(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          bool brief,

@@ -162,9 +162,9 @@ class Report:
     def holders(self) -> list[dict[str, Any]]:
         """The lines of the program that hold memory, most bytes first for each device.
 
-        They are those at the device's first out-of-memory, otherwise at its peak of allocated memory. Each
-        row has the keys of the JSON (`label`, `category`, `bytes`, `blocks`), and `device`, `event` and `at`
-        ("out_of_memory" or "peak").
+        They are those at the out-of-memory that the report is about, otherwise at the device's peak of
+        allocated memory. Each row has the keys of the JSON (`label`, `category`, `bytes`, `blocks`), and
+        `device`, `event` and `at` ("out_of_memory" or "peak").
         """
         rows: list[dict[str, Any]] = []
         for device in self.devices:

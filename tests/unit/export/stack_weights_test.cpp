@@ -77,14 +77,14 @@ TEST_CASE("waste is kept per stack, and adds up to the free bytes that live bloc
     program.save(folder.file("trace"));
     const auto analysis = analyzed(folder.file("trace"));
     const DeviceAnalysis& device = analysis->devices.front();
-    REQUIRE(first_oom(device) != nullptr);
-    const EventIndex failed = first_oom(device)->trouble.event;
+    REQUIRE(reported_oom(device) != nullptr);
+    const EventIndex failed = reported_oom(device)->trouble.event;
     CHECK(oom_moment(*analysis) == failed);
     const RecordedState state = state_at_moment(*analysis, {});
     const WeightedStacks waste = weighted_stacks(*analysis, device, StackQuantity::kWaste, state);
     CHECK(waste.moment == failed);
     CHECK(waste.stacks.size() == 2);
-    CHECK(sum(waste) == first_oom(device)->verdict.free_bytes);
+    CHECK(sum(waste) == reported_oom(device)->verdict.free_bytes);
     const WeightedStacks all =
         weighted_stacks(*analysis, device, StackQuantity::kAllocations, state);
     CHECK(sum(all) == 8 * 5 * kMiB);

@@ -183,12 +183,12 @@ TEST_CASE("a trace read in part: the same failure, culprit and peaks as in the w
     CHECK(b.recorded.segments_allocated == a.recorded.segments_allocated);
     CHECK(b.recorded.ooms == 1);
     CHECK(b.violations == 0);
-    REQUIRE(first_oom(a) != nullptr);
-    REQUIRE(first_oom(b) != nullptr);
-    CHECK(first_oom(b)->verdict.id == first_oom(a)->verdict.id);
-    CHECK(first_oom(b)->verdict.requested_bytes == 300 * kMiB);
-    CHECK(verdict_sentence(first_oom(b)->verdict, Outcome::kOutOfMemory) ==
-          verdict_sentence(first_oom(a)->verdict, Outcome::kOutOfMemory));
+    REQUIRE(reported_oom(a) != nullptr);
+    REQUIRE(reported_oom(b) != nullptr);
+    CHECK(reported_oom(b)->verdict.id == reported_oom(a)->verdict.id);
+    CHECK(reported_oom(b)->verdict.requested_bytes == 300 * kMiB);
+    CHECK(verdict_sentence(reported_oom(b)->verdict, Outcome::kOutOfMemory) ==
+          verdict_sentence(reported_oom(a)->verdict, Outcome::kOutOfMemory));
     REQUIRE(b.peak);
     REQUIRE(a.peak);
     CHECK(b.peak->heap.segments.size() == a.peak->heap.segments.size());
@@ -287,7 +287,7 @@ TEST_CASE("a failure without a window is counted, and its cause is unknown", "[w
     REQUIRE(part.ok());
     const DeviceAnalysis& device = (*part)->devices.front();
     CHECK(device.recorded.ooms == 1);
-    CHECK(first_oom(device) == nullptr);
+    CHECK(reported_oom(device) == nullptr);
     CHECK_FALSE(device.state_only);
     const std::string text = report_text(**part, Terminal(-1, ColorChoice::kNever), false);
     CHECK(text.find("1 out-of-memory: the cause is unknown") != std::string::npos);

@@ -85,8 +85,17 @@ class Training {
         return find_iterations(run.timeline, requests_of(run.timeline, 0, true));
     }
 
+    // The last request that failed.
+    [[nodiscard]] EventIndex failed() const {
+        EventIndex found = kNoEvent;
+        for (EventIndex i = 0; i < run.timeline.events.size(); ++i) {
+            found = run.timeline.events.kind(i) == EventKind::kBlockOutOfMemory ? i : found;
+        }
+        return found;
+    }
+
     [[nodiscard]] RestOfIteration rest() const {
-        return rest_of_iteration(run.timeline, script(), iterations());
+        return rest_of_iteration(run.timeline, script(), iterations(), failed());
     }
 
   private:
@@ -145,8 +154,13 @@ Forecast forecast_of(const Training& training,
     SweepContext context;
     context.fidelity_exact = true;
     context.recorded_capacity_bytes = card.capacity_bytes;
-    auto forecast = make_forecast(
-        training.run.timeline, training.script(), training.iterations(), context, card, {rows});
+    auto forecast = make_forecast(training.run.timeline,
+                                  training.script(),
+                                  training.iterations(),
+                                  context,
+                                  training.failed(),
+                                  card,
+                                  {rows});
     REQUIRE(forecast.ok());
     REQUIRE(forecast->known());
     return std::move(forecast).value();
@@ -260,4 +274,36 @@ TEST_CASE("no change gets a step to its end that requests more than the card has
     CHECK_FALSE(rows[2].rest_fits.has_value());  // enough memory, but the requests change
     CHECK(rows[3].rest_fits == true);
     CHECK(forecast_of(training, {.capacity_bytes = requested}, &rows).in_use_fits);
+}
+
+TEST_CASE("requests that the program got past are left out of the forecast, and so is their step") {
+    const std::vector<std::uint64_t> sizes = {3, 3, 3, 3};
+    Training whole;
+    for (const std::uint64_t size : sizes) {
+        whole.step(size);
+    }
+    Training cut;
+    cut.step(3);
+    cut.run.fail(cut.run.line("probe"), 4096 * kMiB);
+    cut.step(3);
+    cut.step(3);
+    cut.step(3, 5);
+    const RestOfIteration rest = cut.rest();
+    REQUIRE(rest.known());
+    CHECK(rest.basis == 3);
+    const PoolStatistics wanted = replayed(whole.script());
+    const PoolStatistics found = replayed(rest.script);
+    CHECK(found.allocated.peak == wanted.allocated.peak);
+    CHECK(found.reserved.peak == wanted.reserved.peak);
+    CHECK(found.ooms == 0);
+
+    Training twice;
+    twice.step(3);
+    twice.step(3);
+    twice.step(3, 5);
+    twice.run.end_phase();
+    twice.step(3, 5);
+    CHECK(twice.rest().basis == 2);
+    CHECK(rest_of_iteration(twice.run.timeline, twice.script(), twice.iterations(), 0).why_not ==
+          "the failed request did not go to the pool");
 }

@@ -78,6 +78,7 @@ export interface Card {
     change: string;
     change_row: string; // the WhatIf.name of this change; "" = it has no row
     tried: ReportLine[]; // outcomes of `fragtrace try`
+    reported: boolean; // the report is about this failure
     verdict: string;
     requested: number | null;
     bars: Bar[];
@@ -224,6 +225,8 @@ export function savings({ advice }: DeviceHeader): ReportLine[] {
 
 /** The card with which a device opens: the first failure, otherwise that of the run; -1 = none. */
 export function openingCard({ cards }: DeviceHeader): number {
+    const reported = cards.findIndex((card) => card.reported);
+    if (reported >= 0) return reported;
     const failure = cards.findIndex(({ kind }) => kind !== "retry");
     return Math.min(cards.length - 1, Math.max(0, failure));
 }
