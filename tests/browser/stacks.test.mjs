@@ -238,9 +238,9 @@ test("a hidden function is left out of the stacks until it is shown again", () =
         await page.reload();
         await page.waitForSelector("html[data-ready]");
         await settle(page);
-        assert.equal(await print(page, "#icicle"), both);
+        await eventually(async () => assert.equal(await print(page, "#icicle"), both));
         await page.keyboard.press("U");
         assert.equal((await hash(page)).hidden, undefined);
         assert.equal(await page.isVisible("#show-hidden"), false);
-        assert.equal(await print(page, "#icicle"), before);
+        await eventually(async () => assert.equal(await print(page, "#icicle"), before));
     }));
