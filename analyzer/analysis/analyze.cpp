@@ -163,6 +163,23 @@ void add_facts(const AnalyzeOptions& options,
 
 // ---- who holds the memory -----------------------------------------------------------------------
 
+// The memory of the card outside the pool at an event. `failed`: the diagnosis there, which knows
+// the free memory of that moment; nullptr = none.
+CardMemory card_at(const DeviceAnalysis& device, EventIndex event, const Diagnosis* failed) {
+    CardMemory card{.others_bytes = device.others_bytes,
+                    .context_bytes = device.context.bytes,
+                    .processes_bytes = 0};
+    if (failed != nullptr && device.capacity_known && failed->verdict.device_free_known()) {
+        const std::uint64_t known =
+            failed->verdict.device_free_bytes + failed->verdict.reserved_bytes;
+        card.others_bytes = device.total_bytes - std::min(device.total_bytes, known);
+    }
+    if (const OtherProcesses* others = report_at(device.other_processes, event)) {
+        card.processes_bytes = others->other_bytes;
+    }
+    return card;
+}
+
 // Runs in parallel to the what-if replays. `timeline`, `peaks` and the device's maps must stay
 // valid until it is done.
 std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
@@ -173,23 +190,29 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
     std::vector<HeapInstant> instants;
     const Diagnosis* reported = reported_oom(device);
     for (const Diagnosis& diagnosis : device.diagnoses) {
+        const bool retry = diagnosis.trouble.outcome == Outcome::kRetryOk;
+        const EventIndex event = diagnosis.trouble.event;
         // Reports describe the first instant.
-        const auto place = &diagnosis == reported ? instants.begin() : instants.end();
         instants.insert(
-            place,
-            {diagnosis.trouble.event,
-             &diagnosis.heap,
-             diagnosis.trouble.outcome == Outcome::kRetryOk ? HeapInstant::Kind::kRetry
-                                                            : HeapInstant::Kind::kOutOfMemory});
+            &diagnosis == reported ? instants.begin() : instants.end(),
+            {.event = event,
+             .heap = &diagnosis.heap,
+             .card = card_at(device, event, retry ? nullptr : &diagnosis),
+             .kind = retry ? HeapInstant::Kind::kRetry : HeapInstant::Kind::kOutOfMemory});
     }
     if (device.peak) {
-        instants.push_back(
-            {device.peak->trouble.event, &device.peak->heap, HeapInstant::Kind::kPeakReserved});
+        const EventIndex event = device.peak->trouble.event;
+        instants.push_back({.event = event,
+                            .heap = &device.peak->heap,
+                            .card = card_at(device, event, nullptr),
+                            .kind = HeapInstant::Kind::kPeakReserved});
     }
     if (device.at_peak_allocated.event != kNoEvent) {
-        instants.push_back({device.at_peak_allocated.event,
-                            &device.at_peak_allocated.heap,
-                            HeapInstant::Kind::kMostAllocated});
+        const EventIndex event = device.at_peak_allocated.event;
+        instants.push_back({.event = event,
+                            .heap = &device.at_peak_allocated.heap,
+                            .card = card_at(device, event, nullptr),
+                            .kind = HeapInstant::Kind::kMostAllocated});
     }
     std::vector<EventIndex> failed;
     for (const Trouble& trouble : result.troubles) {
@@ -197,19 +220,12 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
             failed.push_back(trouble.event);
         }
     }
-    CardMemory card{.others_bytes = device.others_bytes,
-                    .context_bytes = device.context.bytes,
-                    .processes_bytes = 0};
-    const EventIndex when = reported == nullptr ? 0 : reported->trouble.event;
-    if (const OtherProcesses* others = report_at(device.other_processes, when)) {
-        card.processes_bytes = others->other_bytes;
-    }
     const bool blocks = device.script.source == ScriptSource::kBlocks;
-    return std::async(
-        std::launch::async,
-        [&timeline, &peaks, id = device.device, blocks, instants, failed, card, rules] {
-            return find_holders(timeline, id, blocks, instants, failed, card, peaks, rules.get());
-        });
+    return std::async(std::launch::async,
+                      [&timeline, &peaks, id = device.device, blocks, instants, failed, rules] {
+                          return find_holders(
+                              timeline, id, blocks, instants, failed, peaks, rules.get());
+                      });
 }
 
 // Forecasts when growth fills the card. The run needs its peak since the first iteration plus

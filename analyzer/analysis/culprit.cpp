@@ -93,6 +93,25 @@ std::optional<HeldOutside> who_is_outside(const Holders* holders) {
     return HeldOutside{.by = most->first, .bytes = most->second, .process = {}, .inside = {}};
 }
 
+// How long before the failure the processes were listed; 0 = during it. Failures that follow each
+// other closely share one list. `sequence`: the refusal that caused it, as the recorder numbers it.
+std::uint64_t listed_before_ns(const Analysis& analysis,
+                               const DeviceAnalysis& device,
+                               std::uint64_t sequence,
+                               EventIndex failed) {
+    const auto& events = analysis.timeline.events;
+    const bool of_another =
+        std::any_of(device.diagnoses.begin(), device.diagnoses.end(), [&](const Diagnosis& other) {
+            return other.trouble.event + std::uint64_t{1} >= sequence &&
+                   other.trouble.event < failed;
+        });
+    if (!of_another || sequence == 0) {
+        return 0;
+    }
+    const std::uint64_t listed_ns = events[static_cast<EventIndex>(sequence - 1)].time_ns;
+    return events[failed].time_ns - std::min(events[failed].time_ns, listed_ns);
+}
+
 // The line whose requests caused most segments. If the cache cannot be reused, this is the line
 // whose sizes change.
 Culprit who_made_it_grow(const Analysis& analysis, const DeviceAnalysis& device) {
@@ -217,8 +236,10 @@ Culprit culprit_of_failure(const Analysis& analysis,
             if (outside->by == HeldOutside::By::kProcesses && others != nullptr &&
                 others->largest_pid != 0) {
                 outside->process = {.pid = others->largest_pid,
-                                    .bytes = others->largest_bytes,
+                                    .bytes = std::min(others->largest_bytes, outside->bytes),
                                     .program = others->largest_program};
+                outside->listed_before_ns =
+                    listed_before_ns(analysis, device, others->sequence, oom.trouble.event);
             }
             outside->inside = std::move(inside);
             return std::move(*outside);

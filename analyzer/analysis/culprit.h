@@ -38,7 +38,9 @@ struct HeldOutside {
     By by = By::kProcesses;
     std::uint64_t bytes = 0;
     std::optional<OtherProcess> process;  // kProcesses: the one with most memory, if known
-    std::optional<HoldsMost> inside;      // the line that holds most memory inside the pool
+    // How long before the failure the processes were listed. 0 = at the failure.
+    std::uint64_t listed_before_ns = 0;
+    std::optional<HoldsMost> inside;  // the line that holds most memory inside the pool
 };
 
 // One line holds more memory with each iteration from `first` to `last`.

@@ -44,15 +44,17 @@ OutsideMemory outside_at(const Timeline& timeline,
                          const CardMemory& card) {
     OutsideMemory outside;
     outside.context = card.context_bytes;
-    outside.processes = card.processes_bytes;
     for (const Beside& one : allocations) {
         if (one.event < event && timeline.partner[one.event] > event) {
             outside.*one.whose += one.size_bytes;
         }
     }
-    const std::uint64_t known =
-        outside.libraries + outside.other + outside.context + outside.processes;
-    outside.not_known = card.others_bytes - std::min(card.others_bytes, known);
+    const std::uint64_t own = outside.libraries + outside.other + outside.context;
+    const std::uint64_t left = card.others_bytes - std::min(card.others_bytes, own);
+    // The list of processes may be older, and they may have freed memory since.
+    outside.processes =
+        card.others_bytes == 0 ? card.processes_bytes : std::min(card.processes_bytes, left);
+    outside.not_known = left - std::min(left, outside.processes);
     return outside;
 }
 
@@ -94,7 +96,6 @@ DeviceHolders find_holders(const Timeline& timeline,
                            bool blocks,
                            std::vector<HeapInstant> instants,
                            const std::vector<EventIndex>& failed,
-                           const CardMemory& card,
                            const PeakHistory& peaks,
                            const CategoryRules* rules) {
     Symbolizer symbols(timeline);
@@ -129,7 +130,8 @@ DeviceHolders find_holders(const Timeline& timeline,
             holders_of(timeline, *instant.heap, instant.event, history, &marks, &finder, &symbols));
         result.holders.back().at_peak = at_peak;
         if (blocks) {
-            result.holders.back().outside = outside_at(timeline, beside, instant.event, card);
+            result.holders.back().outside =
+                outside_at(timeline, beside, instant.event, instant.card);
         }
         result.differences.push_back(
             instant.kind == HeapInstant::Kind::kOutOfMemory

@@ -12,10 +12,18 @@
 
 namespace fragtrace::analyzer {
 
+// The known memory of a card outside the pool, at one instant.
+struct CardMemory {
+    std::uint64_t others_bytes = 0;  // context, libraries and other processes together
+    std::uint64_t context_bytes = 0;
+    std::uint64_t processes_bytes = 0;
+};
+
 // One instant whose address map is examined.
 struct HeapInstant {
     EventIndex event = kNoEvent;
     const HeapSnapshot* heap = nullptr;
+    CardMemory card = {};
     enum class Kind : std::uint8_t { kOutOfMemory, kMostAllocated, kPeakReserved, kRetry };
     Kind kind = Kind::kPeakReserved;
 };
@@ -49,13 +57,6 @@ struct DeviceHolders {
 // The comparison of the instant with the last good step; nullptr: there is none.
 const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event);
 
-// The known memory of a card outside the pool.
-struct CardMemory {
-    std::uint64_t others_bytes = 0;  // context, libraries and other processes together
-    std::uint64_t context_bytes = 0;
-    std::uint64_t processes_bytes = 0;
-};
-
 // Examines the instants in the order of their kinds. The peak of allocated memory is used only if
 // no instant is an out-of-memory. `blocks`: the device has a caching pool. `failed`: all
 // out-of-memories of the device, ascending. Uses its own symbolizer, so that the report's notes
@@ -65,7 +66,6 @@ DeviceHolders find_holders(const Timeline& timeline,
                            bool blocks,
                            std::vector<HeapInstant> instants,
                            const std::vector<EventIndex>& failed,
-                           const CardMemory& card,
                            const PeakHistory& peaks,
                            const CategoryRules* rules);
 

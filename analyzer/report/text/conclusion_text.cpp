@@ -72,6 +72,10 @@ std::string words(const HeldOutside& outside) {
                            outside.process->bytes >= outside.bytes ? "all" : "most",
                            largest_process(outside.process->pid, outside.process->program),
                            format_bytes(outside.process->bytes));
+        if (outside.listed_before_ns != 0) {
+            most +=
+                fmt::format(" (as listed {} before)", format_duration(outside.listed_before_ns));
+        }
     }
     return fmt::format("{} {} of the card{}{}",
                        who_is(outside.by),

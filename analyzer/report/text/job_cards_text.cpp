@@ -97,7 +97,7 @@ std::string moment_text(const SharedCard& card) {
 // The card, the moment, and what its processes held then.
 std::string sum_text(const SharedCard& card, const JobView& view) {
     const std::string text = fmt::format(
-        "{}{}: {} {}, {}{}{}{}",
+        "{}{} had several processes: {} {}, {}{}{}{}",
         printable(card.uuid),
         card.host.empty() ? "" : " on " + printable(card.host),
         moment_text(card),

@@ -84,12 +84,17 @@ export class LineCoverage {
     }
 
     add(from: number, to: number): void {
-        from = Math.max(0, Math.min(from, this.length));
-        to = Math.max(0, Math.min(to, this.length));
+        const { differences, length } = this;
+        if (from < 0) from = 0;
+        if (to > length) to = length;
         if (!(from < to)) return;
-        const { differences } = this;
         const first = Math.floor(from);
         const last = Math.floor(to);
+        if (first === last) {
+            differences[first] += to - from;
+            differences[first + 1] -= to - from;
+            return;
+        }
         differences[first] += 1 - (from - first);
         differences[first + 1] += from - first;
         differences[last] -= 1 - (to - last);

@@ -14,24 +14,32 @@ export interface Box {
     height: number;
 }
 
-const lines = new Map<number, { used: LineCoverage; pending: LineCoverage; pins: LineCoverage }>();
-
-function linesOf(length: number): {
+/** What a drawn unit needs. It is kept, because a frame should allocate little. */
+interface Canvas {
     used: LineCoverage;
     pending: LineCoverage;
     pins: LineCoverage;
-} {
-    let known = lines.get(length);
+    image: ImageData;
+    pixels: Uint32Array;
+}
+
+const canvases = new Map<string, Canvas>(); // by size
+const mostCanvases = 32;
+
+function canvasOf(context: CanvasRenderingContext2D, columns: number, rows: number): Canvas {
+    const key = `${columns} ${rows}`;
+    let known = canvases.get(key);
     if (!known) {
-        if (lines.size > 64) lines.clear();
-        lines.set(
-            length,
-            (known = {
-                used: new LineCoverage(length),
-                pending: new LineCoverage(length),
-                pins: new LineCoverage(length),
-            }),
-        );
+        if (canvases.size >= mostCanvases) canvases.clear();
+        const image = context.createImageData(columns, rows);
+        known = {
+            used: new LineCoverage(columns),
+            pending: new LineCoverage(columns),
+            pins: new LineCoverage(columns),
+            image,
+            pixels: new Uint32Array(image.data.buffer),
+        };
+        canvases.set(key, known);
     }
     for (const line of [known.used, known.pending, known.pins]) line.clear();
     return known;
@@ -45,7 +53,7 @@ export function drawCrowd(
     state: UnitState,
     box: Box,
     tick: number,
-    isPin: (block: number) => boolean,
+    namedPins: ReadonlySet<number>,
     colours: Colours,
 ): void {
     const { blocks, units } = model;
@@ -53,16 +61,17 @@ export function drawCrowd(
     const top = Math.round(box.y * ratio);
     const columns = Math.max(1, Math.round((box.x + box.width) * ratio) - left);
     const rows = Math.max(1, Math.round((box.y + box.height) * ratio) - top);
-    const { used, pending, pins } = linesOf(columns);
+    const { used, pending, pins, image, pixels } = canvasOf(context, columns, rows);
     const begin = units.offset[state.unit];
     const scale = columns / units.size[state.unit];
+    const { offset, size, freed } = blocks;
+    const somePins = namedPins.size > 0;
     for (const block of state.blocks) {
-        const line = isPin(block) ? pins : blocks.freed[block] <= tick ? pending : used;
-        const from = (blocks.offset[block] - begin) * scale;
-        line.add(from, from + blocks.size[block] * scale);
+        const line =
+            somePins && namedPins.has(block) ? pins : freed[block] <= tick ? pending : used;
+        const from = (offset[block] - begin) * scale;
+        line.add(from, from + size[block] * scale);
     }
-    const image = context.createImageData(columns, rows);
-    const pixels = new Uint32Array(image.data.buffer);
     const [hole, hatch, cached, use, waiting, pin] = [
         colours.hole,
         colours.hatch,

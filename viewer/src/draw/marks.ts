@@ -130,7 +130,7 @@ export function drawAtCursor(
     window: MapWindow,
     model: DeviceModel,
     heap: HeapState,
-    isPin: (block: number) => boolean,
+    pins: ReadonlySet<number>,
     colours: Colours,
     kept: { of: unknown[]; pins: number[] },
 ): void {
@@ -140,7 +140,7 @@ export function drawAtCursor(
     const rows = Math.max(1, Math.round((frame.bottom - frame.top) * ratio));
     const { blocks, units } = model;
     const picture = pictureOf(layer, columns, rows);
-    const of = [picture, heap, isPin, window.a0, window.a1, colours];
+    const of = [picture, heap, pins, window.a0, window.a1, colours];
     if (!of.every((value, i) => value === kept.of[i])) {
         kept.of = of;
         kept.pins = [];
@@ -153,9 +153,10 @@ export function drawAtCursor(
             add(reserved, units.offset[unit], units.size[unit]);
             if (isKept) add(held, units.offset[unit], units.size[unit]);
         }
+        const somePins = pins.size > 0;
         for (const block of heap.live) {
             add(inUse, blocks.offset[block], blocks.size[block]);
-            if (isPin(block)) kept.pins.push(block);
+            if (somePins && pins.has(block)) kept.pins.push(block);
         }
         const [used, keptShare, all] = lines.map((line) => line.shares());
         const mix = mixer(colours);

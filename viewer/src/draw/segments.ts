@@ -21,7 +21,7 @@ export interface Band {
  * kind.
  */
 export interface BlockLook {
-    isPin: (block: number) => boolean;
+    pins: ReadonlySet<number>;
     colourOf: ((block: number) => string) | null;
 }
 
@@ -164,7 +164,7 @@ export function drawSegments(
                     place.state,
                     place,
                     heap.tick,
-                    look.isPin,
+                    look.pins,
                     colours,
                 );
             } else {
@@ -223,7 +223,7 @@ function drawOne(
         );
     };
     for (const block of state.blocks) {
-        if (look.isPin(block)) {
+        if (look.pins.has(block)) {
             pins.push(block);
             continue;
         }

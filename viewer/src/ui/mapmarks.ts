@@ -40,7 +40,6 @@ export class MapMarks {
     private seeking: unknown[] | null = null;
     private readonly seek = new Slices();
     private strip: { of: unknown[]; pins: number[] } = { of: [], pins: [] };
-    private pinsOf: ReadonlySet<number> | null = null;
 
     constructor(
         private readonly page: PageView,
@@ -90,10 +89,7 @@ export class MapMarks {
         if (x >= frame.left && x <= frame.right) {
             drawCursor(context, x, frame.top, frame.bottom, colours);
         }
-        if (pins !== this.pinsOf) this.strip.of = [];
-        this.pinsOf = pins;
-        const isPin = (block: number): boolean => pins.has(block);
-        drawAtCursor(layer, frame, view, model, heap, isPin, colours, this.strip);
+        drawAtCursor(layer, frame, view, model, heap, pins, colours, this.strip);
     }
 
     private find(frame: MapFrame, ratio: number): Marked {

@@ -58,11 +58,10 @@ export class SegmentsPanel implements Picture {
 
     private paintBase(layer: Layer): Placed[] {
         const { model, heap, view, kinds, colours, pins } = this.page;
-        const isPin = (block: number): boolean => pins.has(block);
         const colourOf = kinds
             ? (block: number): string => kindColour(colours, kinds.of[block])
             : null;
-        return drawSegments(layer, model, heap, view.order, { isPin, colourOf }, colours);
+        return drawSegments(layer, model, heap, view.order, { pins, colourOf }, colours);
     }
 
     private paintOver(layer: Layer, context: CanvasRenderingContext2D, placed: Placed[]): void {

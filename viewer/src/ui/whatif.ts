@@ -51,6 +51,7 @@ export function showWhatIf(page: PageView): void {
                 { class: "wrap" },
                 row.as_run ? row.name : el("code", {}, breakable(row.name)),
                 row.cost && !row.as_run && el("div", { class: "cost" }, `cost: ${row.cost}`),
+                !row.usable && row.note && el("div", { class: "cost" }, row.note),
             ),
             el("td", { class: "result" }, verdict),
             el("td", {}, formatBytes(row.peak_reserved)),
