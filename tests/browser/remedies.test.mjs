@@ -38,6 +38,7 @@ for (const [width, scheme] of [
         on(run, { width, height: 960, scheme }, async (page) => {
             const row = page.locator("#whatif-list tbody tr").nth(1);
             assert.match(await row.innerText(), /cost: none/);
+            assert.match(await page.innerText("#whatif-list"), /compact\s+no allocator does this/);
             assert.equal(await page.locator("#whatif-list tr.below").count(), 0);
             await row.click();
             await settle(page);

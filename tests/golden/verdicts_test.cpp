@@ -41,19 +41,23 @@ struct Rung {
     PageScreen screen = PageScreen::kBlocked;  // with which the page opens
 };
 
-// 94 segments of 20 MiB, each half used.
-SimulatedProgram stitchable() {
-    SimulatedProgram program(1894 * kMiB);
+// 94 segments of 20 MiB, each half used, and then a request that none of them serves.
+void fail_between_blocks(SimulatedProgram* program) {
     std::vector<std::uint32_t> blocks;
     for (int i = 0; i < 188; ++i) {
-        program.at(i % 2 == 0 ? "cache" : "load", i % 2 == 0 ? 12 : 13);
-        blocks.push_back(program.alloc(9 * kMiB));
+        program->at(i % 2 == 0 ? "cache" : "load", i % 2 == 0 ? 12 : 13);
+        blocks.push_back(program->alloc(9 * kMiB));
     }
     for (std::size_t i = 1; i < blocks.size(); i += 2) {
-        program.free(blocks[i]);
+        program->free(blocks[i]);
     }
-    program.at("step", 40);
-    program.alloc(256 * kMiB);
+    program->at("step", 40);
+    program->alloc(256 * kMiB);
+}
+
+SimulatedProgram stitchable() {
+    SimulatedProgram program(1894 * kMiB);
+    fail_between_blocks(&program);
     return program;
 }
 
@@ -220,16 +224,7 @@ SimulatedProgram got_past() {
     program.at("find_batch_size", 7);
     program.alloc(4096 * kMiB);
     program.alloc(2048 * kMiB);
-    std::vector<std::uint32_t> blocks;
-    for (int i = 0; i < 188; ++i) {
-        program.at(i % 2 == 0 ? "cache" : "load", i % 2 == 0 ? 12 : 13);
-        blocks.push_back(program.alloc(9 * kMiB));
-    }
-    for (std::size_t i = 1; i < blocks.size(); i += 2) {
-        program.free(blocks[i]);
-    }
-    program.at("step", 40);
-    program.alloc(256 * kMiB);
+    fail_between_blocks(&program);
     program.alloc(256 * kMiB);
     return program;
 }

@@ -89,7 +89,7 @@ test("the URL fragment keeps the view and ignores invalid values", () => {
     );
     assert.deepEqual(
         readHash(
-            "#t0=NaN&t1=&cursor=1e999&theme=pink&colour=constructor&stacks=__proto__&shape=&q=%E0%A4%A&=&x",
+            "#t0=NaN&t1=&cursor=1e999&theme=pink&colour=constructor&stacks=__proto__&shape=&hidden=1,-2&hidden=x&q=%E0%A4%A&=&x",
         ),
         {},
     );

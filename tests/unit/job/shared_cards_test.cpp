@@ -61,6 +61,7 @@ TEST_CASE("a damaged trace on a shared card makes no upper bound") {
     made[1].damaged = true;
     CHECK_FALSE(view_of(job_of(made)).shared.at(0).at_most);
     const std::string line = line_with(job_of(made), "same card");
+    CHECK(contains(line, " had several processes: "));
     CHECK(contains(line, "rank 1 about "));
     CHECK(contains(line, "(estimate: events of some traces are missing)"));
 }
