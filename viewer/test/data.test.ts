@@ -110,6 +110,7 @@ test("the live index agrees with brute force", () => {
                   ),
         );
         const index = new LiveIndex(start, end, 16);
+        const offset = start.map((_, row) => (row * 7919) % 8191); // differ, in no order
         for (let trial = 0; trial < 300; ++trial) {
             // Half of the times lie just before a block's start, at which checkpoints lie.
             const from =
@@ -125,6 +126,11 @@ test("the live index agrees with brute force", () => {
                 [...index.between(from, to)],
                 expected,
                 `${count} rows, ${from}..${to}`,
+            );
+            assert.deepEqual(
+                [...index.inOrder(from, offset)],
+                [...index.at(from)].sort((a, b) => offset[a] - offset[b]),
+                `${count} rows by offset, ${from}`,
             );
         }
     }

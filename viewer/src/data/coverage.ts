@@ -88,8 +88,8 @@ export class LineCoverage {
         if (from < 0) from = 0;
         if (to > length) to = length;
         if (!(from < to)) return;
-        const first = Math.floor(from);
-        const last = Math.floor(to);
+        const first = from | 0; // faster than Math.floor()
+        const last = to | 0;
         if (first === last) {
             differences[first] += to - from;
             differences[first + 1] -= to - from;

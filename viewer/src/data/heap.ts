@@ -1,11 +1,13 @@
 // The heap at one time: the blocks in every release unit, the free ranges, and the sums. Free
 // memory is "held" if its unit cannot be released, because a block is live in it or its pool keeps
 // it.
+import type { Blocks } from "./blocks";
+import { grown } from "./liveindex";
 import { type DeviceModel, forUnits, noUnit, poolsHeld } from "./model";
 
 export interface UnitState {
     unit: number;
-    blocks: number[]; // ascending offset
+    blocks: Uint32Array; // ascending offset
     used: number;
     free: number;
     kept: boolean;
@@ -13,7 +15,7 @@ export interface UnitState {
 
 export interface HeapState {
     tick: number;
-    live: Uint32Array;
+    live: Uint32Array; // ascending offset
     units: UnitState[];
     requested: number;
     allocated: number;
@@ -53,62 +55,99 @@ export function isKept(
 
 export function heapAt(model: DeviceModel, tick: number): HeapState {
     const { blocks, units } = model;
-    const live = model.live.at(tick);
+    const live = model.live.inOrder(tick, blocks.offset);
+    const heap: HeapState = { ...emptyHeap(tick), live };
     const states = new Array<UnitState | undefined>(units.count); // indexed by unit
-    const spans = model.spanBlock.length > 0;
     const poolHeld = poolsHeld(model, tick);
-    const heap: HeapState = {
-        tick,
-        live,
-        units: [],
-        requested: 0,
-        allocated: 0,
-        pending: 0,
-        reserved: 0,
-        held: 0,
-        releasable: 0,
-    };
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= tick && tick < units.end[unit]) {
-            const state: UnitState = {
-                unit,
-                blocks: [],
-                used: 0,
-                free: units.size[unit],
-                kept: false,
-            };
+            const free = units.size[unit];
+            const state = { unit, blocks: noBlocks, used: 0, free, kept: false };
             states[unit] = state;
             heap.units.push(state);
             heap.reserved += units.size[unit];
         }
     }
-    const enter = (block: number, size: number, unit: number): void => {
-        const state = states[unit];
-        if (!state) return;
-        const from = Math.max(blocks.offset[block], units.offset[unit]);
-        const to = Math.min(blocks.offset[block] + size, units.offset[unit] + units.size[unit]);
-        state.blocks.push(block);
-        state.used += Math.max(0, to - from);
-    };
-    for (const block of live) {
-        const size = blocks.size[block];
-        if (blocks.freed[block] <= tick) {
-            heap.pending += size;
-        } else {
-            heap.allocated += size;
-            heap.requested += size - Math.max(0, blocks.excess[block]);
-        }
-        if (spans) forUnits(model, block, (unit) => enter(block, size, unit));
-        else if (blocks.unit[block] !== noUnit) enter(block, size, blocks.unit[block]);
-    }
+    sumBlocks(model, heap);
+    fillUnits(model, live, states);
     for (const state of heap.units) {
-        state.blocks.sort((a, b) => blocks.offset[a] - blocks.offset[b]);
         state.free = units.size[state.unit] - state.used;
         state.kept = isKept(model, state.unit, state.blocks.length, poolHeld);
         if (state.kept) heap.held += state.free;
         else heap.releasable += state.free;
     }
     return heap;
+}
+
+const noBlocks = new Uint32Array(0);
+
+function sumBlocks({ blocks }: DeviceModel, heap: HeapState): void {
+    const { size, freed, excess } = blocks;
+    const { live, tick } = heap;
+    for (const block of live) {
+        if (freed[block] <= tick) {
+            heap.pending += size[block];
+        } else {
+            heap.allocated += size[block];
+            heap.requested += size[block] - Math.max(0, excess[block]);
+        }
+    }
+}
+
+type States = readonly (UnitState | undefined)[]; // indexed by unit
+
+// Blocks come in the order of their offsets, so those of a unit follow each other.
+function fillUnits(model: DeviceModel, live: Uint32Array, states: States): void {
+    if (model.spanBlock.length > 0) {
+        fillSpannedUnits(model, live, states);
+        return;
+    }
+    const { size, unit: unitOf } = model.blocks;
+    for (let first = 0, last = 0; first < live.length; first = last) {
+        const unit = unitOf[live[first]];
+        let used = 0;
+        for (; last < live.length && unitOf[live[last]] === unit; ++last) used += size[live[last]];
+        enter(states[unit], live.subarray(first, last), used);
+    }
+}
+
+// The same if blocks lie in several units.
+function fillSpannedUnits(model: DeviceModel, live: Uint32Array, states: States): void {
+    const { units } = model;
+    const { offset, size } = model.blocks;
+    let members = new Uint32Array(live.length + 64);
+    let count = 0;
+    let first = 0; // in `members`, of the current unit
+    let current = noUnit;
+    let used = 0;
+    for (const block of live) {
+        forUnits(model, block, (unit) => {
+            if (unit !== current) {
+                enter(states[current], members.subarray(first, count), used);
+                [current, first, used] = [unit, count, 0];
+            }
+            if (count === members.length) members = grown(members);
+            members[count++] = block;
+            const from = Math.max(offset[block], units.offset[unit]);
+            const to = Math.min(offset[block] + size[block], units.offset[unit] + units.size[unit]);
+            used += Math.max(0, to - from);
+        });
+    }
+    enter(states[current], members.subarray(first, count), used);
+}
+
+function enter(state: UnitState | undefined, blocks: Uint32Array, used: number): void {
+    if (!state || blocks.length === 0) return;
+    state.blocks = state.blocks.length === 0 ? blocks : joined(state.blocks, blocks);
+    state.used += used;
+}
+
+// A unit's blocks may come in several parts: blocks without a unit may lie in between.
+function joined(before: Uint32Array, after: Uint32Array): Uint32Array {
+    const both = new Uint32Array(before.length + after.length);
+    both.set(before);
+    both.set(after, before.length);
+    return both;
 }
 
 /** Free ranges of a unit as [offset, size] on the axis, ascending. */
@@ -132,21 +171,25 @@ export function liveByStack(
     some: Uint8Array | null = null,
 ): Map<number, number> {
     const { stack, size } = model.blocks;
-    const bytes = new Float64Array(mostStack(model, heap) + 1);
+    const bytes = new Float64Array(mostStack(model) + 1);
     for (const block of heap.live) {
         if (!some || some[block] === 1) bytes[stack[block]] += size[block];
     }
     return someOf(bytes);
 }
 
+const highest = new WeakMap<Blocks, number>();
+
 /**
- * The highest stack number of a live block. With it, sums per stack fit into an array, which is
- * faster than a map.
+ * The highest stack number of a block. With it, sums per stack fit into an array, which is faster
+ * than a map.
  */
-export function mostStack(model: DeviceModel, heap: HeapState): number {
-    let most = 0;
-    for (const block of heap.live) {
-        if (model.blocks.stack[block] > most) most = model.blocks.stack[block];
+export function mostStack({ blocks }: DeviceModel): number {
+    let most = highest.get(blocks);
+    if (most === undefined) {
+        most = 0;
+        for (const stack of blocks.stack) if (stack > most) most = stack;
+        highest.set(blocks, most);
     }
     return most;
 }

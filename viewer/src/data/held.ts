@@ -45,7 +45,7 @@ export function heldByStack(
     some: Uint8Array | null = null,
 ): Map<number, number> {
     const { stack } = model.blocks;
-    const bytes = new Float64Array(mostStack(model, heap) + 1);
+    const bytes = new Float64Array(mostStack(model) + 1);
     bytes[0] = some ? 0 : keptByPools(heap);
     for (const state of heap.units) {
         shareOut(model, state, (block, part) => {

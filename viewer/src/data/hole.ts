@@ -20,7 +20,7 @@ export interface Hole {
     unit: number;
     before: number; // live block next to it; -1 = the segment begins or ends there
     after: number;
-    blocks: number[]; // live blocks of the segment: without them it could be released
+    blocks: Uint32Array; // live blocks of the segment: without them it could be released
     bytes: number; // of these blocks within the segment
     kept: boolean; // whether its segment cannot be released
     since: number; // tick from which all its bytes are free

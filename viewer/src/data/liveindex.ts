@@ -155,6 +155,48 @@ export class LiveIndex {
         return -1;
     }
 
+    /**
+     * Rows that are live at `time`, in the order of `offset`. Rows must not overlap while both are
+     * live. Merges the rows of nodes, which are already in this order, and the rows after a
+     * checkpoint.
+     */
+    inOrder(time: number, offset: ArrayLike<number>): Uint32Array {
+        const { end, stride, leaves, firsts } = this;
+        const begin = this.firstAfter(time);
+        const base = Math.floor((begin - 1) / stride);
+        if (base < 0) return new Uint32Array(0);
+        let most = begin - base * stride;
+        for (let node = leaves + base; node > 0; node >>= 1) {
+            most += firsts[node + 1] - firsts[node];
+        }
+        let rows = new Uint32Array(most);
+        let spare = new Uint32Array(most);
+        let found = 0;
+        for (let row = base * stride; row < begin; ++row) if (end[row] > time) rows[found++] = row;
+        rows.subarray(0, found).sort((a, b) => offset[a] - offset[b]);
+        // Higher nodes are mostly larger.
+        for (let node = leaves + base; node > 0; node >>= 1) {
+            const more = this.byOffset(node, offset);
+            if (more.length === 0) continue;
+            let at = 0;
+            let count = 0;
+            let next = found > 0 ? offset[rows[0]] : Infinity;
+            for (const row of more) {
+                if (time >= end[row]) continue;
+                const place = offset[row];
+                while (next < place) {
+                    spare[count++] = rows[at++];
+                    next = at < found ? offset[rows[at]] : Infinity;
+                }
+                spare[count++] = row;
+            }
+            while (at < found) spare[count++] = rows[at++];
+            [rows, spare] = [spare, rows];
+            found = count;
+        }
+        return rows.subarray(0, found);
+    }
+
     // All rows of a node are live at its checkpoints, so they do not overlap. They are sorted at
     // first use.
     private byOffset(node: number, offset: ArrayLike<number>): Uint32Array {
@@ -201,7 +243,8 @@ export class LiveIndex {
     }
 }
 
-function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+/** A copy with twice the room. */
+export function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
     const larger = new Uint32Array(values.length * 2);
     larger.set(values);
     return larger;

@@ -1,7 +1,7 @@
 // Bytes per stack by four measures: blocked free memory, live bytes, bytes allocated in the window,
 // and growth between two times.
 import { heldByStack } from "./held";
-import { type HeapState, liveByStack } from "./heap";
+import { type HeapState, liveByStack, mostStack } from "./heap";
 import type { DeviceModel } from "./model";
 import { upperBound } from "./upperbound";
 
@@ -81,9 +81,7 @@ function only(rows: Uint32Array, some: Some): Uint32Array {
 
 function bytesOf(model: DeviceModel, live: Uint32Array): Float64Array {
     const { size, stack } = model.blocks;
-    let most = 0;
-    for (const row of live) if (stack[row] > most) most = stack[row];
-    const bytes = new Float64Array(most + 1);
+    const bytes = new Float64Array(mostStack(model) + 1);
     for (const row of live) bytes[stack[row]] += size[row];
     return bytes;
 }

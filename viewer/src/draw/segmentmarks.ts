@@ -45,13 +45,16 @@ export function drawSegmentMarks(
                 state.blocks.length > width * ratio
                     ? new LineCoverage(Math.max(1, Math.round(width * ratio)))
                     : null;
+            const begin = model.units.offset[state.unit];
+            const scale = (crowd?.length ?? 0) / model.units.size[state.unit];
             for (const block of state.blocks) {
                 if (!isWanted(marked, blocks.stack[block], block)) continue;
-                const range: [number, number] = [blocks.offset[block], blocks.size[block]];
-                const [from, to] = partOf(model, range, state.unit, place);
+                const offset = blocks.offset[block];
+                const size = blocks.size[block];
                 if (crowd) {
-                    crowd.add(from * ratio, to * ratio);
+                    crowd.add((offset - begin) * scale, (offset + size - begin) * scale);
                 } else {
+                    const [from, to] = partOf(model, [offset, size], state.unit, place);
                     context.fillRect(
                         x + from,
                         y,
@@ -99,18 +102,23 @@ function outline(
 }
 
 // Used if there are more blocks than pixels. Each pixel is as strong as its share of marked bytes,
-// but always visible.
+// but always visible. Neighbours of about the same strength are one rectangle.
 function drawShares(
     context: CanvasRenderingContext2D,
     crowd: LineCoverage,
     { x, y, width, height }: Place,
 ): void {
+    const strengths = 64;
     const shares = crowd.shares();
     const step = width / shares.length;
-    for (let i = 0; i < shares.length; ++i) {
-        if (shares[i] < 1e-6) continue;
-        context.globalAlpha = Math.min(1, Math.max(0.45, shares[i]));
-        context.fillRect(x + i * step, y, step, height);
+    const strengthOf = (share: number): number =>
+        share < 1e-6 ? 0 : Math.round(strengths * Math.min(1, Math.max(0.45, share)));
+    for (let first = 0, last = 0; first < shares.length; first = last) {
+        const strength = strengthOf(shares[first]);
+        while (last < shares.length && strengthOf(shares[last]) === strength) ++last;
+        if (strength === 0) continue;
+        context.globalAlpha = strength / strengths;
+        context.fillRect(x + first * step, y, (last - first) * step, height);
     }
     context.globalAlpha = 1;
 }

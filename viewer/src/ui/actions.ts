@@ -136,8 +136,7 @@ export function toggleMark(page: PageView): void {
  * Selects blocks at the cursor in order of address, so that all can be reached without a pointer.
  */
 export function stepBlock(page: PageView, by: number): void {
-    const { blocks } = page.model;
-    const live = Array.from(page.heap.live).sort((a, b) => blocks.offset[a] - blocks.offset[b]);
+    const { live } = page.heap; // in this order
     if (live.length === 0) return;
     const at = live.indexOf(page.view.selected);
     page.change({
