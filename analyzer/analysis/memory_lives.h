@@ -61,7 +61,7 @@ struct PoolLife {
 };
 
 // Finds the block that an event allocated, by binary search.
-class BlockIndex {
+class BirthIndex {
   public:
     // Call it with ascending events. If one event has several rows (its memory was unmapped and
     // mapped again), the last row counts.
@@ -95,7 +95,7 @@ struct MemoryLives {
     std::vector<PoolLife> pools;            // the first is the default pool
     BytesOverTime others;                   // the device's memory outside the pool
     std::vector<std::uint64_t> emptied_ns;  // calls of empty_cache on any device
-    BlockIndex index;
+    BirthIndex index;
 };
 
 // At any time the lives contain the same memory as RecordedState. `stack_of` chooses the numbers in

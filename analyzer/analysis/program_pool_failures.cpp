@@ -93,7 +93,7 @@ void explain_failure(const Timeline& timeline,
         return;
     }
     if (moment->reserved_bytes == 0) {
-        moment->failure = PoolFailure::kNoBlock;
+        moment->failure = PoolFailure::kNoBlockYet;
         return;
     }
     if (pool.shares_memory) {

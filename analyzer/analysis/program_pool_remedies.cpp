@@ -20,9 +20,9 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kQuantumBytes = 256;  // of RMM's pools
+constexpr std::uint64_t kRmmQuantumBytes = 256;  // of RMM's pools
 
-struct Remedy {
+struct RemedyRule {
     std::string_view kind;  // of the program's pool
     // "{}" stands for the size of a new pool in bytes, or for what the members below say.
     std::string_view change;
@@ -40,7 +40,7 @@ struct Remedy {
 constexpr std::array<std::string_view, 3> kFrameworks = {
     "tensorflow.pool", "jax.pool", "onnxruntime.pool"};
 
-constexpr std::array<Remedy, 14> kRemedies = {{
+constexpr std::array<RemedyRule, 14> kRemedies = {{
     {.kind = "cupy",
      .change =
          "mempool.free_all_blocks() just before event {}, when the pool held least before the "
@@ -94,7 +94,7 @@ constexpr std::array<Remedy, 14> kRemedies = {{
      "cuda-async"},
 }};
 
-bool applies(const Timeline& timeline, const Remedy& remedy, const ProgramPool& pool) {
+bool applies(const Timeline& timeline, const RemedyRule& remedy, const ProgramPool& pool) {
     const bool known = std::any_of(
         kFrameworks.begin(), kFrameworks.end(), [&timeline](std::string_view framework) {
             return is_recorded(timeline, framework);
@@ -250,7 +250,7 @@ bool try_one(const Timeline& timeline,
              const ProgramPoolWalk& walk,
              const ReplayScript& script,
              const ProgramPool& pool,
-             const Remedy& one,
+             const RemedyRule& one,
              ProgramPoolRemedy* remedy) {
     const std::uint64_t first_bytes = first_segment_bytes(key, walk);
     if (one.empties) {
@@ -275,7 +275,7 @@ void try_other_pools(const Timeline& timeline,
                      const ProgramPoolWalk& walk,
                      const ReplayScript& script,
                      ProgramPool* pool) {
-    for (const Remedy& one : kRemedies) {
+    for (const RemedyRule& one : kRemedies) {
         ProgramPoolRemedy remedy{.change = std::string(one.change), .pool = std::string(one.pool)};
         if (applies(timeline, one, *pool) &&
             try_one(timeline, key, walk, script, *pool, one, &remedy)) {
@@ -298,7 +298,7 @@ void try_remedies(const Timeline& timeline,
     }
     const PoolFailure failure = pool->failures.front().failure;
     const std::uint64_t bytes = pool->is_limited() ? pool->limit_bytes : pool->peak_reserved_bytes;
-    pool->remedy_bytes = bytes / kQuantumBytes * kQuantumBytes;
+    pool->remedy_bytes = bytes / kRmmQuantumBytes * kRmmQuantumBytes;
     const bool had_room = failure == PoolFailure::kFragmented || failure == PoolFailure::kRefused;
     if (had_room) {
         try_other_pools(timeline, key, walk, script, pool);

@@ -16,7 +16,7 @@ namespace {
 using Key = ProgramPoolWalk::Key;
 using PoolStep = ProgramPoolWalk::Step;
 
-constexpr std::uint64_t kQuantumBytes = 256;  // of the pools of RMM and of bfc
+constexpr std::uint64_t kPoolQuantumBytes = 256;  // of the pools of RMM and of bfc
 
 // Refusals of the driver on one device, in the order of the trace.
 std::vector<std::pair<EventIndex, std::uint64_t>> refusals_of(const Timeline& timeline,
@@ -197,7 +197,7 @@ SimulatedSettings settings_of(const std::string& simulated,
                               std::uint64_t first_segment_bytes,
                               std::uint64_t limit_bytes) {
     const bool limited = limit_bytes != 0 && limit_bytes != kUnknown64;
-    const std::uint64_t initial = round_up(first_segment_bytes, kQuantumBytes);
+    const std::uint64_t initial = round_up(first_segment_bytes, kPoolQuantumBytes);
     SimulatedSettings settings{.config = "", .total_bytes = kUnlimitedBytes};
     if (simulated == "cupy" && limited) {
         settings.config = "limit:" + std::to_string(limit_bytes);
@@ -208,7 +208,7 @@ SimulatedSettings settings_of(const std::string& simulated,
         settings.total_bytes = limited ? limit_bytes : kUnlimitedBytes;
     } else if (simulated == "rmm-pool") {
         settings.config = "initial_pool_size:" + std::to_string(initial);
-        const std::uint64_t most = limit_bytes / kQuantumBytes * kQuantumBytes;
+        const std::uint64_t most = limit_bytes / kPoolQuantumBytes * kPoolQuantumBytes;
         if (limited && most >= initial && most != 0) {
             settings.config += ",maximum_pool_size:" + std::to_string(most);
         }
@@ -252,11 +252,11 @@ void replay_program_pool(const Timeline& timeline,
     if (pool->kind == "best-fit") {
         return;
     }
-    auto best_fit = make_pool(
-        "best-fit",
-        "",
-        std::make_unique<FixedDevice>(kUnlimitedBytes, kUnlimitedBytes, std::uint64_t{2} << 20),
-        script.streams);
+    auto best_fit =
+        make_pool("best-fit",
+                  "",
+                  std::make_unique<FixedDevice>(kUnlimitedBytes, kUnlimitedBytes, kDriverPageBytes),
+                  script.streams);
     if (best_fit) {
         const ReplayResult result = replay(without_failures(script), **best_fit);
         pool->replays.push_back(

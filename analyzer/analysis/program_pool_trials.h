@@ -13,9 +13,6 @@
 
 namespace fragtrace::analyzer {
 
-// The driver allocates whole pages of this size in these replays.
-inline constexpr std::uint64_t kDriverPageBytes = std::uint64_t{2} << 20;
-
 // Whether the trace has blocks of this framework: its fact says "recorded".
 bool is_recorded(const Timeline& timeline, std::string_view framework);
 

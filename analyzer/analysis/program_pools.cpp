@@ -22,10 +22,10 @@ constexpr std::size_t kMostOutOfMemories = 256;
 using Key = ProgramPoolWalk::Key;
 
 // Finds the moments to describe in the first walk; the second one describes them.
-class Moments {
+class PoolMoments {
   public:
-    Moments(const Timeline& timeline,
-            const std::vector<std::pair<EventIndex, DeviceId>>& out_of_memory)
+    PoolMoments(const Timeline& timeline,
+                const std::vector<std::pair<EventIndex, DeviceId>>& out_of_memory)
         : timeline_(timeline), out_of_memory_(out_of_memory) {}
 
     // After each event of the first walk.
@@ -164,7 +164,7 @@ std::vector<ProgramPool> find_program_pools(
         return {};
     }
     ProgramPoolWalk first(timeline);
-    Moments moments(timeline, out_of_memory);
+    PoolMoments moments(timeline, out_of_memory);
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
         first.advance();
         moments.look(first, i);
@@ -197,7 +197,7 @@ std::vector<ProgramPool> find_program_pools(
                      symbols,
                      at.second);
         } else if (at.first.memory != PoolMemory::kUnknown) {
-            at.second->failure = PoolFailure::kNoBlock;
+            at.second->failure = PoolFailure::kNoBlockYet;
         }
     }
     std::vector<ProgramPool> result;

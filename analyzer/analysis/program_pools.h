@@ -28,7 +28,7 @@ enum class PoolMemory : std::uint8_t {
 // Why a pool could not serve a request.
 enum class PoolFailure : std::uint8_t {
     kUnknown,     // the memory of the pool, or the size of the request, is unknown
-    kNoBlock,     // unknown: the pool has not had a block in its memory yet
+    kNoBlockYet,  // unknown: the pool has not had a block in its memory yet
     kShared,      // unknown: other pools use the same memory
     kTooLittle,   // less is free than was requested, up to the limit of the pool
     kFragmented,  // enough is free, but no range is large enough

@@ -80,7 +80,7 @@ constexpr std::uint32_t kText = 2;
 constexpr std::uint64_t kSequence = 1;
 constexpr std::uint64_t kStateCleared = 1;  // flags
 constexpr std::uint64_t kNeedsState = 2;
-constexpr std::size_t kBufferBytes = 64 << 10;
+constexpr std::size_t kPacketBufferBytes = 64 << 10;
 
 }  // namespace
 
@@ -220,7 +220,7 @@ void PerfettoFile::add(ProtoMessage* packet) {
     ProtoMessage outer;
     outer.message(trace::kPacket, *packet);
     buffer_ += outer.bytes();
-    if (buffer_.size() >= kBufferBytes) {
+    if (buffer_.size() >= kPacketBufferBytes) {
         finish();
     }
 }

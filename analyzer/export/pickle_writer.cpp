@@ -7,7 +7,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
+constexpr std::size_t kPickleBufferBytes = std::size_t{1} << 16;
 // As many as Python's pickler adds at once. A reader keeps these items on its stack.
 constexpr std::uint64_t kItemsAtOnce = 1000;
 
@@ -35,7 +35,7 @@ void PickleWriter::item() {
         put('(');
     }
     ++items_.back();
-    if (buffer_.size() > kBufferBytes) {
+    if (buffer_.size() > kPickleBufferBytes) {
         flush();
     }
 }

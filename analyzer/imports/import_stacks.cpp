@@ -7,7 +7,6 @@ namespace {
 
 constexpr std::size_t kMostNodes = std::size_t{1} << 22;
 constexpr std::size_t kMostTextBytes = std::size_t{64} << 20;
-constexpr std::size_t kMostNameBytes = 1000;
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include "analyzer/model/timeline.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -18,9 +19,11 @@
 
 namespace fragtrace::analyzer {
 
+inline constexpr std::size_t kMostNameBytes = 1000;  // of any text of an import
+
 class ImportStacks {
   public:
-    // The number of a text, from 0. It is made safe to print and cut to 1000 bytes. nullopt: no
+    // The number of a text, from 0. It is made safe to print and cut to kMostNameBytes. nullopt: no
     // room for further texts.
     std::optional<std::uint32_t> text_number(std::string_view text);
 

@@ -6,6 +6,7 @@
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/builder.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -13,6 +14,8 @@
 #include <vector>
 
 namespace fragtrace::analyzer {
+
+inline constexpr std::size_t kMostDevices = 31;  // of an import
 
 // Earlier times (before September 2001) are not taken for unix times.
 inline constexpr std::uint64_t kUnixTimesFrom_ns = 1'000'000'000'000'000'000;

@@ -8,6 +8,7 @@
 // request is "[OutOfMemory]", with its rounded size. The stack of an event is that of the operators
 // and Python functions whose slices contain it on its thread.
 #include "analyzer/imports/chrome_events.h"
+#include "analyzer/imports/import_stacks.h"
 #include "analyzer/imports/import_timeline.h"
 #include "analyzer/imports/imports.h"
 #include "analyzer/imports/profile_events.h"
@@ -27,8 +28,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostNameBytes = 1000;
-constexpr std::size_t kMostDevices = 31;
 // c10::DeviceType: the processor, and NVIDIA's GPUs.
 constexpr std::string_view kProcessor = "0";
 constexpr std::string_view kCuda = "1";

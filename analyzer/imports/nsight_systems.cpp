@@ -36,7 +36,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::string_view kMemoryTable = "CUDA_GPU_MEMORY_USAGE_EVENTS";
-constexpr std::size_t kMostDevices = 31;
 constexpr std::size_t kMostEvents = std::size_t{1} << 25;
 constexpr std::size_t kMostRows = std::size_t{1} << 23;  // kept of any other table
 constexpr std::size_t kMostKinds = 1000;

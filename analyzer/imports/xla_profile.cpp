@@ -11,6 +11,7 @@
 // "MemoryAllocation" and "MemoryDeallocation" have the stats of kStats; the totals follow the
 // event. The other events of the thread are its operators and functions. Those with the stat _r are
 // the steps of training. The names of a plane follow its lines in the file, so it is read twice.
+#include "analyzer/imports/import_stacks.h"
 #include "analyzer/imports/import_timeline.h"
 #include "analyzer/imports/imports.h"
 #include "analyzer/imports/profile_events.h"
@@ -34,11 +35,9 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kMostTextBytes = std::size_t{64} << 10;
-constexpr std::size_t kMostNameBytes = 1000;
 constexpr std::size_t kMostPlanes = 10'000;
 constexpr std::size_t kMostNamesBytes = std::size_t{64} << 20;  // of one plane, with their ids
 constexpr std::size_t kMostStats = 1000;                        // of one event
-constexpr std::size_t kMostDevices = 31;
 constexpr std::size_t kMostAllocators = 100;
 constexpr std::uint64_t kMostTime_ns = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMostTotal = std::uint64_t{1} << 60;  // bytes, of each of three summands

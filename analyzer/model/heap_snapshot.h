@@ -26,6 +26,9 @@ struct HeapBlock {
     EventIndex allocated_by = kNoEvent;  // the kBlockAlloc of a live or pending block
     StreamId stream = kNoStream;
     BlockState state = BlockState::kFree;
+
+    // Live or pending.
+    [[nodiscard]] bool in_use() const { return state != BlockState::kFree; }
 };
 
 // Memory that one driver call returned (a cudaMalloc), or one maximal mapped range of an expandable

@@ -1,5 +1,6 @@
 // The device layer of RecordedState: memory that the driver allocated and released.
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,8 +13,7 @@ constexpr std::uint64_t kMostUnaddressedBytes = std::uint64_t{1} << 56;
 
 // The size of a stand-in's address range: whole pages, a power of two.
 std::uint64_t place_bytes(std::uint64_t size_bytes) {
-    constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-    return std::bit_ceil(std::max(size_bytes, kPageBytes));
+    return std::bit_ceil(std::max(size_bytes, kDriverPageBytes));
 }
 
 }  // namespace

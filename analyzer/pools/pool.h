@@ -8,6 +8,7 @@
 #include "analyzer/model/event.h"
 #include "analyzer/model/heap_snapshot.h"
 #include "analyzer/pools/device.h"
+#include "analyzer/support/units.h"
 
 #include <cstdint>
 #include <memory>
@@ -199,7 +200,7 @@ class Pool {
     // page) for pools without expandable segments.
     [[nodiscard]] virtual std::uint64_t page_bytes(std::uint64_t rounded_bytes) const {
         (void)rounded_bytes;
-        return std::uint64_t{2} << 20;
+        return kDriverPageBytes;
     }
 
     // Bytes that the pool would request from the driver for a block of this size.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/replay/script.h"
+#include "analyzer/support/units.h"
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +19,7 @@ enum class PendingRule : std::uint8_t {
 
 struct ReplayAssumptions {
     PendingRule pending = PendingRule::kRecorded;
-    std::uint64_t driver_page_bytes = std::uint64_t{2} << 20;  // the driver's page size
+    std::uint64_t driver_page_bytes = kDriverPageBytes;  // the driver's page size
     // Bytes of the card used by the CUDA context and by others outside the pool; nullopt = as
     // recorded.
     std::optional<std::uint64_t> context_bytes;

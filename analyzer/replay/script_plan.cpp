@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-struct Buffer {
+struct PlannedBuffer {
     Lifetime life;
     StreamId stream = 0;
     std::uint32_t private_pool = 0;
@@ -44,7 +44,7 @@ class Collector {
         }
     }
 
-    std::vector<Buffer> buffers;
+    std::vector<PlannedBuffer> buffers;
     std::vector<BlockBuffer> blocks;
 
     struct GraphPool {

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEndings[] = {
+constexpr std::string_view kEndingsOfRecordings[] = {
     ".ftrace", ".pickle", ".pkl", ".pickle.gz", ".pkl.gz"};  // PyTorch prescribes no ending
 // Other files with such a name are common, so their content decides.
 constexpr std::string_view kEndingsOfImports[] = {
@@ -81,7 +81,7 @@ std::vector<std::string> recordings_in(const std::string& folder, std::error_cod
     for (fs::directory_iterator at(folder, *error), end; !*error && at != end;
          at.increment(*error)) {
         const std::string name = at->path().filename().string();
-        if (ends_with_any(name, kEndings) ||
+        if (ends_with_any(name, kEndingsOfRecordings) ||
             (ends_with_any(name, kEndingsOfImports) && !import_name(at->path().string()).empty())) {
             paths.push_back(at->path().string());
         }

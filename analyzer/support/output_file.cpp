@@ -105,17 +105,6 @@ Status write_special(const std::string& path, const Fill& fill) {
     return filled;
 }
 
-bool write_all(int descriptor, std::string_view content) {
-    while (!content.empty()) {
-        const ssize_t count = write(descriptor, content.data(), content.size());
-        if (count < 0 && errno != EINTR) {
-            return false;
-        }
-        content.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    }
-    return true;
-}
-
 // Creates a file that does not exist yet, also not as a symbolic link.
 int create_file(const std::string& path) {
     return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -189,6 +178,20 @@ Status write_regular(const std::string& path,
 }
 
 }  // namespace
+
+bool write_all(int descriptor, std::string_view content) {
+    while (!content.empty()) {
+        const ssize_t count = write(descriptor, content.data(), content.size());
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            return false;
+        }
+        content.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+}
 
 void replace_any_file() {
     g_replaces_any = true;

@@ -42,6 +42,9 @@ struct NamedOutput {
 // are never removed.
 Status write_output_folder(const std::string& path, const std::vector<NamedOutput>& files);
 
+// Writes everything, or returns false with errno set. Goes on after a signal.
+bool write_all(int descriptor, std::string_view content);
+
 // Writes text for people to standard output. Of all control characters, only line ends and the
 // colours of Terminal pass, whatever the trace contains.
 Status write_text(std::string_view text);

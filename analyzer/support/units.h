@@ -16,6 +16,9 @@ using fragtrace::kKiB;
 using fragtrace::kMiB;
 using fragtrace::round_up;
 
+// The driver maps device memory in pages of this size.
+inline constexpr std::uint64_t kDriverPageBytes = 2 * kMiB;
+
 // "1.85 GiB", "11 MiB", "512 B": three significant digits if there is a fraction.
 std::string format_bytes(std::uint64_t size_bytes);
 // "+12 MiB", "-1.5 GiB", "0 B".

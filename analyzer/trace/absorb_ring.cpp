@@ -1,6 +1,7 @@
 #include "analyzer/trace/absorb_ring.h"
 
 #include "analyzer/support/input_file.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/trace/chunk_writer.h"
 
 #include <algorithm>
@@ -17,20 +18,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr const char* kAbsorbed = "ring.absorbed";  // fact: number of events
-
-bool write_all(int descriptor, std::string_view data) {
-    while (!data.empty()) {
-        const ssize_t count = write(descriptor, data.data(), data.size());
-        if (count < 0 && errno == EINTR) {
-            continue;
-        }
-        if (count <= 0) {
-            return false;
-        }
-        data.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return true;
-}
 
 bool g_keep_rings = false;
 

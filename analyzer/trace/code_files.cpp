@@ -1,5 +1,6 @@
 #include "analyzer/trace/code_files.h"
 
+#include "analyzer/support/text.h"
 #include "analyzer/trace/base_name.h"
 
 #include <algorithm>
@@ -10,10 +11,6 @@
 
 namespace fragtrace::analyzer {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
 
 std::string with_slashes(std::string_view path) {
     std::string text(path);

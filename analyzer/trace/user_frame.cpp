@@ -1,5 +1,6 @@
 #include "analyzer/trace/user_frame.h"
 
+#include "analyzer/support/text.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/base_name.h"
 #include "analyzer/trace/code_files.h"
@@ -11,10 +12,6 @@
 
 namespace fragtrace::analyzer {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
 
 bool is_interpreter_module(const Frame& frame) {
     const std::string_view name = base_name(frame.module);

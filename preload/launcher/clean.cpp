@@ -32,7 +32,7 @@
 namespace fragtrace::launcher {
 namespace {
 
-constexpr const char* kText =
+constexpr const char* kCleanText =
     R"(Lists and removes what recorded processes that are gone have left: rings, which hold a killed
 process's last events, temporary files of parts, and shared memory of virtual GPUs. Looks into each
 FOLDER; without one into /dev/shm, $TMPDIR, /tmp, $FRAGTRACE_RING_DIRECTORY and the current folder.
@@ -237,7 +237,7 @@ double read_age(const std::string& text) {
 }  // namespace
 
 int clean(int argc, char** argv) {
-    CLI::App app(kText, "fragtrace clean");
+    CLI::App app(kCleanText, "fragtrace clean");
     std::string age = "1d";
     bool dry_run = false;
     std::vector<std::string> paths;

@@ -9,7 +9,7 @@
 namespace fragtrace::launcher {
 namespace {
 
-constexpr const char* kText =
+constexpr const char* kDemoText =
     R"(Trains a GPT for 40 steps in PyTorch on a virtual card of 16 GiB. Prints the report, and writes the
 page and, beside it, the trace. Needs no GPU, and takes about a minute.
 )";
@@ -17,7 +17,7 @@ page and, beside it, the trace. Needs no GPU, and takes about a minute.
 }  // namespace
 
 int demo(int argc, char** argv) {
-    CLI::App app(kText, "fragtrace demo");
+    CLI::App app(kDemoText, "fragtrace demo");
     std::string training_python;
     std::string page = "timeline.html";
     app.add_option("--python",

@@ -31,7 +31,7 @@
 namespace fragtrace::launcher {
 namespace {
 
-constexpr const char* kText =
+constexpr const char* kDoctorText =
     R"(Checks this machine and says what `fragtrace run` will record: the driver and its cards, PyTorch and
 Python, the folders for traces and ring, limits, containers, other libraries. Without COMMAND it looks
 at the python in $PATH. It runs this interpreter once, without a use of CUDA. Other programs are only read.
@@ -118,7 +118,7 @@ std::string json_of(const Findings& findings, bool has_card) {
 }
 
 DoctorRequest parse(int argc, char** argv, bool* help) {
-    CLI::App app(kText, "fragtrace doctor");
+    CLI::App app(kDoctorText, "fragtrace doctor");
     DoctorRequest request;
     app.prefix_command();
     app.add_flag("--json", request.json, "print one JSON object (docs/schema/doctor.json)");

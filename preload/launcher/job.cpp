@@ -15,7 +15,7 @@
 namespace fragtrace::launcher {
 namespace {
 
-constexpr const char* kText =
+constexpr const char* kJobText =
     R"(Summarizes each trace of a job on the workers of Dask, merges the summaries, and prints the view of
 the job. Run it again to continue: a summary that matches its trace is kept. Needs `pip install
 'fragtrace[job]'`; for --slurm, --pbs and --lsf also dask-jobqueue.
@@ -138,7 +138,7 @@ int job(int argc, char** argv) {
                                    : "job: unknown command " + one_line(what)) +
                      (meant.empty() ? ": fragtrace job analyze FOLDER" : meant));
     }
-    CLI::App app(kText, "fragtrace job analyze");
+    CLI::App app(kJobText, "fragtrace job analyze");
     Options options;
     add_options(&app, &options);
     if (!read_options(&app, argc - (help ? 0 : 1), argv + (help ? 0 : 1))) {

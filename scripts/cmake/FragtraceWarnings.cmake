@@ -16,3 +16,13 @@ function(fragtrace_sanitize target)
         target_link_options(${target} PUBLIC -fsanitize=${FRAGTRACE_SANITIZE})
     endif()
 endfunction()
+
+# fragtrace_unity(TARGET): with FRAGTRACE_UNITY_BUILD its source files are compiled several at a time,
+# because most of the time goes into headers that they share.
+function(fragtrace_unity target)
+    if(FRAGTRACE_UNITY_BUILD)
+        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+        # A class may have a member whose type is in an unnamed namespace of its only file.
+        target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    endif()
+endfunction()

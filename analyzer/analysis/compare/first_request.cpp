@@ -11,9 +11,9 @@ namespace {
 
 // Iterates over the requests of a device: those of its pool, or its device allocations if it has
 // none.
-class Requests {
+class RequestWalk {
   public:
-    Requests(const Timeline& timeline, DeviceId device, Symbolizer* symbols)
+    RequestWalk(const Timeline& timeline, DeviceId device, Symbolizer* symbols)
         : timeline_(timeline),
           device_(device),
           symbols_(*symbols),
@@ -72,8 +72,8 @@ std::vector<FirstRequest> first_requests(const Timeline& a,
         if (!std::binary_search(b_devices.begin(), b_devices.end(), device)) {
             continue;
         }
-        Requests of_a(a, device, a_symbols);
-        Requests of_b(b, device, b_symbols);
+        RequestWalk of_a(a, device, a_symbols);
+        RequestWalk of_b(b, device, b_symbols);
         for (std::uint64_t number = 0;; ++number) {
             const bool a_goes_on = of_a.next();
             const bool b_goes_on = of_b.next();

@@ -1,5 +1,6 @@
 #include "analyzer/analysis/explain/bfc_dump.h"
 
+#include "analyzer/support/text.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -10,15 +11,12 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+constexpr std::uint64_t kMostMemoryBytes = std::uint64_t{1} << 50;
 constexpr std::size_t kMostSizes = 1 << 20;
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-// The number after `label`, blanks skipped. nullopt if it exceeds kMostBytes, more than any memory.
-std::optional<std::uint64_t> number_after(std::string_view line, std::string_view label) {
+// The number after `label`, blanks skipped. nullopt if it exceeds kMostMemoryBytes, more than any
+// memory.
+std::optional<std::uint64_t> count_after(std::string_view line, std::string_view label) {
     std::size_t at = line.find(label);
     if (at == std::string_view::npos) {
         return std::nullopt;
@@ -29,7 +27,7 @@ std::optional<std::uint64_t> number_after(std::string_view line, std::string_vie
     }
     std::uint64_t number = 0;
     const auto [end, error] = std::from_chars(line.data() + at, line.data() + line.size(), number);
-    return error == std::errc() && end != line.data() + at && number <= kMostBytes
+    return error == std::errc() && end != line.data() + at && number <= kMostMemoryBytes
                ? std::optional(number)
                : std::nullopt;
 }
@@ -66,7 +64,7 @@ std::optional<PrintedSize> figure_at(std::string_view text) {
     if (!size) {  // the number has no unit
         size = size_at(number.substr(0, digits) + " bytes");
     }
-    if (!size || size->bytes > kMostBytes) {
+    if (!size || size->bytes > kMostMemoryBytes) {
         return std::nullopt;
     }
     for (const auto& [unit, bytes] :
@@ -120,10 +118,10 @@ bool BfcDumpReader::add(std::string_view line) {
         dump_.allocator = line.substr(name, line.find(')', name) - name);
         dump_.asked = figure_at(line.substr(line.find(kRanOut) + kRanOut.size()));
         dump_.tolerated = line.find("freed_by_count=") != std::string_view::npos;
-        dump_.rounded_bytes = number_after(line, "(rounded to ");
+        dump_.rounded_bytes = count_after(line, "(rounded to ");
         return true;
     }
-    const auto size = number_after(line, " of size ");
+    const auto size = count_after(line, " of size ");
     if (size && (line.find("InUse at ") != std::string_view::npos ||
                  line.find("Chunk at ") != std::string_view::npos)) {
         dump_.in_use.add(*size);
@@ -135,7 +133,7 @@ bool BfcDumpReader::add(std::string_view line) {
         return true;
     }
     if (line.find("Next region of size ") != std::string_view::npos) {
-        dump_.regions.add(number_after(line, "Next region of size ").value_or(0));
+        dump_.regions.add(count_after(line, "Next region of size ").value_or(0));
         return true;
     }
     if (size && line.find(" Chunks of size ") != std::string_view::npos) {
@@ -143,7 +141,7 @@ bool BfcDumpReader::add(std::string_view line) {
         const std::size_t first = before.find_last_not_of("0123456789") + 1;
         std::uint64_t count = 0;
         std::from_chars(before.data() + first, before.data() + before.size(), count);
-        if (dump_.sizes_in_use.size() < kMostSizes && count <= kMostBytes) {
+        if (dump_.sizes_in_use.size() < kMostSizes && count <= kMostMemoryBytes) {
             dump_.sizes_in_use[*size] += count;
         }
         return true;

@@ -1,5 +1,7 @@
 #include "analyzer/analysis/explain/message_scanner.h"
 
+#include "analyzer/support/text.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -46,10 +48,6 @@ std::string cleaned(std::string_view line) {
         }
     }
     return text;
-}
-
-bool contains(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "analyzer/analysis/explain/printed_size.h"
 
+#include "analyzer/support/text.h"
 #include "analyzer/support/units.h"
 
 #include <array>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostDigits = 20;
 constexpr std::size_t kMostSizeLength = 32;
-constexpr double kMostBytes = 1152921504606846976.0;  // 2^60
+constexpr double kMostPrintedBytes = 1152921504606846976.0;  // 2^60
 
 // Allocators print KB, MB and GB for powers of 1024. fragtrace/sizes.h reads the sizes that users
 // write.
@@ -28,10 +29,6 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 10> kUnits = {{
     {"TB", 1024 * kGiB},
     {"B", 1},
 }};
-
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
 
 bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -66,7 +63,7 @@ std::optional<PrintedSize> size_at(std::string_view text, std::size_t* length) {
             continue;
         }
         const double bytes = value * static_cast<double>(unit);
-        if (bytes > kMostBytes) {
+        if (bytes > kMostPrintedBytes) {
             return std::nullopt;
         }
         if (length != nullptr) {

@@ -1,15 +1,13 @@
 #include "analyzer/analysis/explain/pytorch_message.h"
 
+#include "analyzer/support/text.h"
+
 #include <charconv>
 
 namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::string_view kTried = "Tried to allocate ";
-
-bool contains(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
 
 std::optional<std::uint64_t> number_after(std::string_view text, std::string_view label) {
     const std::size_t at = text.find(label);

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/holders/categories.h"
 
 #include "analyzer/analysis/iterations/common_caller.h"
+#include "analyzer/support/text.h"
 #include "analyzer/trace/base_name.h"
 
 #include <algorithm>
@@ -95,10 +96,6 @@ constexpr std::array<KindRule, 11> kKindRules = {{
 constexpr std::uint16_t kNotKnown = 0xffff;
 constexpr unsigned kOperationMarks =
     kMarkOptimizer | kMarkBackward | kMarkModuleMade | kMarkModuleCalled | kMarkClosure;
-
-bool contains(std::string_view text, std::string_view part) {
-    return part.empty() || text.find(part) != std::string_view::npos;
-}
 
 std::uint16_t marks_of(const Frame& frame) {
     std::uint16_t marks = is_forward(frame.function) ? kMarkModuleCalled : 0;

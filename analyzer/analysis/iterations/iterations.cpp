@@ -3,6 +3,7 @@
 #include "analyzer/analysis/iterations/accumulation.h"
 #include "analyzer/analysis/iterations/phase_names.h"
 #include "analyzer/analysis/iterations/recurrence.h"
+#include "analyzer/analysis/iterations/requests.h"
 #include "analyzer/model/library_ranges.h"
 #include "analyzer/model/pair_map.h"
 #include "analyzer/model/phase_index.h"
@@ -17,8 +18,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Rates are measured over this many requests.
-constexpr std::size_t kMostRequests = std::size_t{1} << 20;
 constexpr double kLeastRateOfPhases = 0.5;
 
 bool speaks_of_steps(std::string_view name) {

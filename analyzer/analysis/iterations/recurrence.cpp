@@ -1,6 +1,7 @@
 #include "analyzer/analysis/iterations/recurrence.h"
 
 #include "analyzer/analysis/iterations/common_caller.h"
+#include "analyzer/analysis/iterations/requests.h"
 
 #include <algorithm>
 #include <map>
@@ -9,8 +10,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Anchors are searched among the last requests, at most this many.
-constexpr std::size_t kMostRequests = std::size_t{1} << 20;
 // Numbers of occurrences that are examined, and stacks examined for each number.
 constexpr std::size_t kCounts = 12;
 constexpr std::size_t kStacksOfCount = 4;

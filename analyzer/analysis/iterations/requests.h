@@ -4,10 +4,14 @@
 
 #include "analyzer/model/timeline.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace fragtrace::analyzer {
+
+// Iterations are searched among the last requests of a run, at most this many.
+inline constexpr std::size_t kMostRequests = std::size_t{1} << 20;
 
 // Requests with the same stack and the same label.
 struct LabelledStack {

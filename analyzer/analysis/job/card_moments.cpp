@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostCards = 4;
 constexpr std::size_t kMostUsers = 8;
-constexpr std::size_t kMostLines = 3;
+constexpr std::size_t kLinesOfMoment = 3;
 constexpr std::size_t kPhaseWidth = 100;
 constexpr std::uint64_t kMostEvents = 20'000'000;
 
@@ -27,7 +27,7 @@ UserMoment moment_of(MemoryAt* found, DeviceId device) {
             moment.bytes = at.totals.own;
             moment.allocated_bytes = at.totals.allocated;
             moment.lines = lines_of(at.holders, &symbols);
-            moment.lines.resize(std::min(moment.lines.size(), kMostLines));
+            moment.lines.resize(std::min(moment.lines.size(), kLinesOfMoment));
         }
     }
     return moment;

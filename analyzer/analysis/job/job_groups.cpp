@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kPeakTolerance = 20;  // 1/20 = 5 %
 constexpr std::uint64_t kLineTolerance = 10;  // 1/10 of the peak
-constexpr std::size_t kMostLines = 4;
+constexpr std::size_t kLinesOfGroup = 4;
 constexpr std::size_t kMostGroups = 64;
 
 bool about_equal(std::uint64_t a, std::uint64_t b) {
@@ -279,7 +279,7 @@ GroupDifference difference_of(const Job& job,
         std::max(has(GroupReason::kLines) ? std::min(limit, most) : limit, most / 10);
     std::erase_if(made.lines,
                   [least](const LineDifference& line) { return size_of(line.bytes) < least; });
-    made.lines.resize(std::min(made.lines.size(), kMostLines));
+    made.lines.resize(std::min(made.lines.size(), kLinesOfGroup));
     return made;
 }
 

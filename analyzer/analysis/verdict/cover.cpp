@@ -13,10 +13,6 @@ namespace {
 constexpr std::uint64_t kMaxCells = 64'000'000;  // one byte each, for tracing the solution back
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-bool is_live(const HeapBlock& block) {
-    return block.state != BlockState::kFree;
-}
-
 // A whole segment or one page: the smallest part that returns to the driver. Stages of one range
 // follow each other.
 struct Stage {
@@ -42,7 +38,7 @@ void add_whole_segment(const HeapSnapshot& heap,
                 .first = static_cast<std::uint32_t>(live->size())};
     for (std::uint32_t i = segment.first_block; i < segment.first_block + segment.block_count;
          ++i) {
-        if (is_live(heap.blocks[i])) {
+        if (heap.blocks[i].in_use()) {
             live->push_back(i);
             stage.inner_cost += heap.blocks[i].size_bytes;
         }
@@ -79,7 +75,7 @@ void add_pages(const HeapSnapshot& heap,
         bool next_far = false;
         for (; block < last && heap.blocks[block].address < at + page; ++block) {
             const HeapBlock& here = heap.blocks[block];
-            if (!is_live(here)) {
+            if (!here.in_use()) {
                 continue;
             }
             const std::uint64_t block_end = here.address + here.size_bytes;
@@ -250,7 +246,7 @@ Cover greedy(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
             Unit unit{s, at, step, 0, first, first, segment.expandable};
             for (; unit.last < end && heap.blocks[unit.last].address < at + step; ++unit.last) {
                 const HeapBlock& block = heap.blocks[unit.last];
-                unit.cost += is_live(block) ? block.size_bytes : 0;
+                unit.cost += block.in_use() ? block.size_bytes : 0;
             }
             units.push_back(unit);
         }
@@ -270,7 +266,7 @@ Cover greedy(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
         cover.segments += unit.page ? 0 : 1;
         cover.pages += unit.page ? 1 : 0;
         for (std::uint32_t i = unit.first; i < unit.last; ++i) {
-            if (is_live(heap.blocks[i])) {
+            if (heap.blocks[i].in_use()) {
                 cover.blocks.push_back(i);
             }
         }

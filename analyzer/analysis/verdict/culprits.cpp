@@ -10,12 +10,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-
-bool is_live(const HeapBlock& block) {
-    return block.state != BlockState::kFree;
-}
-
 // A window of neighbouring blocks. Its live blocks are the live ones among [first, last).
 struct Window {
     std::uint32_t segment = 0;
@@ -40,7 +34,7 @@ void add_windows(const HeapSnapshot& heap,
     for (std::uint32_t first = segment.first_block; first < end; ++first) {
         while (last < end && size < needed_bytes) {
             size += heap.blocks[last].size_bytes;
-            live += is_live(heap.blocks[last]) ? heap.blocks[last].size_bytes : 0;
+            live += heap.blocks[last].in_use() ? heap.blocks[last].size_bytes : 0;
             ++last;
         }
         if (size < needed_bytes) {
@@ -48,10 +42,10 @@ void add_windows(const HeapSnapshot& heap,
         }
         if (live <= *fewest_bytes) {
             Window window{s, first, last};
-            while (window.first < window.last && !is_live(heap.blocks[window.first])) {
+            while (window.first < window.last && !heap.blocks[window.first].in_use()) {
                 ++window.first;
             }
-            while (window.last > window.first && !is_live(heap.blocks[window.last - 1])) {
+            while (window.last > window.first && !heap.blocks[window.last - 1].in_use()) {
                 --window.last;
             }
             if (live == 0) {
@@ -67,7 +61,7 @@ void add_windows(const HeapSnapshot& heap,
             }
         }
         size -= heap.blocks[first].size_bytes;
-        live -= is_live(heap.blocks[first]) ? heap.blocks[first].size_bytes : 0;
+        live -= heap.blocks[first].in_use() ? heap.blocks[first].size_bytes : 0;
     }
 }
 
@@ -112,7 +106,7 @@ CheapestSet find_cheapest_set(const HeapSnapshot& heap,
                               const WindowPlace& place,
                               CoverBudget* budget) {
     std::vector<Window> windows;
-    std::uint64_t window_bytes = kNever;
+    std::uint64_t window_bytes = std::numeric_limits<std::uint64_t>::max();
     for (std::uint32_t i = 0; i < heap.segments.size(); ++i) {
         if (heap.segments[i].size_bytes >= rounded_bytes && may_lie_in(heap.segments[i], place)) {
             add_windows(heap, i, rounded_bytes, &window_bytes, &windows);
@@ -143,7 +137,7 @@ CheapestSet find_cheapest_set(const HeapSnapshot& heap,
             cover.equal_sets - static_cast<double>(count_covers(heap, windows, missing));
     }
     for (std::uint32_t i = windows.front().first; i < windows.front().last; ++i) {
-        if (is_live(heap.blocks[i])) {
+        if (heap.blocks[i].in_use()) {
             set.blocks.push_back(i);
         }
     }
@@ -171,7 +165,7 @@ void share_out(const HeapSnapshot& heap,
     std::uint64_t live = 0;
     std::uint32_t last_live = first;
     for (std::uint32_t i = first; i < last && heap.blocks[i].address < end; ++i) {
-        if (is_live(heap.blocks[i])) {
+        if (heap.blocks[i].in_use()) {
             live += bytes_within(heap.blocks[i]);
             last_live = i;
         }
@@ -182,7 +176,7 @@ void share_out(const HeapSnapshot& heap,
     const std::uint64_t free_bytes = end - begin - live;
     std::uint64_t shared_out = 0;
     for (std::uint32_t i = first; i <= last_live; ++i) {
-        if (is_live(heap.blocks[i])) {
+        if (heap.blocks[i].in_use()) {
             const auto share = static_cast<std::uint64_t>(
                 static_cast<double>(free_bytes) *
                 static_cast<double>(bytes_within(heap.blocks[i])) / static_cast<double>(live));

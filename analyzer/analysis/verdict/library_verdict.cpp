@@ -6,8 +6,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kDriverPageBytes = 2 * kMiB;
-
 // Bytes in wholly free driver pages, as if every segment could return single pages.
 std::uint64_t whole_free_pages(HeapSnapshot heap) {
     std::uint64_t total = 0;

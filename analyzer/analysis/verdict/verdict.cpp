@@ -9,8 +9,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kDriverPageBytes = 2 * kMiB;
-
 struct Rung {
     Relaxation relaxation;
     std::string_view id;

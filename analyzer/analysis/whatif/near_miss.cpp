@@ -1,13 +1,15 @@
 #include "analyzer/analysis/whatif/near_miss.h"
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 
 namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kMaxLooks = 1'000'000;
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-constexpr std::uint64_t kLargeBytes = 32 * kPageBytes;  // large enough to be sure of the large pool
+constexpr std::uint64_t kLargeBytes =
+    32 * kDriverPageBytes;  // large enough to be sure of the large pool
 constexpr std::size_t kMaxPoints = 256;
 
 }  // namespace
@@ -30,8 +32,8 @@ NearMiss find_near_miss(const ReplayScript& script, Pool& pool, RecordedDevice* 
         const std::uint64_t bytes = std::max(
             served_by.largest_free_bytes(
                 {.block = step.block, .requested_bytes = kLargeBytes, .stream = step.stream}),
-            (served_by.device().free_bytes() + served_by.releasable_bytes()) / kPageBytes *
-                kPageBytes);
+            (served_by.device().free_bytes() + served_by.releasable_bytes()) / kDriverPageBytes *
+                kDriverPageBytes);
         if (found.least.event == kNoEvent || bytes < found.least.bytes) {
             found.least = {step.event, bytes};
         }

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/whatif/ranking.h"
 
 #include "analyzer/analysis/whatif/row_costs.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <string>
@@ -9,7 +10,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t kGreatPart = 50;      // 2 %
 constexpr std::uint64_t kBetterPart = 200;    // 0.5 %
 constexpr std::uint64_t kMostRetries = 100;   // more retries count no further
@@ -101,7 +101,7 @@ Change change_of(const WhatIfRow& row, const WhatIfRow& recorded) {
     const bool saves = now < before;
     const std::uint64_t difference = saves ? before - now : now - before;
     const bool as_many_retries = row.ooms() != 0 || row.retries() == recorded.retries();
-    if (difference == 0 || (difference < kPageBytes && as_many_retries) ||
+    if (difference == 0 || (difference < kDriverPageBytes && as_many_retries) ||
         (saves && row.ooms() != 0)) {
         return Change::kNothing;
     }

@@ -6,6 +6,7 @@
 #include "analyzer/pools/pytorch/pytorch_rules.h"
 #include "analyzer/replay/beside_pool.h"
 #include "analyzer/replay/replayer.h"
+#include "analyzer/support/units.h"
 
 #include <cstdint>
 #include <memory>
@@ -115,7 +116,7 @@ struct SweepContext {
     bool fidelity_exact = false;  // the recorded settings replay exactly
     std::string recorded_config;
     std::uint64_t recorded_capacity_bytes = 0;
-    std::uint64_t driver_page_bytes = std::uint64_t{2} << 20;  // page size of driver requests
+    std::uint64_t driver_page_bytes = kDriverPageBytes;  // page size of driver requests
     bool assumed = false;          // requested sizes or streams were unknown and had to be assumed
     bool pending_assumed = false;  // cross-stream frees complete at other times than recorded
     // Bytes for the pool that the card certainly had. A replay that needs more might fail.

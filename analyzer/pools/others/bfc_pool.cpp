@@ -9,7 +9,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kQuantumBytes = 256;
+constexpr std::uint64_t kBfcQuantumBytes = 256;
 constexpr double kShrink = 0.9;  // after a refusal the next attempt is smaller by this factor
 constexpr std::uint64_t kLeastRetryBytes = 8192;  // ONNX Runtime requests no smaller region again
 constexpr double kNotGiven = -1;
@@ -86,7 +86,7 @@ Status BfcPool::check_settings() {
 }
 
 std::uint64_t BfcPool::rounded_bytes(std::uint64_t requested_bytes) const {
-    return round_up(requested_bytes, kQuantumBytes);
+    return round_up(requested_bytes, kBfcQuantumBytes);
 }
 
 void BfcPool::forget() {
@@ -98,7 +98,7 @@ void BfcPool::forget() {
     lists_.clear();
     const std::uint64_t first =
         preallocate_ == 0 ? std::min(limit_bytes_, first_region_bytes_) : limit_bytes_;
-    next_region_bytes_ = round_up(std::max<std::uint64_t>(first, 1), kQuantumBytes);
+    next_region_bytes_ = round_up(std::max<std::uint64_t>(first, 1), kBfcQuantumBytes);
 }
 
 FreeBlocks::List BfcPool::list_of(const Request& request) const {
@@ -196,19 +196,19 @@ std::uint64_t BfcPool::smaller_region(std::uint64_t bytes) const {
     if (onnxruntime_) {  // computes with single precision
         const auto less =
             static_cast<std::uint64_t>(static_cast<float>(bytes) * static_cast<float>(kShrink));
-        const std::uint64_t rounded = round_up(less, kQuantumBytes);
+        const std::uint64_t rounded = round_up(less, kBfcQuantumBytes);
         return rounded < kLeastRetryBytes || rounded >= bytes ? 0 : rounded;
     }
-    const std::uint64_t less =
-        round_up(static_cast<std::uint64_t>(static_cast<double>(bytes) * kShrink), kQuantumBytes);
-    return less < bytes ? less : bytes - kQuantumBytes;
+    const std::uint64_t less = round_up(
+        static_cast<std::uint64_t>(static_cast<double>(bytes) * kShrink), kBfcQuantumBytes);
+    return less < bytes ? less : bytes - kBfcQuantumBytes;
 }
 
 // Allocates a region from the driver that has room for `size_bytes`.
 bool BfcPool::extend(std::uint64_t size_bytes, StreamId stream) {
     const std::uint64_t held = reserved_bytes();
     const std::uint64_t left =
-        (limit_bytes_ - std::min(limit_bytes_, held)) / kQuantumBytes * kQuantumBytes;
+        (limit_bytes_ - std::min(limit_bytes_, held)) / kBfcQuantumBytes * kBfcQuantumBytes;
     if (size_bytes > left) {
         return false;
     }

@@ -2,6 +2,7 @@
 
 #include "analyzer/pools/others/none_pool.h"
 #include "analyzer/pools/pool_settings.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,8 +10,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kQuantumBytes = 512;
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
+constexpr std::uint64_t kAsyncQuantumBytes = 512;
 constexpr std::uint64_t kStepBytes = std::uint64_t{32} << 20;  // observed, not documented
 constexpr std::uint64_t kEndlessBytes = std::uint64_t{1} << 60;
 constexpr DeviceAddress kRestAddress = DeviceAddress{1} << 62;  // beyond all blocks
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Pool>> make_cuda_async_pool(std::string_view config,
 // ---- the upper bound ----------------------------------------------------------------------------
 
 std::uint64_t CudaAsyncPool::rounded_bytes(std::uint64_t requested_bytes) const {
-    return round_up(requested_bytes, kQuantumBytes);
+    return round_up(requested_bytes, kAsyncQuantumBytes);
 }
 
 AllocateResult CudaAsyncPool::allocate(const Request& request) {
@@ -101,7 +101,7 @@ RemappingCudaAsyncPool::RemappingCudaAsyncPool(std::string config, std::unique_p
     : config_(std::move(config)),
       device_(std::move(device)),
       blocks_(std::make_unique<NonePool>(
-          std::make_unique<FixedDevice>(kEndlessBytes, kEndlessBytes, kQuantumBytes))) {}
+          std::make_unique<FixedDevice>(kEndlessBytes, kEndlessBytes, kAsyncQuantumBytes))) {}
 
 // Reserves memory until `size_bytes` are reserved. Grows in the observed 32 MiB steps, or in pages
 // when the card is nearly full.
@@ -110,7 +110,7 @@ bool RemappingCudaAsyncPool::reserve(std::uint64_t size_bytes) {
     if (size_bytes <= reserved) {
         return true;
     }
-    for (const std::uint64_t step : {kStepBytes, kPageBytes}) {
+    for (const std::uint64_t step : {kStepBytes, kDriverPageBytes}) {
         const std::uint64_t more = round_up(size_bytes, step) - reserved;
         const bool granted = device_->resize(reserved, reserved + more);
         driver_calls_->push_back({DriverCall::Kind::kMap, !granted, more});

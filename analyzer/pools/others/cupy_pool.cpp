@@ -5,7 +5,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kQuantumBytes = 512;
+constexpr std::uint64_t kCupyQuantumBytes = 512;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ Result<std::unique_ptr<Pool>> CupyPool::make(std::string_view config,
 }
 
 std::uint64_t CupyPool::rounded_bytes(std::uint64_t requested_bytes) const {
-    return round_up(requested_bytes, kQuantumBytes);
+    return round_up(requested_bytes, kCupyQuantumBytes);
 }
 
 FreeBlocks::List CupyPool::arena_of(StreamId stream) {

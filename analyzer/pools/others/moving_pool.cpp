@@ -9,7 +9,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 // The driver's page size.
-constexpr std::uint64_t kDevicePageBytes = std::uint64_t{2} << 20;
 
 }  // namespace
 
@@ -63,7 +62,7 @@ void MovingPool::count(const Held& held, bool in) {
 
 bool MovingPool::settle() {
     const std::uint64_t held = bytes_of(movable_) + kept_bytes_;
-    const std::uint64_t pages = round_up(held, kDevicePageBytes);
+    const std::uint64_t pages = round_up(held, kDriverPageBytes);
     if (pages != taken_bytes_ && !device_->resize(taken_bytes_, pages)) {
         return false;
     }
@@ -262,7 +261,7 @@ HeapSnapshot MovingPool::snapshot() const {
             sizes[number] = pool.most_bytes;
         }
     }
-    std::uint64_t address = kDevicePageBytes;
+    std::uint64_t address = kDriverPageBytes;
     std::size_t next = 0;
     for (const auto& [number, size_bytes] : sizes) {
         if (size_bytes == 0) {
@@ -293,7 +292,7 @@ HeapSnapshot MovingPool::snapshot() const {
         put({.size_bytes = segment.address + size_bytes - address});
         segment.block_count = static_cast<std::uint32_t>(heap.blocks.size()) - segment.first_block;
         heap.segments.push_back(segment);
-        address = round_up(address, kDevicePageBytes) + kDevicePageBytes;
+        address = round_up(address, kDriverPageBytes) + kDriverPageBytes;
     }
     return heap;
 }

@@ -7,11 +7,7 @@
 
 namespace fragtrace::analyzer {
 
-namespace {
-
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-
-}  // namespace
+namespace {}  // namespace
 
 // The driver gets the program's exact request. The device models alignment and pages.
 std::uint64_t NonePool::rounded_bytes(std::uint64_t requested_bytes) const {
@@ -29,7 +25,7 @@ AllocateResult NonePool::allocate(const Request& request) {
     const std::uint32_t segment = segments_++;
     // Addresses only ever increase, as in SegmentPool.
     const std::uint64_t address = next_address_;
-    next_address_ += round_up(size_bytes, kPageBytes);
+    next_address_ += round_up(size_bytes, kDriverPageBytes);
     held_[request.block] = {address, request.requested_bytes, size_bytes, segment, request.stream};
     statistics_.requested.add(request.requested_bytes);
     statistics_.allocated.add(size_bytes);

@@ -7,11 +7,7 @@
 #include <utility>
 
 namespace fragtrace::analyzer {
-namespace {
-
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-
-}  // namespace
+namespace {}  // namespace
 
 OfflinePool::OfflinePool(std::string config,
                          std::shared_ptr<const PoolPlan> plan,
@@ -41,7 +37,7 @@ const PlannedBlock* OfflinePool::look_up(BlockId block) {
 }
 
 bool OfflinePool::grow(std::uint32_t region, std::uint64_t end_bytes) {
-    const std::uint64_t more = round_up(end_bytes, kPageBytes) - region_bytes_[region];
+    const std::uint64_t more = round_up(end_bytes, kDriverPageBytes) - region_bytes_[region];
     const bool granted = device_->resize(region_bytes_[region], region_bytes_[region] + more);
     driver_calls_->push_back(
         {region_bytes_[region] == 0 ? DriverCall::Kind::kSegmentAlloc : DriverCall::Kind::kMap,
@@ -164,7 +160,7 @@ HeapSnapshot OfflinePool::snapshot() const {
         return std::tie(a->place.region, a->place.offset_bytes) <
                std::tie(b->place.region, b->place.offset_bytes);
     });
-    std::uint64_t address = kPageBytes;
+    std::uint64_t address = kDriverPageBytes;
     std::size_t next = 0;
     for (std::uint32_t region = 0; region < region_bytes_.size(); ++region) {
         if (region_bytes_[region] == 0) {
@@ -197,7 +193,7 @@ HeapSnapshot OfflinePool::snapshot() const {
         free_until(segment.size_bytes);
         segment.block_count = static_cast<std::uint32_t>(heap.blocks.size()) - segment.first_block;
         heap.segments.push_back(segment);
-        address += segment.size_bytes + kPageBytes;
+        address += segment.size_bytes + kDriverPageBytes;
     }
     return heap;
 }

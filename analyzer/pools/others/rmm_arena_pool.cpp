@@ -8,7 +8,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kQuantumBytes = 256;
+constexpr std::uint64_t kArenaQuantumBytes = 256;
 // Size of a superblock, and the largest request that a stream's own arena serves.
 constexpr std::uint64_t kSuperblockBytes = std::uint64_t{1} << 20;
 constexpr std::uint32_t kGlobalArena = 0;
@@ -30,7 +30,7 @@ Result<std::unique_ptr<Pool>> RmmArenaPool::make(std::string_view config,
 }
 
 std::uint64_t RmmArenaPool::rounded_bytes(std::uint64_t requested_bytes) const {
-    return round_up(requested_bytes, kQuantumBytes);
+    return round_up(requested_bytes, kArenaQuantumBytes);
 }
 
 bool RmmArenaPool::begin(StreamId stream) {
@@ -38,7 +38,8 @@ bool RmmArenaPool::begin(StreamId stream) {
         return true;
     }
     const std::uint64_t bytes =
-        std::max(kSuperblockBytes, size_.of(device().free_bytes()) / kQuantumBytes * kQuantumBytes);
+        std::max(kSuperblockBytes,
+                 size_.of(device().free_bytes()) / kArenaQuantumBytes * kArenaQuantumBytes);
     const BlockIndex whole = add_segment(bytes, stream);
     if (whole == kNoBlock) {
         return false;

@@ -7,7 +7,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kQuantumBytes = 256;
+constexpr std::uint64_t kRmmQuantumBytes = 256;
 constexpr std::uint32_t kNoList = 0xffffffffu;  // while a list is merged into another
 
 }  // namespace
@@ -23,7 +23,8 @@ Result<std::unique_ptr<Pool>> RmmPool::make(std::string_view config,
     if (!read) {
         return read.error();
     }
-    if (pool->initial_.bytes % kQuantumBytes != 0 || pool->maximum_bytes_ % kQuantumBytes != 0) {
+    if (pool->initial_.bytes % kRmmQuantumBytes != 0 ||
+        pool->maximum_bytes_ % kRmmQuantumBytes != 0) {
         return Error{ErrorCode::kUsage, "pool 'rmm-pool': sizes must be multiples of 256"};
     }
     if (pool->maximum_bytes_ != 0 && pool->initial_.bytes > pool->maximum_bytes_) {
@@ -35,7 +36,7 @@ Result<std::unique_ptr<Pool>> RmmPool::make(std::string_view config,
 }
 
 std::uint64_t RmmPool::rounded_bytes(std::uint64_t requested_bytes) const {
-    return round_up(requested_bytes, kQuantumBytes);
+    return round_up(requested_bytes, kRmmQuantumBytes);
 }
 
 std::uint32_t RmmPool::number_of(StreamId stream) const {
@@ -59,7 +60,7 @@ bool RmmPool::begin(StreamId stream) {
     if (begun_) {
         return true;
     }
-    std::uint64_t bytes = initial_.of(device().free_bytes()) / kQuantumBytes * kQuantumBytes;
+    std::uint64_t bytes = initial_.of(device().free_bytes()) / kRmmQuantumBytes * kRmmQuantumBytes;
     if (maximum_bytes_ != 0) {
         bytes = std::min(bytes, maximum_bytes_);
     }
@@ -154,11 +155,11 @@ BlockIndex RmmPool::grow(std::uint32_t own, std::uint64_t size_bytes, StreamId s
         if (size_bytes > left) {
             return kNoBlock;
         }
-        bytes = round_up(std::max(size_bytes, left / 2), kQuantumBytes);
+        bytes = round_up(std::max(size_bytes, left / 2), kRmmQuantumBytes);
     }
     BlockIndex added = add_segment(bytes, stream);
     while (added == kNoBlock && bytes > size_bytes) {
-        bytes = std::max(size_bytes, round_up(bytes / 2, kQuantumBytes));
+        bytes = std::max(size_bytes, round_up(bytes / 2, kRmmQuantumBytes));
         added = add_segment(bytes, stream);
     }
     if (added != kNoBlock) {

@@ -1,14 +1,12 @@
 #include "analyzer/pools/others/segment_pool.h"
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 #include <utility>
 
 namespace fragtrace::analyzer {
-namespace {
-
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-
-}  // namespace
+namespace {}  // namespace
 
 // ---- segments -----------------------------------------------------------------------------------
 
@@ -32,7 +30,7 @@ BlockIndex SegmentPool::add_segment(std::uint64_t size_bytes, StreamId stream) {
         new_block({.size_bytes = size_bytes, .segment = number, .stream = stream});
     segments_[number] = {address, size_bytes, index, index, stream};
     free_segments_.insert(number);
-    next_address_ = address + round_up(size_bytes, kPageBytes) + kPageBytes;
+    next_address_ = address + round_up(size_bytes, kDriverPageBytes) + kDriverPageBytes;
     return index;
 }
 
@@ -49,7 +47,8 @@ BlockIndex SegmentPool::extend_segment(std::uint32_t number, std::uint64_t size_
     blocks_[segment.last].next = index;
     segment.last = index;
     segment.size_bytes += size_bytes;
-    next_address_ = segment.address + round_up(segment.size_bytes, kPageBytes) + kPageBytes;
+    next_address_ =
+        segment.address + round_up(segment.size_bytes, kDriverPageBytes) + kDriverPageBytes;
     return index;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kColumns = {"id", "lower", "upper", "size", "offset"};
 
-struct Buffer {
+struct BufferRow {
     std::string_view id;
     std::array<std::uint64_t, 4> numbers = {};  // lower, upper, size, offset
 
@@ -65,7 +65,7 @@ bool read_heading(std::string_view line, std::array<std::size_t, kColumns.size()
 
 bool read_buffer(std::string_view line,
                  const std::array<std::size_t, kColumns.size()>& places,
-                 Buffer* buffer) {
+                 BufferRow* buffer) {
     const std::vector<std::string_view> values = cells(line);
     if (*std::max_element(places.begin(), places.end()) >= values.size()) {
         return false;
@@ -83,7 +83,7 @@ bool read_buffer(std::string_view line,
            buffer->end() > buffer->offset();
 }
 
-void sweep(const std::vector<Buffer>& buffers, PlanCheck* check) {
+void sweep(const std::vector<BufferRow>& buffers, PlanCheck* check) {
     // At the same time, ends come before begins, because lifetimes are half-open.
     std::vector<std::tuple<std::uint64_t, bool, std::size_t>> events;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -94,7 +94,7 @@ void sweep(const std::vector<Buffer>& buffers, PlanCheck* check) {
     LiveBytes live;
     std::uint64_t load = 0;
     for (const auto& [time, begins, i] : events) {
-        const Buffer& buffer = buffers[i];
+        const BufferRow& buffer = buffers[i];
         if (!begins) {
             live.give_back(buffer.offset());
             load -= buffer.size();
@@ -129,14 +129,14 @@ Result<PlanCheck> check_plan(std::string_view text,
             ErrorCode::kInput,
             fmt::format("{}: line 1 must name the columns id,lower,upper,size,offset", name)};
     }
-    std::vector<Buffer> buffers;
+    std::vector<BufferRow> buffers;
     PlanCheck check;
     for (std::size_t number = 2; !text.empty(); ++number) {
         const std::string_view line = next_line(&text);
         if (line.empty()) {
             continue;
         }
-        Buffer buffer;
+        BufferRow buffer;
         if (!read_buffer(line, places, &buffer)) {
             return Error{ErrorCode::kInput,
                          fmt::format("{}: line {} is no buffer: four whole numbers are needed, "

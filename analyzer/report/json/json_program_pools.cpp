@@ -26,7 +26,7 @@ const char* key_of(PoolMemory memory) {
 const char* key_of(PoolFailure failure) {
     switch (failure) {
         case PoolFailure::kUnknown:
-        case PoolFailure::kNoBlock:
+        case PoolFailure::kNoBlockYet:
         case PoolFailure::kShared:
             return "unknown";
         case PoolFailure::kTooLittle:

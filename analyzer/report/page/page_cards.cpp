@@ -19,7 +19,7 @@ class CardBuilder {
   public:
     CardBuilder(const Analysis& analysis,
                 const DeviceAnalysis& device,
-                const BlockIndex& blocks,
+                const BirthIndex& blocks,
                 PageStacks* stacks,
                 PageDevice* page)
         : analysis_(analysis), device_(device), blocks_(blocks), stacks_(stacks), page_(page) {}
@@ -236,7 +236,7 @@ class CardBuilder {
 
     const Analysis& analysis_;
     const DeviceAnalysis& device_;
-    const BlockIndex& blocks_;
+    const BirthIndex& blocks_;
     PageStacks* stacks_;
     PageDevice* page_;
 };
@@ -245,7 +245,7 @@ class CardBuilder {
 
 void add_cards(const Analysis& analysis,
                const DeviceAnalysis& device,
-               const BlockIndex& blocks,
+               const BirthIndex& blocks,
                PageStacks* stacks,
                PageDevice* page) {
     CardBuilder(analysis, device, blocks, stacks, page).build();

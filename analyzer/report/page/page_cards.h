@@ -12,7 +12,7 @@ namespace fragtrace::analyzer {
 // Adds cards in ascending order of time, and a marker for each. `blocks` is MemoryLives::index.
 void add_cards(const Analysis& analysis,
                const DeviceAnalysis& device,
-               const BlockIndex& blocks,
+               const BirthIndex& blocks,
                PageStacks* stacks,
                PageDevice* page);
 

@@ -54,7 +54,7 @@ class DevicePage {
         page_.limit_bytes = device_.limit_bytes != 0 ? device_.limit_bytes : kPageUnknown;
         page_.end_ns =
             analysis_.timeline.events.empty() ? 0 : analysis_.timeline.events.back().time_ns;
-        const BlockIndex blocks = add_memory();
+        const BirthIndex blocks = add_memory();
         add_phases(analysis_.timeline, device_.held.iterations, &page_);
         add_bursts(notes);
         add_cards(analysis_, device_, blocks, stacks_, &page_);
@@ -71,7 +71,7 @@ class DevicePage {
     }
 
   private:
-    BlockIndex add_memory() {
+    BirthIndex add_memory() {
         for (const std::uint64_t stream : device_.script.streams) {
             page_.streams.push_back(stream == 0 ? "default" : fmt::format("{:#x}", stream));
         }

@@ -15,7 +15,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kPlacesInLine = 3;
-constexpr std::size_t kLeastLabel = 40;  // enough for a notebook's file, line and function
 // Differences to the last good iteration below 1/100 of allocated memory are ignored.
 constexpr std::int64_t kSmallChange = 100;
 

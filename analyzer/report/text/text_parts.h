@@ -24,6 +24,9 @@ std::string pool_failure(const Analysis& analysis, const DeviceAnalysis& device)
 // "99.97 %", rounded down: 100.00 only if all are equal.
 std::string fidelity_percent(std::uint64_t equal, std::uint64_t all);
 
+// Room for a line's label, at least: enough for a notebook's file, line and function.
+inline constexpr std::size_t kLeastLabel = 40;
+
 // Shortens a text to at most `width` bytes and marks the cut.
 std::string shorten(std::string_view text, std::size_t width);
 

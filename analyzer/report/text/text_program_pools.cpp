@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::size_t kPools = 8;
 constexpr std::size_t kLines = 3;
-constexpr std::size_t kLeastLabel = 40;
 
 std::string memory_name(const ProgramPool& pool) {
     switch (pool.memory) {
@@ -63,7 +62,7 @@ const char* why_failed(PoolFailure failure) {
     switch (failure) {
         case PoolFailure::kUnknown:
             return "the cause is unknown";
-        case PoolFailure::kNoBlock:
+        case PoolFailure::kNoBlockYet:
             return "the cause is unknown, since no block showed the memory of the pool";
         case PoolFailure::kShared:
             return "the cause is unknown, since other pools use the same memory";
