@@ -134,6 +134,15 @@ Recommendation remedy_without_failure(const DeviceAnalysis& device) {
 
 }  // namespace
 
+bool is_near_miss(const DeviceAnalysis& device) {
+    constexpr std::uint64_t kLittlePart = 10;
+    const std::uint64_t reserved = device.recorded.peak_reserved;
+    return device.recorded.retries != 0 ||
+           (device.capacity_known &&
+            device.capacity_bytes - std::min(device.capacity_bytes, reserved) <
+                device.capacity_bytes / kLittlePart);
+}
+
 bool replay_ends_as_recorded(const DeviceAnalysis& device) {
     const WhatIfRow* recorded = recorded_row(device.settings);
     return recorded == nullptr || (recorded->ooms() != 0) == (reported_oom(device) != nullptr);

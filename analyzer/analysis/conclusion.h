@@ -70,6 +70,10 @@ const WhatIfRow* largest_failing(const DeviceAnalysis& device);
 // replay can say what would help.
 bool replay_ends_as_recorded(const DeviceAnalysis& device);
 
+// Whether a run without an out-of-memory came near to one: it needed a retry, or less than 10 % of
+// the pool's capacity was left at peak reserved memory.
+bool is_near_miss(const DeviceAnalysis& device);
+
 // The class of statements about one moment of the recorded run.
 RowClass class_of_moment(const DeviceAnalysis& device);
 

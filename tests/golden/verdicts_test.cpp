@@ -442,7 +442,7 @@ TEST_CASE("the report of each verdict equals the approved text") {
          "No out-of-memory yet: out of memory at about step ",
          leak_ahead,
          PageScreen::kGrowth},
-        {"kept_losses", "culprit    train.py:5 build", kept_losses, PageScreen::kPeak},
+        {"kept_losses", "main line  train.py:5 build", kept_losses, PageScreen::kPeak},
     };
     for (const Rung& rung : rungs) {
         TemporaryFolder folder;

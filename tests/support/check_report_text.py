@@ -283,7 +283,9 @@ def check_text(found, report, text):
         check_failure(found, device, block.lines, first)
         for key in ("culprit", "remedy"):
             if is_plain(device["conclusion"][key]):
-                found.equal(f"{key} in the text", block.lines.get(key, ""), device["conclusion"][key])
+                # The culprit of a run in which nothing went wrong has another title.
+                line = block.lines.get(key) or (block.lines.get("main line", "") if key == "culprit" else "")
+                found.equal(f"{key} in the text", line, device["conclusion"][key])
 
 
 def check_page(found, report, html):

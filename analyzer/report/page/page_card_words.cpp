@@ -16,8 +16,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kLittlePart = 10;  // near miss: less than 1/10 of the capacity left
-
 std::uint64_t less(std::uint64_t all, std::uint64_t part) {
     return all - std::min(all, part);
 }
@@ -128,11 +126,6 @@ std::vector<PageBar> retry_bars(const Diagnosis& retry) {
         bars.push_back({"free on the device", "device", verdict.device_free_bytes});
     }
     return bars;
-}
-
-bool is_near_miss(const DeviceAnalysis& device) {
-    return device.recorded.retries != 0 ||
-           (device.capacity_known && left_bytes(device) < device.capacity_bytes / kLittlePart);
 }
 
 std::string growth_heading(const Culprit& culprit, const DeviceAnalysis& device) {

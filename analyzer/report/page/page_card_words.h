@@ -18,9 +18,6 @@ std::vector<PageBar> failure_bars(const Verdict& verdict);
 std::string retry_sentence(const Analysis& analysis, const Diagnosis& retry);
 std::vector<PageBar> retry_bars(const Diagnosis& retry);
 
-// For runs without an out-of-memory. A run is a near miss if it needed a retry, or if less than 10
-// % of the pool's capacity was left at peak reserved memory.
-bool is_near_miss(const DeviceAnalysis& device);
 // The headline of a run that grows: the line, its growth per step, and when memory runs out. Empty:
 // the culprit is not growth.
 std::string growth_heading(const Culprit& culprit, const DeviceAnalysis& device);

@@ -1,4 +1,5 @@
 // The first lines of the text report: the process, the main sentence, the verdict.
+#include "analyzer/analysis/conclusion.h"
 #include "analyzer/analysis/culprit.h"
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
@@ -309,13 +310,28 @@ std::string headline(const Analysis& analysis,
     return terminal.styled(Style::kBold, text) + "\n";
 }
 
+namespace {
+
+// A run in which nothing went wrong has no culprit. The page decides in the same way (cards.ts).
+const char* culprit_title(const Analysis& analysis,
+                          const DeviceAnalysis& device,
+                          const Culprit& culprit) {
+    const bool went_well = device.recorded.ooms == 0 && !is_near_miss(device) &&
+                           pool_failure(analysis, device).empty() &&
+                           !std::holds_alternative<GrowsEachIteration>(culprit);
+    return went_well ? "main line" : "culprit";
+}
+
+}  // namespace
+
 std::string conclusion_lines(const Analysis& analysis,
                              const DeviceAnalysis& device,
                              const Terminal& terminal) {
     const Conclusion conclusion = conclusion_of(analysis, device);
     std::string text;
     for (const auto& [title, sentence] :
-         {std::pair("culprit", culprit_text(conclusion.culprit)),
+         {std::pair(culprit_title(analysis, device, conclusion.culprit),
+                    culprit_text(conclusion.culprit)),
           std::pair("remedy", remedy_text(device, conclusion.remedy))}) {
         if (!sentence.empty()) {
             text += fmt::format(

@@ -108,10 +108,11 @@ export function showCard(page: PageView): void {
 function answers(page: PageView, card: Card): HTMLElement[] {
     const { head } = page.model;
     const helps = card.kind === "no_oom" ? "to reduce memory" : "what helps";
+    const wentWell = card.kind === "no_oom" && card.screen !== "growth";
     const setting = head.whatif.find(({ name }) => name === card.change_row)?.set;
     const rows: [string, string][] = [
         ["why", card.details[0] ?? ""],
-        ["culprit", card.who],
+        [wentWell ? "main line" : "culprit", card.who],
         [helps, card.change],
         ...card.tried.map(({ label, text }): [string, string] => [label, text]),
     ];
