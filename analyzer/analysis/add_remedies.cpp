@@ -274,7 +274,8 @@ Status add_forecast(const Analysis& analysis, DeviceAnalysis* device) {
                                   {.capacity_bytes = device->capacity_bytes,
                                    .others_bytes = device->others_bytes,
                                    .limit_bytes = device->limit_bytes},
-                                  {&device->settings, &device->remedies, &device->capacities});
+                                  {&device->settings, &device->remedies, &device->capacities},
+                                  {&device->pools, &device->bounds});
     if (!forecast) {
         return forecast.error();
     }

@@ -206,8 +206,17 @@ bool failed_by_growth(const Analysis& analysis,
 }
 
 bool step_needs_more(const DeviceAnalysis& device, const Diagnosis& oom) {
-    return device.forecast && device.forecast->known() && !device.forecast->in_use_fits &&
-           device.forecast->failed == oom.trouble.event;
+    const std::optional<Forecast>& forecast = device.forecast;
+    if (!forecast || !forecast->known() || forecast->in_use_fits ||
+        forecast->failed != oom.trouble.event) {
+        return false;
+    }
+    if (oom.verdict.id != "outside_pool") {
+        return true;
+    }
+    const std::optional<HeldOutside> outside =
+        who_is_outside(holders_at(device, oom.trouble.event));
+    return !outside || device.capacity_bytes + outside->bytes < forecast->peak_allocated_bytes;
 }
 
 Culprit culprit_of_failure(const Analysis& analysis,

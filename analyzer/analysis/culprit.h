@@ -102,7 +102,8 @@ Culprit culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& 
 bool failed_by_growth(const Analysis& analysis, const DeviceAnalysis& device, const Diagnosis& oom);
 
 // True if the failed step is forecast to use more memory than there is, however free memory lies. A
-// line that blocks free memory is then not why the run failed.
+// line that blocks free memory is then not why the run failed. False if the step fits without the
+// memory that others hold outside the pool: then they are why it failed.
 bool step_needs_more(const DeviceAnalysis& device, const Diagnosis& oom);
 
 // Known at each diagnosed failed request and retry, and at the peak of runs without an

@@ -7,7 +7,7 @@ SETTING = "PYTORCH_CUDA_ALLOC_CONF="
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 SIZE = re.compile(r"(?<![\w.:])\d+(?:\.\d+)? (?:B|KiB|MiB|GiB|TiB|PiB)\b")
 LABEL = re.compile(
-    r"^  (verdict|retry|culprit|remedy|state|fidelity|device \d+|peaks|waste|driver) "
+    r"^  (verdict|retry|culprit|main line|remedy|state|fidelity|device \d+|peaks|waste|driver) "
     r" *(.*)$"
 )
 LABELS_OF_EVERY_DEVICE = ("fidelity", "peaks", "waste", "driver")
@@ -284,7 +284,7 @@ def check_text(found, report, text):
         for key in ("culprit", "remedy"):
             if is_plain(device["conclusion"][key]):
                 # The culprit of a run in which nothing went wrong has another title.
-                line = block.lines.get(key) or (block.lines.get("main line", "") if key == "culprit" else "")
+                line = block.lines.get(key) or block.lines.get("main line" if key == "culprit" else "", "")
                 found.equal(f"{key} in the text", line, device["conclusion"][key])
 
 

@@ -87,16 +87,24 @@ class Forecaster {
         return std::move(forecast_);
     }
 
+    // Whether the step's requested memory is more than the row's card has. No pool and no order of
+    // the requests helps then.
+    void judge_cards(std::vector<WhatIfRow>* rows) const {
+        for (WhatIfRow& row : *rows) {
+            if (row.gets_past() && row.ooms() == 0 && row.candidate.remedy != Remedy::kOthersGone &&
+                peak_requested_bytes_ > row.candidate.capacity_bytes) {
+                row.rest_fits = false;
+            }
+        }
+    }
+
     void judge_rows(std::vector<WhatIfRow>* rows) const {
+        judge_cards(rows);
         std::vector<WhatIfRow*> judged;
         for (WhatIfRow& row : *rows) {
-            if (!row.gets_past() || !row.usable || row.ooms() != 0 ||
-                row.candidate.remedy == Remedy::kOthersGone) {
-                continue;
-            }
-            if (peak_requested_bytes_ > row.candidate.capacity_bytes) {
-                row.rest_fits = false;  // also with the requests in another order
-            } else if (judged.size() < kRows && row.candidate.change == nullptr) {
+            if (row.gets_past() && row.usable && row.ooms() == 0 && !row.rest_fits &&
+                row.candidate.remedy != Remedy::kOthersGone && row.candidate.change == nullptr &&
+                judged.size() < kRows) {
                 judged.push_back(&row);
             }
         }
@@ -225,7 +233,8 @@ Result<Forecast> make_forecast(const Timeline& timeline,
                                const SweepContext& context,
                                EventIndex failed,
                                const ForecastCard& card,
-                               const std::vector<std::vector<WhatIfRow>*>& rows) {
+                               const std::vector<std::vector<WhatIfRow>*>& rows,
+                               const std::vector<std::vector<WhatIfRow>*>& other_pools) {
     const RestOfIteration rest = rest_of_iteration(timeline, script, iterations, failed);
     if (!rest.known()) {
         Forecast none;
@@ -237,6 +246,9 @@ Result<Forecast> make_forecast(const Timeline& timeline,
     if (forecast) {
         for (std::vector<WhatIfRow>* list : rows) {
             forecaster.judge_rows(list);
+        }
+        for (std::vector<WhatIfRow>* list : other_pools) {
+            forecaster.judge_cards(list);
         }
     }
     return forecast;

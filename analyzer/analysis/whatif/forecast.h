@@ -51,13 +51,15 @@ struct ForecastCard {
 
 // Forecasts the step of the pool request `failed`, which failed in the recorded run. Also sets
 // rest_fits in the first rows of each list in `rows` (settings, remedies; ranked; cards) that get
-// past this request, and in all rows on whose card the step's requested memory alone does not fit.
+// past this request, and in all rows, also of `other_pools`, on whose card the step's requested
+// memory alone does not fit.
 Result<Forecast> make_forecast(const Timeline& timeline,
                                const ReplayScript& script,
                                const Iterations& iterations,
                                const SweepContext& context,
                                EventIndex failed,
                                const ForecastCard& card,
-                               const std::vector<std::vector<WhatIfRow>*>& rows);
+                               const std::vector<std::vector<WhatIfRow>*>& rows,
+                               const std::vector<std::vector<WhatIfRow>*>& other_pools = {});
 
 }  // namespace fragtrace::analyzer

@@ -88,7 +88,10 @@ Advice checkpointing_advice(const MemoryByKind& kinds, const Shortage& shortage)
 std::vector<Advice> less_memory_advice(const std::optional<HeldAtPeak>& held,
                                        const MemoryByKind& kinds,
                                        const Shortage& shortage) {
-    std::vector<Advice> advice = {collect_advice(held)};
+    std::vector<Advice> advice;
+    if (held) {
+        advice.push_back(collect_advice(held));
+    }
     if (kinds.activations != 0) {
         advice.push_back(checkpointing_advice(kinds, shortage));
     }
@@ -119,6 +122,9 @@ std::vector<Advice> less_memory_advice(const std::optional<HeldAtPeak>& held,
         if (change.bytes != 0) {
             advice.push_back(fewer_bits_advice(change, shortage));
         }
+    }
+    if (!held) {
+        advice.push_back(collect_advice(held));  // says nothing but that it is not known
     }
     return advice;
 }

@@ -192,17 +192,18 @@ std::string peak_sentence(const DeviceAnalysis& device) {
                               ? std::string()
                               : fmt::format("; context and others have {}", format_bytes(others)))
             : std::string(" reserved");
-    const std::string in_use = format_bytes(waste.requested + waste.rounding + waste.slack);
-    text += fmt::format("{} {}{}: {} in use{}, {} free between live blocks, {} cached.",
-                        device.state_only ? "The pool has" : "At its peak the pool had",
-                        format_bytes(run.peak_reserved),
-                        capacity,
-                        in_use,
-                        device.state_only ? ""
-                                          : fmt::format(" then (at most {} at any time)",
-                                                        format_bytes(run.peak_allocated)),
-                        format_bytes(waste.inactive_split),
-                        format_bytes(waste.releasable));
+    const std::uint64_t in_use = waste.requested + waste.rounding + waste.slack;
+    text += fmt::format(
+        "{} {}{}: {} in use{}, {} free between live blocks, {} cached.",
+        device.state_only ? "The pool has" : "At its peak the pool had",
+        format_bytes(run.peak_reserved),
+        capacity,
+        format_bytes(in_use),
+        device.state_only || run.peak_allocated <= in_use
+            ? std::string()
+            : fmt::format(" (the most, {}, was at another time)", format_bytes(run.peak_allocated)),
+        format_bytes(waste.inactive_split),
+        format_bytes(waste.releasable));
     if (device.state_only && waste.releasable != 0) {
         text += " torch.cuda.empty_cache() returns the cached memory to the card.";
     }

@@ -240,10 +240,14 @@ std::string nothing_helps(const DeviceAnalysis& device, const Recommendation& re
     const std::string of_program = change_of_program(device, remedy);
     std::string text = of_program.empty() ? "" : of_program + "; ";
     if (remedy.without_others) {
+        const Diagnosis* failed = reported_oom(device);
+        const bool step_fits = failed != nullptr && device.forecast && device.forecast->known() &&
+                               !step_needs_more(device, *failed);
         text += fmt::format(
             "end or move the holders outside the pool: this request then fits ({} for this "
-            "request); ",
-            row_class_name(class_of_moment(device)));
+            "request){}; ",
+            row_class_name(class_of_moment(device)),
+            step_fits ? ", and the memory in use of the whole step does, too (estimate)" : "");
     }
     text += device.settings.empty() ? "no other setting was replayed"
                                     : "no usable setting helps" + limit_of_replays(device);
@@ -256,7 +260,7 @@ std::string nothing_helps(const DeviceAnalysis& device, const Recommendation& re
             format_bytes(remedy.blocking_bytes));
     }
     if (remedy.forecast) {
-        return text + "; " + forecast_needs(device);
+        return text + (remedy.without_others ? "; with them " : "; ") + forecast_needs(device);
     }
     return remedy.card == nullptr ? text : text + "; " + card_words(*remedy.card);
 }

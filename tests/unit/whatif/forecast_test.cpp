@@ -150,17 +150,21 @@ void check_every_place(const std::vector<std::uint64_t>& sizes, bool keeps) {
 
 Forecast forecast_of(const Training& training,
                      const ForecastCard& card,
-                     std::vector<WhatIfRow>* rows) {
+                     std::vector<WhatIfRow>* rows,
+                     std::vector<WhatIfRow>* other_pools = nullptr) {
     SweepContext context;
     context.fidelity_exact = true;
     context.recorded_capacity_bytes = card.capacity_bytes;
-    auto forecast = make_forecast(training.run.timeline,
-                                  training.script(),
-                                  training.iterations(),
-                                  context,
-                                  training.failed(),
-                                  card,
-                                  {rows});
+    auto forecast =
+        make_forecast(training.run.timeline,
+                      training.script(),
+                      training.iterations(),
+                      context,
+                      training.failed(),
+                      card,
+                      {rows},
+                      other_pools == nullptr ? std::vector<std::vector<WhatIfRow>*>()
+                                             : std::vector<std::vector<WhatIfRow>*>{other_pools});
     REQUIRE(forecast.ok());
     REQUIRE(forecast->known());
     return std::move(forecast).value();
@@ -268,7 +272,13 @@ TEST_CASE("no change gets a step to its end that requests more than the card has
     for (const WhatIfRow& row : rows) {
         REQUIRE(row.gets_past());
     }
-    CHECK_FALSE(forecast_of(training, {.capacity_bytes = requested - 1}, &rows).in_use_fits);
+    // Rows of other pools are not replayed, but their card may be too small, too.
+    std::vector<WhatIfRow> pools = {rows[0], rows[3]};
+    pools[0].usable = false;
+    CHECK_FALSE(
+        forecast_of(training, {.capacity_bytes = requested - 1}, &rows, &pools).in_use_fits);
+    CHECK(pools[0].rest_fits == false);
+    CHECK_FALSE(pools[1].rest_fits.has_value());
     CHECK(rows[0].rest_fits == false);
     CHECK(rows[1].rest_fits == false);
     CHECK_FALSE(rows[2].rest_fits.has_value());  // enough memory, but the requests change

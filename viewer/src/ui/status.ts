@@ -35,7 +35,7 @@ export function statusText(page: PageView): string {
             ? `${formatBytes(heap.reserved)} reserved; ${formatBytes(heap.held)} in holes, ${formatBytes(heap.releasable)} releasable; `
             : "reserved unknown; ") +
         (others > 0
-            ? `${formatBytes(others)} of the card outside the pool (contexts, libraries, and other processes as last reported); `
+            ? `${formatBytes(others)} outside the pool (other processes as last reported); `
             : "") +
         model.tracks
             .map((track) => `${formatBytes(bytesAt(track, view.cursor))} ${track.what}; `)

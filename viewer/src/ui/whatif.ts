@@ -23,6 +23,9 @@ export function showWhatIf(page: PageView): void {
     const rows = model.head.whatif;
     const list = byId("whatif-list");
     byId("whatif").hidden = rows.length === 0;
+    const grows = model.head.cards.some(
+        ({ kind, screen }) => kind !== "oom" && screen === "growth",
+    );
     const classes =
         page.header.class_words.map(({ word, meaning }) => `${word}: ${meaning}`).join(". ") + ".";
     const lines = rows.map((row, at) => {
@@ -105,9 +108,12 @@ export function showWhatIf(page: PageView): void {
             el(
                 "p",
                 { class: "faint explain" },
-                "Best first, then other pools, bounds and cards. " +
+                "Best first: outcome, then saved memory against its cost. Then other pools, bounds and cards. " +
                     "In holes, cached: free at that replay's own peak. " +
-                    classes,
+                    classes +
+                    (grows
+                        ? " Only the recorded steps are replayed: if the growth goes on, every card fills up."
+                        : ""),
             ),
         ),
     );
