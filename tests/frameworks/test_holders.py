@@ -97,7 +97,7 @@ class Holders(TorchTest):
         self.assertRegex(full, r"out of memory at about step [0-9,]+ at this rate \(estimate")
         # The summary printed after a run names the same line and the same remedy.
         brief = self.run_well([ANALYZER, trace, "--summary"]).stdout
-        for start in ("  culprit ", "  remedy "):
+        for start in ("  main line ", "  remedy "):
             lines = [[line for line in text.splitlines() if line.startswith(start)] for text in (full, brief)]
             self.assertEqual(len(lines[0]), 1)
             self.assertEqual(*lines)

@@ -109,6 +109,25 @@ std::string content_policy() {
            hash(page_style_sha256()) + "; worker-src blob:; base-uri 'none'; form-action 'none'";
 }
 
+// How many bytes blocks need is known only when they are written. `used_bytes`: by earlier devices,
+// which leave every other one an eighth.
+WrittenDevice write_within(const PageDevice& device,
+                           std::size_t index,
+                           const PageData& data,
+                           std::size_t used_bytes) {
+    const std::size_t room =
+        std::max(data.byte_budget / 8, data.byte_budget - std::min(data.byte_budget, used_bytes));
+    std::size_t blocks = std::min(data.block_budget, device.blocks.size());
+    WrittenDevice made = write_device(device, index, blocks);
+    while (made.blocks.size() > room && blocks > 0) {
+        const double share = static_cast<double>(room) / static_cast<double>(made.blocks.size());
+        // A little less than this share: blocks that live long need more bytes than others.
+        blocks = static_cast<std::size_t>(static_cast<double>(blocks) * share * 0.97);
+        made = write_device(device, index, blocks);
+    }
+    return made;
+}
+
 Error cannot_be_drawn(const std::string& problem) {
     return {ErrorCode::kOutput, "the page cannot be drawn: " + problem};
 }
@@ -119,6 +138,7 @@ struct PageWriter::Written {
     std::vector<json> headers;
     std::string overviews;
     std::vector<std::string> blocks;
+    std::size_t block_bytes = 0;  // of all devices
 };
 
 PageWriter::PageWriter() : written_(std::make_unique<Written>()) {}
@@ -134,7 +154,8 @@ Status PageWriter::add_devices(const PageData& data) {
         return cannot_be_drawn(problem);
     }
     for (const PageDevice& device : data.devices) {
-        WrittenDevice made = write_device(device, devices(), data.block_budget);
+        WrittenDevice made = write_within(device, devices(), data, written_->block_bytes);
+        written_->block_bytes += made.blocks.size();
         written_->headers.push_back(std::move(made.header));
         written_->overviews += made.overview;
         written_->blocks.push_back(std::move(made.blocks));

@@ -382,9 +382,10 @@ struct PageData {
     std::vector<PageStackNode> stacks;
     std::vector<PageSource> sources;  // by file and line; empty without --sources
     std::vector<PageDevice> devices;  // the page opens with the first
-    // If a device has more blocks than this, the file omits the shortest-lived ones, and the page
-    // says so.
+    // If a device has more blocks than this, or the blocks of all devices need more bytes in the
+    // file, it omits the shortest-lived ones, and the page says so.
     std::size_t block_budget = 12'000'000;
+    std::size_t byte_budget = 58'000'000;
 };
 
 }  // namespace fragtrace::analyzer

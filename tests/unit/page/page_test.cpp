@@ -6,6 +6,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <random>
+
 using namespace fragtrace::analyzer;
 using namespace fragtrace::page_test;
 
@@ -186,6 +188,44 @@ TEST_CASE("beyond the block budget, long-lived blocks and those named by cards s
     const nlohmann::json more = header_of(*render_page(data))["devices"][0];
     CHECK(more["blocks_left_out"] == 2);
     CHECK(more["bytes_left_out"] == 3 * kMiB);
+}
+
+TEST_CASE("blocks that need more bytes than the file may have are left out, those named last") {
+    PageData data = small_page();
+    PageDevice& device = data.devices[0];
+    device.blocks = {};
+    std::mt19937 random(1);  // lives and sizes that cannot be compressed
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+        const std::uint64_t end_ns = 10 * i + 1 + random() % 60'000;
+        const std::uint64_t address = 0x7000'0000'0000 + kMiB * i;
+        add_block(device, 10 * i, end_ns, end_ns, address, 1 + random() % kMiB);
+    }
+    device.cards = {card_naming({17})};
+    const auto file = [&](std::size_t byte_budget) {
+        data.byte_budget = byte_budget;
+        return *render_page(data);
+    };
+    const std::string whole = file(1'000'000'000);
+    const std::string half = file(60'000);
+    CHECK(header_of(whole)["devices"][0]["blocks_left_out"] == 0);
+    CHECK(whole.size() - half.size() > 20'000);
+    const nlohmann::json header = header_of(half)["devices"][0];
+    CHECK(header["blocks"].get<std::size_t>() + header["blocks_left_out"].get<std::size_t>() ==
+          20'000);
+    CHECK(header["blocks"] > 1'000);
+    CHECK(header["cards"][0]["culprits"][0]["blocks"].size() == 1);
+    std::size_t bytes = 0;
+    for (const nlohmann::json& pack : header["packs"]) {
+        const std::string id = pack["id"];
+        if (id.find("blocks") == std::string::npos) continue;
+        const std::size_t begin = half.find("id=\"" + id + "\"");
+        bytes += half.find("</script>", begin) - begin;
+    }
+    CHECK(bytes <= 60'000);
+    // Earlier devices do not take everything.
+    data.devices.push_back(data.devices[0]);
+    data.devices[1].index = 1;
+    CHECK(header_of(file(60'000))["devices"][1]["blocks"] > 500);
 }
 
 TEST_CASE("devices written one process at a time give the same file") {

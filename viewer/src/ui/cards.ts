@@ -103,6 +103,14 @@ export function showCard(page: PageView): void {
     );
 }
 
+// The first clause stands out. What follows a semicolon qualifies it.
+function clauses(text: string): (HTMLElement | string)[] {
+    const end = text.indexOf("; ") + 1;
+    return end === 0
+        ? [text]
+        : [text.slice(0, end), el("span", { class: "qualifies" }, text.slice(end))];
+}
+
 // The cause, the responsible line and the remedy, as far as the analysis knows them. If memory is
 // short, also what would reduce it, as a list of its own.
 function answers(page: PageView, card: Card): HTMLElement[] {
@@ -127,7 +135,7 @@ function answers(page: PageView, card: Card): HTMLElement[] {
                 el(
                     "dd",
                     {},
-                    text,
+                    ...clauses(text),
                     ...(name === helps && setting
                         ? [" ", copyButton(page, "setting", setting)]
                         : []),
