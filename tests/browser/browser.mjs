@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 
 const places = [
     process.env.FRAGTRACE_CHROMIUM,
-    "/usr/bin/chromium-headless-shell", // needs a quarter less processor time than the next
+    "/usr/bin/chromium-headless-shell", // needs a fifth less processor time than the next
     "/usr/bin/chromium",
     "/usr/bin/chromium-browser",
     "/usr/bin/google-chrome",
