@@ -1,6 +1,7 @@
 // Stepping through events, and the block under the pointer, each compared with brute force.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { noUnit } from "../src/data/blocks";
 import { eventAfter, eventBefore } from "../src/data/events";
 import { heapAt, holesOf } from "../src/data/heap";
 import { LiveIndex } from "../src/data/liveindex";
@@ -117,4 +118,16 @@ test("a move of the pointer checks only a few of the live blocks", () => {
     reads.count = 0;
     for (let i = 0; i < 100; ++i) blockUnder(device, tick + i, i * slotBytes, none, 0);
     assert.ok(reads.count < 100 * 600, `${reads.count / 100} reads a move`);
+});
+
+test("a block without a unit between two blocks of a unit does not part them", () => {
+    const device = madeDevice({ blocks: 500, lastTick: 20_000, slots: 96, pending: false });
+    const { blocks } = device;
+    const busy = heapAt(device, 10_000).units.find((state) => state.blocks.length > 2)!;
+    const [first, middle, ...others] = busy.blocks;
+    const used = busy.used - blocks.size[middle];
+    blocks.unit[middle] = noUnit;
+    const state = heapAt(device, 10_000).units.find(({ unit }) => unit === busy.unit)!;
+    assert.deepEqual([...state.blocks], [first, ...others]);
+    assert.equal(state.used, used);
 });
