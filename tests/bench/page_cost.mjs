@@ -83,6 +83,48 @@ const frames = (page, move, argument, count = 60) =>
         [move.toString(), argument, count],
     );
 
+// The longest frame within two seconds of a change. Work may begin late: when the window rests.
+const longest = (page, act) =>
+    page.evaluate(
+        (text) =>
+            new Promise((done) => {
+                let last = performance.now();
+                const began = last;
+                let most = 0;
+                const next = () => {
+                    const now = performance.now();
+                    most = Math.max(most, now - last);
+                    last = now;
+                    if (now - began > 2000) done(most);
+                    else requestAnimationFrame(next);
+                };
+                requestAnimationFrame(next);
+                (0, eval)(text);
+            }),
+        act,
+    );
+
+async function measureChanges(page) {
+    const key = (name) =>
+        `document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "${name}", bubbles: true }))`;
+    const changes = {};
+    for (const colour of ["age", "phase", "stream", "pool", "category", "stack", "state"]) {
+        changes[`colours by ${colour}`] = await longest(
+            page,
+            `{
+                const select = document.getElementById("colour");
+                select.value = "${colour}";
+                select.dispatchEvent(new Event("change", { bubbles: true }));
+            }`,
+        );
+    }
+    changes["zoom, then rest"] = await longest(page, key("w"));
+    changes["back, then rest"] = await longest(page, key("0"));
+    changes["the other theme"] = await longest(page, key("t"));
+    changes["the first theme"] = await longest(page, key("t"));
+    return changes;
+}
+
 // Median and 95th percentile of the frames, and processor time of the page's main thread per frame.
 // Processor time says more than the clock if other programs run, too.
 const shares = (measured) =>
@@ -109,6 +151,7 @@ async function measurePage() {
     const blocks = await page.evaluate(() => Number(document.documentElement.dataset.blocks));
     await page.waitForTimeout(1500);
     const heapMb = await heap(page);
+    const changes = await measureChanges(page);
     const press = (number, [there, back]) =>
         document.body.dispatchEvent(
             new KeyboardEvent("keydown", { key: number % 20 < 10 ? there : back, bubbles: true }),
@@ -194,6 +237,7 @@ async function measurePage() {
         move_95th_ms: at(all, 0.95),
         moving: shares({ ...moving, ...more }),
         cursor: shares(cursor),
+        changes,
         heap_mb: heapMb,
     };
 }

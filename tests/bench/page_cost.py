@@ -115,6 +115,8 @@ def show(name, figures):
             f"  moving the cursor, {what}: frame median {median:.1f} ms, 95th {most:.1f} ms, "
             f"{processor:.1f} ms of processor time"
         )
+    for what, most in figures.get("changes", {}).items():
+        print(f"  {what}: longest frame {most:.0f} ms")
     if "scrub_median_ms" in figures:
         print(
             f"  moving the cursor: frame median {figures['scrub_median_ms']:.1f} ms, "

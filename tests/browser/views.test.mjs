@@ -412,6 +412,28 @@ test("blocks have seven colour modes, and the legend names the mode", () =>
         assert.match(await text(page, "#map-legend"), /hole/);
     }));
 
+// They are sorted and drawn in steps. Until then the pictures stay as they are.
+test("300,000 blocks change their colours, on the map and in full segments", () =>
+    on(pageFile("crowd"), { hash: "#cursor=300000000&t0=0&t1=600000000" }, async (page) => {
+        const pictures = async () => [await print(page, "#map"), await print(page, "#segments")];
+        const shows = (mode) =>
+            eventually(async () => assert.equal(await text(page, "#map-mode"), mode));
+        await shows("shares of area per pixel");
+        const state = await pictures();
+        const seen = new Set(state);
+        for (const by of ["age", "stack"]) {
+            await page.selectOption("#colour", by);
+            await shows(`coloured by ${by}, mixed by area`);
+            for (const picture of await pictures()) {
+                assert.ok(!seen.has(picture), `coloured by ${by}`);
+                seen.add(picture);
+            }
+        }
+        await page.selectOption("#colour", "state");
+        await shows("shares of area per pixel");
+        assert.deepEqual(await pictures(), state);
+    }));
+
 test("a block's details show its life and link to other blocks at its bytes", () =>
     on(board, {}, async (page) => {
         // The left half of the first segment: a freed block of "scratch".

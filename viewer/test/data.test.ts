@@ -11,15 +11,7 @@ import { LiveIndex } from "../src/data/liveindex";
 import { sourceOf } from "../src/data/sources";
 import { Stacks } from "../src/data/stacks";
 import { orderByTime } from "../src/data/sweep";
-
-// A small random generator with a fixed seed, so that a failure can be repeated.
-function randomNumbers(seed: number): (below: number) => number {
-    let state = seed;
-    return (below) => {
-        state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-        return Math.floor((state / 2 ** 32) * below);
-    };
-}
+import { randomNumbers, sharesOf } from "./made";
 
 test("columns are decoded from planes, widths and differences", () => {
     // Rows 1, 258, 70000 as two columns: differences of 3 bytes, plain values of 6.
@@ -170,7 +162,7 @@ test("coverage adds up areas, clipped at the edges", () => {
             }
         }
     }
-    grid.shares().forEach((share, i) =>
+    sharesOf(grid).forEach((share, i) =>
         assert.ok(Math.abs(share - expected[i]) < 1e-4, `cell ${i}`),
     );
 });
@@ -333,13 +325,16 @@ test("coverage along a line equals that of the grid", () => {
     const grid = new CoverageGrid(12, 1);
     for (let i = 0; i < 50; ++i) {
         const [from, to] = [random(1600) / 100 - 2, random(1600) / 100 - 2].sort((a, b) => a - b);
-        line.add(from, to);
+        const ends = i % 3 === 0 ? [from, (from + to) / 2, to] : [from, to]; // one after the other
+        for (let at = 1; at < ends.length; ++at) line.add(ends[at - 1], ends[at]);
         grid.add(from, to, 0, 1);
     }
     const shares = line.shares();
-    grid.shares().forEach((share, i) =>
+    assert.equal(line.shares(), shares);
+    sharesOf(grid).forEach((share, i) =>
         assert.ok(Math.abs(share - shares[i]) < 1e-5, `${i}: ${share} ${shares[i]}`),
     );
+    line.add(3, 4);
     line.clear();
     assert.deepEqual([...line.shares()], new Array(12).fill(0));
 });

@@ -1,8 +1,10 @@
 // A made-up device for tests: blocks begin and end at random, side by side in units that are
 // reserved and released, so that no two blocks share an address at one time.
+import { type CoverageGrid, eachRow } from "../src/data/coverage";
 import type { DeviceHeader } from "../src/data/header";
 import { LiveIndex } from "../src/data/liveindex";
 import { type DeviceModel, never } from "../src/data/model";
+import { finish } from "../src/data/steps";
 
 /** A small random generator with a fixed seed, so that a failure can be repeated. */
 export function randomNumbers(seed: number): (below: number) => number {
@@ -11,6 +13,13 @@ export function randomNumbers(seed: number): (below: number) => number {
         state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
         return Math.floor((state / 2 ** 32) * below);
     };
+}
+
+/** All shares of a grid, row by row. */
+export function sharesOf(grid: CoverageGrid): Float64Array {
+    const all = new Float64Array(grid.columns * grid.rows);
+    finish(eachRow([grid], (row, [shares]) => all.set(shares, row * grid.columns)));
+    return all;
 }
 
 export interface Made {

@@ -12,6 +12,7 @@ import { cardTick, type DeviceModel, forUnits, makeModel, othersAt } from "../sr
 import { bytesAt } from "../src/data/overtime";
 import { Stacks } from "../src/data/stacks";
 import { sweepWindow } from "../src/data/sweep";
+import { sharesOf } from "./made";
 
 const folder = process.env.FRAGTRACE_PAGES;
 if (!folder) throw new Error("FRAGTRACE_PAGES is not set");
@@ -255,7 +256,7 @@ test("the map's planes equal the shares of the area", async () => {
     ): void => {
         const grid = new CoverageGrid(map.columns, map.rows);
         fill(grid, map.columns / (head.end_ns / head.tick_ns), map.rows / head.axis_bytes);
-        const shares = grid.shares();
+        const shares = sharesOf(grid);
         for (let i = 0; i < plane.length; i += 7) {
             assert.ok(Math.abs(Math.max(0, shares[i]) * 255 - plane[i]) <= 1, `cell ${i}`);
         }

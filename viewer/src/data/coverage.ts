@@ -1,6 +1,7 @@
 // How much of each pixel is covered, at constant cost per rectangle. Only differences at the
 // corners are stored. They are added up once, at the end. Coverage is by area, so small rectangles
 // stay visible and thin ones are not exaggerated. The C++ writer's CoverageGrid works the same way.
+import { rowsInStep } from "./steps";
 
 export class CoverageGrid {
     private readonly stride: number;
@@ -57,33 +58,53 @@ export class CoverageGrid {
             shares[column] += sum;
         }
     }
+}
 
-    /** Shares from 0 to 1 (slightly outside because of rounding), row by row. */
-    shares(): Float32Array {
-        const { columns, rows } = this;
-        const result = new Float32Array(columns * rows);
-        const above = new Float64Array(columns);
-        for (let row = 0; row < rows; ++row) {
-            this.sumRow(row, above);
-            result.set(above, row * columns);
-        }
-        return result;
+/**
+ * Calls `visit` with each row's shares from 0 to 1 (slightly outside because of rounding), one
+ * array per grid, in steps. All grids have the same size. The arrays are reused.
+ */
+export function* eachRow(
+    grids: readonly CoverageGrid[],
+    visit: (row: number, shares: readonly Float64Array[]) => void,
+): Generator<void, void> {
+    const { columns, rows } = grids[0];
+    const shares = grids.map(() => new Float64Array(columns));
+    const together = Math.ceil(rowsInStep / (columns * grids.length));
+    for (let row = 0; row < rows; ++row) {
+        grids.forEach((grid, at) => grid.sumRow(row, shares[at]));
+        visit(row, shares);
+        if (row % together === together - 1) yield;
     }
 }
 
-/** Like CoverageGrid, along a line. */
+/** Like CoverageGrid, along a line. A range that begins where the last one ended costs little. */
 export class LineCoverage {
     private readonly differences: Float64Array;
+    private readonly sums: Float64Array;
+    private from = 0; // of the last range, which is not in `differences` yet
+    private to = 0;
 
     constructor(readonly length: number) {
         this.differences = new Float64Array(length + 2);
+        this.sums = new Float64Array(length);
     }
 
     clear(): void {
         this.differences.fill(0);
+        this.from = this.to = 0;
     }
 
     add(from: number, to: number): void {
+        if (!(from < to)) return;
+        if (from !== this.to) {
+            this.enter(this.from, this.to);
+            this.from = from;
+        }
+        this.to = to;
+    }
+
+    private enter(from: number, to: number): void {
         const { differences, length } = this;
         if (from < 0) from = 0;
         if (to > length) to = length;
@@ -101,11 +122,16 @@ export class LineCoverage {
         differences[last + 1] -= to - last;
     }
 
-    /** One share per pixel, slightly outside 0 to 1 because of rounding. */
+    /**
+     * One share per pixel, slightly outside 0 to 1 because of rounding. The array is reused by the
+     * next call.
+     */
     shares(): Float64Array {
-        const shares = new Float64Array(this.length);
+        this.enter(this.from, this.to);
+        this.from = this.to;
+        const { differences, sums, length } = this;
         let sum = 0;
-        for (let i = 0; i < this.length; ++i) shares[i] = sum += this.differences[i];
-        return shares;
+        for (let i = 0; i < length; ++i) sums[i] = sum += differences[i];
+        return sums;
     }
 }

@@ -15,6 +15,7 @@ export function shareOut(
     give: (block: number, bytes: number) => void,
 ): void {
     const { offset, size } = model.blocks;
+    const spans = model.spanBlock.length > 0; // some blocks lie in several units
     const begin = model.units.offset[state.unit];
     const end = begin + model.units.size[state.unit];
     const { blocks, used, free } = state;
@@ -23,10 +24,12 @@ export function shareOut(
     // In order of address. Parts are rounded down to whole bytes and the last block gets the rest.
     for (let i = 0; i < blocks.length; ++i) {
         const block = blocks[i];
-        const within = Math.max(
-            0,
-            Math.min(end, offset[block] + size[block]) - Math.max(begin, offset[block]),
-        );
+        const within = spans
+            ? Math.max(
+                  0,
+                  Math.min(end, offset[block] + size[block]) - Math.max(begin, offset[block]),
+              )
+            : size[block];
         const part =
             i + 1 === blocks.length ? left : Math.min(left, Math.floor((free * within) / used));
         left -= part;

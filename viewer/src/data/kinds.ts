@@ -20,11 +20,13 @@ export const colourings: readonly ColourBy[] = [
 export const mostKinds = 8; // a reader can distinguish this many colours; the rest is "others"
 
 export interface Kinds {
+    by: ColourBy;
     names: string[]; // at most mostKinds, then "others" if there are more
-    of: Uint8Array; // one per block
+    of: Uint8Array; // one per block; a block of 0 bytes may have a number without a name
 }
 
 type Steps<T> = Generator<void, T>;
+type Sorted = Omit<Kinds, "by">;
 
 // Computes kinds from a column. `table` maps a block's value to a key below `keys`. Values beyond
 // the table have the key 0. The keys with the most bytes x time get a name each. All other keys
@@ -35,7 +37,7 @@ function* largest(
     table: Uint32Array,
     keys: number,
     name: (key: number) => string,
-): Steps<Kinds> {
+): Steps<Sorted> {
     const { blocks, lastTick } = model;
     const { start, end, size, count } = blocks;
     const known = table.length;
@@ -106,7 +108,7 @@ const ageNames = [
     "never freed",
 ];
 
-function* byAge(model: DeviceModel): Steps<Kinds> {
+function* byAge(model: DeviceModel): Steps<Sorted> {
     const {
         lastTick,
         blocks: { start, end, freed, count },
@@ -156,14 +158,14 @@ export function poolName(model: DeviceModel, pool: number): string {
             : model.pools[pool - 2].name;
 }
 
-function byPool(model: DeviceModel): Steps<Kinds> {
+function byPool(model: DeviceModel): Steps<Sorted> {
     // Blocks outside all units have a number beyond the table, so they get the key 0.
     return largest(model, model.blocks.unit, poolOfUnits(model), model.pools.length + 2, (key) =>
         poolName(model, key),
     );
 }
 
-function* byPhase(model: DeviceModel): Steps<Kinds> {
+function* byPhase(model: DeviceModel): Steps<Sorted> {
     const {
         phases,
         head: { phase_lanes, phase_names },
@@ -192,7 +194,7 @@ function* byPhase(model: DeviceModel): Steps<Kinds> {
     );
 }
 
-function byCategory(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
+function byCategory(model: DeviceModel, stacks: Stacks): Steps<Sorted> {
     const { categories, stack_categories } = model.head;
     const unknown = 0; // categories follow from 1 on
     const table = new Uint32Array(stacks.count);
@@ -202,7 +204,7 @@ function byCategory(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
     );
 }
 
-function byStack(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
+function byStack(model: DeviceModel, stacks: Stacks): Steps<Sorted> {
     // Stacks that the report names by the same line are one kind.
     const lines = new Map<string, number>();
     const labels: string[] = [];
@@ -219,18 +221,8 @@ function byStack(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
     return largest(model, model.blocks.stack, lineOf, labels.length, (key) => labels[key]);
 }
 
-/**
- * Computes kinds in steps well below 10 ms each. Returns null for "state", which the pictures draw
- * without kinds.
- */
-export function kindsInSteps(
-    model: DeviceModel,
-    stacks: Stacks,
-    by: ColourBy,
-): Steps<Kinds> | null {
+function sorted(model: DeviceModel, stacks: Stacks, by: Exclude<ColourBy, "state">): Steps<Sorted> {
     switch (by) {
-        case "state":
-            return null;
         case "age":
             return byAge(model);
         case "phase":
@@ -252,6 +244,21 @@ export function kindsInSteps(
         case "stack":
             return byStack(model, stacks);
     }
+}
+
+/**
+ * Computes kinds in steps well below 10 ms each. Returns null for "state", which the pictures draw
+ * without kinds.
+ */
+export function kindsInSteps(
+    model: DeviceModel,
+    stacks: Stacks,
+    by: ColourBy,
+): Steps<Kinds> | null {
+    if (by === "state") return null;
+    return (function* (): Steps<Kinds> {
+        return { by, ...(yield* sorted(model, stacks, by)) };
+    })();
 }
 
 /** Computes all kinds at once. */

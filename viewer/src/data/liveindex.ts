@@ -15,6 +15,7 @@ export class LiveIndex {
     private readonly firsts: Uint32Array; // start of each node's rows in `ids`
     private readonly ids: Uint32Array;
     private readonly sorted = new Map<number, Uint32Array>(); // rows of a node, sorted by offset
+    private spare = new Uint32Array(0); // kept, because a frame should allocate little
 
     constructor(
         private readonly start: Uint32Array,
@@ -170,7 +171,7 @@ export class LiveIndex {
             most += firsts[node + 1] - firsts[node];
         }
         let rows = new Uint32Array(most);
-        let spare = new Uint32Array(most);
+        let spare = this.spare.length < most ? new Uint32Array(most) : this.spare;
         let found = 0;
         for (let row = base * stride; row < begin; ++row) if (end[row] > time) rows[found++] = row;
         rows.subarray(0, found).sort((a, b) => offset[a] - offset[b]);
@@ -194,6 +195,7 @@ export class LiveIndex {
             [rows, spare] = [spare, rows];
             found = count;
         }
+        this.spare = spare; // the caller keeps the other one
         return rows.subarray(0, found);
     }
 

@@ -4,8 +4,19 @@
 import { LineCoverage } from "../data/coverage";
 import type { UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
+import { type Kinds, mostKinds } from "../data/kinds";
 import { type Colours, rgb } from "./colours";
-import { pixelOf } from "./pixels";
+import { kindColour } from "./kinds";
+import { type Picture, pixelOf, sized } from "./pixels";
+
+/**
+ * The colours of blocks. Blocks that the verdict names stand out. The others show their kind; null
+ * = their state.
+ */
+export interface BlockLook {
+    pins: ReadonlySet<number>;
+    kinds: Kinds | null;
+}
 
 export interface Box {
     x: number;
@@ -16,32 +27,23 @@ export interface Box {
 
 /** What a drawn unit needs. It is kept, because a frame should allocate little. */
 interface Canvas {
-    used: LineCoverage;
-    pending: LineCoverage;
-    pins: LineCoverage;
-    image: ImageData;
-    pixels: Uint32Array;
+    lines: LineCoverage[]; // one for each colour of blocks
+    picture: Picture;
 }
 
 const canvases = new Map<string, Canvas>(); // by size
 const mostCanvases = 32;
 
-function canvasOf(context: CanvasRenderingContext2D, columns: number, rows: number): Canvas {
+function canvasOf(columns: number, rows: number, lines: number): Canvas {
     const key = `${columns} ${rows}`;
     let known = canvases.get(key);
     if (!known) {
         if (canvases.size >= mostCanvases) canvases.clear();
-        const image = context.createImageData(columns, rows);
-        known = {
-            used: new LineCoverage(columns),
-            pending: new LineCoverage(columns),
-            pins: new LineCoverage(columns),
-            image,
-            pixels: new Uint32Array(image.data.buffer),
-        };
-        canvases.set(key, known);
+        canvases.set(key, (known = { lines: [], picture: sized(undefined, columns, rows) }));
     }
-    for (const line of [known.used, known.pending, known.pins]) line.clear();
+    known.lines.length = Math.min(known.lines.length, lines);
+    for (const line of known.lines) line.clear();
+    while (known.lines.length < lines) known.lines.push(new LineCoverage(columns));
     return known;
 }
 
@@ -53,7 +55,7 @@ export function drawCrowd(
     state: UnitState,
     box: Box,
     tick: number,
-    namedPins: ReadonlySet<number>,
+    { pins, kinds }: BlockLook,
     colours: Colours,
 ): void {
     const { blocks, units } = model;
@@ -61,37 +63,45 @@ export function drawCrowd(
     const top = Math.round(box.y * ratio);
     const columns = Math.max(1, Math.round((box.x + box.width) * ratio) - left);
     const rows = Math.max(1, Math.round((box.y + box.height) * ratio) - top);
-    const { used, pending, pins, image, pixels } = canvasOf(context, columns, rows);
+    const ofBlocks = kinds
+        ? Array.from({ length: mostKinds + 1 }, (_, kind) => kindColour(colours, kind))
+        : [colours.use, colours.pending];
+    const parts = [...ofBlocks, colours.pin].map(rgb);
+    const pinned = parts.length - 1;
+    const { lines, picture } = canvasOf(columns, rows, parts.length);
     const begin = units.offset[state.unit];
     const scale = columns / units.size[state.unit];
     const { offset, size, freed } = blocks;
-    const somePins = namedPins.size > 0;
+    const somePins = pins.size > 0;
     for (const block of state.blocks) {
         const line =
-            somePins && namedPins.has(block) ? pins : freed[block] <= tick ? pending : used;
-        const from = (offset[block] - begin) * scale;
-        line.add(from, from + size[block] * scale);
+            somePins && pins.has(block)
+                ? pinned
+                : kinds
+                  ? kinds.of[block]
+                  : Number(freed[block] <= tick);
+        const from = offset[block] - begin;
+        lines[line].add(from * scale, (from + size[block]) * scale);
     }
-    const [hole, hatch, cached, use, waiting, pin] = [
-        colours.hole,
-        colours.hatch,
-        colours.cached,
-        colours.use,
-        colours.pending,
-        colours.pin,
-    ].map(rgb);
-    const shares = [used.shares(), pending.shares(), pins.shares()];
+    const shares = lines.map((line) => line.shares());
+    const [hole, hatch, cached] = [colours.hole, colours.hatch, colours.cached].map(rgb);
+    const { image, pixels } = picture;
     for (let column = 0; column < columns; ++column) {
-        const [inUse, isPending, pinned] = shares.map((line) => Math.max(0, line[column]));
-        const free = Math.max(0, 1 - inUse - isPending - pinned);
-        const mix = (empty: [number, number, number]): number => {
-            const channel = (i: 0 | 1 | 2): number =>
-                Math.min(
-                    255,
-                    free * empty[i] + inUse * use[i] + isPending * waiting[i] + pinned * pin[i],
-                );
-            return pixelOf(channel(0), channel(1), channel(2));
-        };
+        let [used, red, green, blue] = [0, 0, 0, 0];
+        for (let part = 0; part <= pinned; ++part) {
+            const share = Math.max(0, shares[part][column]);
+            used += share;
+            red += share * parts[part][0];
+            green += share * parts[part][1];
+            blue += share * parts[part][2];
+        }
+        const free = Math.max(0, 1 - used);
+        const mix = (empty: [number, number, number]): number =>
+            pixelOf(
+                Math.min(255, red + free * empty[0]),
+                Math.min(255, green + free * empty[1]),
+                Math.min(255, blue + free * empty[2]),
+            );
         const plain = mix(state.kept ? hole : cached);
         const lined = state.kept && free > 0.5 ? mix(hatch) : plain;
         for (let row = 0; row < rows; ++row) {

@@ -1,10 +1,11 @@
 // Draws addresses over time. Few blocks are drawn as rectangles with edges. Many blocks are drawn
-// as shares of area per pixel from the exact events. While a large window moves, the overview
-// stored in the file is drawn.
+// as shares of area per pixel from the exact events. While a large window moves or its picture is
+// computed, the overview stored in the file is drawn.
 import { addressAt, type DeviceModel } from "../data/model";
 import type { WindowSweep } from "../data/sweep";
 import { type Colours, hatched } from "./colours";
-import { drawExact, drawOverview, type MapWindow } from "./shares";
+import type { Picture } from "./pixels";
+import { drawOverview, type MapWindow } from "./shares";
 import { type Layer, font } from "./surface";
 import { axisHeight, drawTimes, plotLeft, plotRight } from "./timeaxis";
 import { formatBytes, ticks } from "../data/format";
@@ -35,49 +36,81 @@ export function mapFrame(layer: Layer, window: MapWindow): MapFrame {
     };
 }
 
-export type MapMode = "rectangles" | "exact shares" | "overview";
+/** The frame in device pixels. */
+function pixelFrame(
+    layer: Layer,
+    frame: MapFrame,
+): { left: number; top: number; columns: number; rows: number } {
+    const [left, top, columns, rows] = [
+        frame.left,
+        frame.top,
+        frame.right - frame.left,
+        frame.bottom - frame.top,
+    ].map((at) => Math.round(at * layer.ratio));
+    return { left, top, columns: Math.max(1, columns), rows: Math.max(1, rows) };
+}
+
+/** The size of a picture that is as fine as the device's pixels, or has about `mostCells` cells. */
+export function cellsOf(
+    layer: Layer,
+    frame: MapFrame,
+    mostCells = Infinity,
+): { columns: number; rows: number } {
+    const { columns, rows } = pixelFrame(layer, frame);
+    const step = Math.max(1, Math.sqrt((columns * rows) / mostCells));
+    return {
+        columns: Math.max(1, Math.round(columns / step)),
+        rows: Math.max(1, Math.round(rows / step)),
+    };
+}
+
+/** What fills the map's frame: the window's blocks as rectangles, the overview, or a picture. */
+export type MapContent = WindowSweep | "overview" | Picture;
 
 export function drawMap(
     layer: Layer,
     model: DeviceModel,
     window: MapWindow,
-    sweep: WindowSweep | null,
+    content: MapContent,
     colours: Colours,
-): MapMode {
+): void {
     const { context, width, height } = layer;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
     const frame = mapFrame(layer, window);
-    let mode: MapMode = "overview";
-    if (sweep) mode = edgesVisible(frame, model, sweep) ? "rectangles" : "exact shares";
-    if (mode === "rectangles") {
-        drawRectangles(layer, frame, model, window, sweep!, colours);
+    if (content === "overview") {
+        const { left, top, columns, rows } = pixelFrame(layer, frame);
+        drawOverview(layer, left, top, columns, rows, model, window, colours);
+    } else if ("pixels" in content) {
+        drawPicture(layer, frame, content);
     } else {
-        const place = [
-            frame.left,
-            frame.top,
-            frame.right - frame.left,
-            frame.bottom - frame.top,
-        ].map((at) => Math.round(at * layer.ratio));
-        const [left, top, columns, rows] = [
-            place[0],
-            place[1],
-            Math.max(1, place[2]),
-            Math.max(1, place[3]),
-        ];
-        if (mode === "exact shares") {
-            drawExact(layer, left, top, columns, rows, model, window, sweep!, colours);
-        } else {
-            drawOverview(layer, left, top, columns, rows, model, window, colours);
-        }
+        drawRectangles(layer, frame, model, window, content, colours);
     }
     drawAxes(layer, frame, model, window, colours);
-    return mode;
+}
+
+function drawPicture(layer: Layer, frame: MapFrame, { columns, rows, image }: Picture): void {
+    const { context } = layer;
+    const place = pixelFrame(layer, frame);
+    if (place.columns === columns && place.rows === rows) {
+        context.putImageData(image, place.left, place.top);
+        return;
+    }
+    const canvas = new OffscreenCanvas(columns, rows);
+    canvas.getContext("2d")!.putImageData(image, 0, 0);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(
+        canvas,
+        frame.left,
+        frame.top,
+        frame.right - frame.left,
+        frame.bottom - frame.top,
+    );
 }
 
 // Edges only help if blocks are several pixels high. Edges of thinner blocks would mix with their
 // neighbours.
-function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowSweep): boolean {
+export function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowSweep): boolean {
     if (sweep.blocks.length > rectangleLimit) return false;
     const { blocks } = model;
     let visible = 0;
@@ -160,8 +193,8 @@ function drawRectangles(
 
 const stripName = "at cursor";
 
-/** Draws addresses at the left, times below, and the title of the column at the right. */
-export function drawAxes(
+// Draws addresses at the left, times below, and the title of the column at the right.
+function drawAxes(
     layer: Layer,
     frame: MapFrame,
     model: DeviceModel,

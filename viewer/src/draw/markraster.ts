@@ -1,9 +1,9 @@
 // Draws many marked blocks as one image over the map. Every block covers at least one cell. A cell
 // is as opaque as it is covered, so the map below stays visible.
-import { CoverageGrid } from "../data/coverage";
+import { CoverageGrid, eachRow } from "../data/coverage";
 import type { Area } from "../data/hits";
-import { rgb } from "./colours";
 import type { MapFrame } from "./map";
+import { pixelOfColour, sized } from "./pixels";
 
 const mostCells = 400_000;
 const mostOpaque = 0.85;
@@ -40,21 +40,21 @@ export class MarkRaster {
         );
     }
 
-    draw(colour: string): OffscreenCanvas {
+    /** Colours the cells in steps. */
+    *draw(colour: string): Generator<void, OffscreenCanvas> {
         const { columns, rows } = this.grid;
-        const canvas = new OffscreenCanvas(columns, rows);
-        const context = canvas.getContext("2d")!;
-        const image = context.createImageData(columns, rows);
-        const [red, green, blue] = rgb(colour);
-        this.grid.shares().forEach((share, cell) => {
-            if (share > 1e-6) {
-                image.data.set(
-                    [red, green, blue, Math.ceil(255 * Math.min(mostOpaque, share))],
-                    cell * 4,
-                );
+        const { image, pixels } = sized(undefined, columns, rows);
+        const opaque = pixelOfColour(colour) & 0xffffff;
+        yield* eachRow([this.grid], (row, [shares]) => {
+            for (let column = 0; column < columns; ++column) {
+                const share = shares[column];
+                if (share <= 1e-6) continue;
+                const alpha = Math.ceil(255 * Math.min(mostOpaque, share));
+                pixels[row * columns + column] = ((alpha << 24) | opaque) >>> 0;
             }
         });
-        context.putImageData(image, 0, 0);
+        const canvas = new OffscreenCanvas(columns, rows);
+        canvas.getContext("2d")!.putImageData(image, 0, 0);
         return canvas;
     }
 }

@@ -14,11 +14,16 @@ const pictures = new WeakMap<HTMLCanvasElement, Picture>();
 
 export function pictureOf(layer: Layer, columns: number, rows: number): Picture {
     const known = pictures.get(layer.canvas);
-    if (known?.columns === columns && known.rows === rows) return known;
-    const image = layer.context.createImageData(columns, rows);
-    const picture = { columns, rows, image, pixels: new Uint32Array(image.data.buffer) };
-    pictures.set(layer.canvas, picture);
+    const picture = sized(known, columns, rows);
+    if (picture !== known) pictures.set(layer.canvas, picture);
     return picture;
+}
+
+/** `known` if it has this size, otherwise a new picture. */
+export function sized(known: Picture | undefined, columns: number, rows: number): Picture {
+    if (known?.columns === columns && known.rows === rows) return known;
+    const image = new ImageData(columns, rows);
+    return { columns, rows, image, pixels: new Uint32Array(image.data.buffer) };
 }
 
 /** An opaque pixel. Red is the lowest byte, as in memory. */

@@ -6,7 +6,8 @@ import type { HeapState, UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
 import { partAt } from "../data/under";
 import { type Colours, hatched } from "./colours";
-import { drawCrowd } from "./crowd";
+import { type BlockLook, drawCrowd } from "./crowd";
+import { kindColour } from "./kinds";
 import { type Layer, fitText, font } from "./surface";
 
 export interface Band {
@@ -14,15 +15,6 @@ export interface Band {
     states: UnitState[];
     bytes: number;
     free: number | null; // null = unknown
-}
-
-/**
- * The colours of blocks. Blocks that the verdict names stand out. The others show their state or
- * kind.
- */
-export interface BlockLook {
-    pins: ReadonlySet<number>;
-    colourOf: ((block: number) => string) | null;
 }
 
 export interface Placed {
@@ -164,7 +156,7 @@ export function drawSegments(
                     place.state,
                     place,
                     heap.tick,
-                    look.pins,
+                    look,
                     colours,
                 );
             } else {
@@ -228,8 +220,8 @@ function drawOne(
             continue;
         }
         const isPending = blocks.freed[block] <= tick && height > 2;
-        context.fillStyle = look.colourOf
-            ? look.colourOf(block)
+        context.fillStyle = look.kinds
+            ? kindColour(colours, look.kinds.of[block])
             : isPending
               ? colours.pending
               : colours.use;

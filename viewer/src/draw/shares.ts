@@ -1,10 +1,11 @@
 // Draws the map where blocks are smaller than pixels: each pixel mixes the colours of its contents
 // by area. The shares come from the overview in the file or from the exact events of a window.
-import { CoverageGrid } from "../data/coverage";
+import { CoverageGrid, eachRow } from "../data/coverage";
 import type { DeviceModel, MapPlanes } from "../data/model";
+import { each } from "../data/steps";
 import type { WindowSweep } from "../data/sweep";
 import { type Colours, rgb } from "./colours";
-import { pictureOf, pixelOf, pixelOfColour } from "./pixels";
+import { type Picture, pictureOf, pixelOf, pixelOfColour } from "./pixels";
 import type { Layer } from "./surface";
 
 export interface MapWindow {
@@ -51,10 +52,12 @@ export function isHatch(column: number, row: number): boolean {
     return (column + row) % hatchPeriod < hatchWidth;
 }
 
+/** The pixels of an overview's cells, made when one is drawn first. 0 = not made yet. */
 interface Cells {
     colours: Colours;
     plain: Uint32Array;
     hatched: Uint32Array;
+    make: (cell: number, onHatch: boolean) => number;
 }
 const cellsOf = new WeakMap<MapPlanes, Cells>();
 
@@ -62,17 +65,19 @@ function cellPixels(map: MapPlanes, colours: Colours): Cells {
     const known = cellsOf.get(map);
     if (known?.colours === colours) return known;
     const count = map.columns * map.rows;
-    const cells = { colours, plain: new Uint32Array(count), hatched: new Uint32Array(count) };
     const mix = mixer(colours);
-    for (let cell = 0; cell < count; ++cell) {
-        const [inUse, kept, reserved] = [
-            map.in_use[cell] / 255,
-            map.kept[cell] / 255,
-            map.reserved[cell] / 255,
-        ];
-        cells.plain[cell] = mix(inUse, kept, reserved, false);
-        cells.hatched[cell] = mix(inUse, kept, reserved, true);
-    }
+    const cells: Cells = {
+        colours,
+        plain: new Uint32Array(count),
+        hatched: new Uint32Array(count),
+        make: (cell, onHatch) =>
+            ((onHatch ? cells.hatched : cells.plain)[cell] = mix(
+                map.in_use[cell] / 255,
+                map.kept[cell] / 255,
+                map.reserved[cell] / 255,
+                onHatch,
+            )),
+    };
     cellsOf.set(map, cells);
     return cells;
 }
@@ -90,7 +95,7 @@ export function drawOverview(
 ): void {
     const { map, lastTick, head } = model;
     const { image, pixels } = pictureOf(layer, columns, rows);
-    const { plain, hatched } = cellPixels(map, colours);
+    const { plain, hatched, make } = cellPixels(map, colours);
     const cell = (position: number, count: number): number =>
         Math.max(0, Math.min(count - 1, Math.floor(position * count)));
     const cellOf = new Int32Array(columns);
@@ -106,126 +111,109 @@ export function drawOverview(
                 (window.a0 + ((row + 0.5) / rows) * (window.a1 - window.a0)) / head.axis_bytes,
                 map.rows,
             ) * map.columns;
-        let at = row * columns;
         let phase = row % hatchPeriod;
         for (let column = 0; column < columns; ++column) {
-            pixels[at++] = (phase < hatchWidth ? hatched : plain)[from + cellOf[column]];
+            const at = from + cellOf[column];
+            const onHatch = phase < hatchWidth;
+            pixels[row * columns + column] = (onHatch ? hatched : plain)[at] || make(at, onHatch);
             if (++phase === hatchPeriod) phase = 0;
         }
     }
     layer.context.putImageData(image, left, top);
 }
 
-interface Grids {
-    inUse: CoverageGrid;
-    kept: CoverageGrid;
-    reserved: CoverageGrid;
-}
-const gridsOf = new WeakMap<HTMLCanvasElement, Grids>();
+const gridsOf = new WeakMap<Picture, CoverageGrid[]>();
 
-function emptyGrids(layer: Layer, columns: number, rows: number): Grids {
-    const known = gridsOf.get(layer.canvas);
-    if (known?.inUse.columns === columns && known.inUse.rows === rows) {
-        for (const grid of Object.values(known) as CoverageGrid[]) grid.clear();
-        return known;
+/** Empty grids of the picture's size. They are reused while the picture's size stays. */
+export function* emptyGrids(picture: Picture, count: number): Generator<void, CoverageGrid[]> {
+    let grids = gridsOf.get(picture);
+    if (!grids) gridsOf.set(picture, (grids = []));
+    for (let at = 0; at < count; ++at) {
+        if (at < grids.length) grids[at].clear();
+        else grids.push(new CoverageGrid(picture.columns, picture.rows));
+        yield;
     }
-    const grids = {
-        inUse: new CoverageGrid(columns, rows),
-        kept: new CoverageGrid(columns, rows),
-        reserved: new CoverageGrid(columns, rows),
-    };
-    gridsOf.set(layer.canvas, grids);
-    return grids;
+    return grids.slice(0, count);
 }
 
-function drawGrids(layer: Layer, left: number, top: number, grids: Grids, colours: Colours): void {
-    const { columns, rows } = grids.inUse;
-    const { image, pixels } = pictureOf(layer, columns, rows);
+/** Adds blocks or units, given by their ticks and their bytes on the axis, to grids of a window. */
+export type Adder = (
+    grid: CoverageGrid,
+    start: number,
+    end: number,
+    offset: number,
+    size: number,
+) => void;
+
+export function adder({ columns, rows }: Picture, window: MapWindow): Adder {
+    const across = columns / (window.t1 - window.t0);
+    const down = rows / (window.a1 - window.a0);
+    return (grid, start, end, offset, size) =>
+        grid.add(
+            (start - window.t0) * across,
+            (end - window.t0) * across,
+            (offset - window.a0) * down,
+            (offset + size - window.a0) * down,
+        );
+}
+
+/** Adds the units that exist at some time of the window. */
+export function* addUnits(
+    grid: CoverageGrid,
+    add: Adder,
+    { units }: DeviceModel,
+    window: MapWindow,
+): Generator<void, void> {
+    yield* each(units.count, (unit) => {
+        if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) {
+            add(grid, units.start[unit], units.end[unit], units.offset[unit], units.size[unit]);
+        }
+    });
+}
+
+/** Draws the exact events of a window, in steps. */
+export function* exactShares(
+    picture: Picture,
+    model: DeviceModel,
+    window: MapWindow,
+    sweep: WindowSweep,
+    colours: Colours,
+): Generator<void, void> {
+    const { blocks, units } = model;
+    const grids = yield* emptyGrids(picture, 3);
+    const [inUse, kept, reserved] = grids;
+    const add = adder(picture, window);
+    yield* each(sweep.blocks.length, (at) => {
+        const row = sweep.blocks[at];
+        add(inUse, blocks.start[row], blocks.end[row], blocks.offset[row], blocks.size[row]);
+    });
+    yield* addUnits(reserved, add, model, window);
+    yield* each(sweep.keptUnit.length, (at) => {
+        const unit = sweep.keptUnit[at];
+        add(kept, sweep.keptFrom[at], sweep.keptTo[at], units.offset[unit], units.size[unit]);
+    });
+    const { columns, pixels } = picture;
     const mix = mixer(colours);
-    const inUse = new Float64Array(columns);
-    const kept = new Float64Array(columns);
-    const reserved = new Float64Array(columns);
-    for (let row = 0; row < rows; ++row) {
-        grids.inUse.sumRow(row, inUse);
-        grids.kept.sumRow(row, kept);
-        grids.reserved.sumRow(row, reserved);
+    yield* eachRow(grids, (row, [inUseShares, keptShares, reservedShares]) => {
         let at = row * columns;
         let phase = row % hatchPeriod;
         // Neighbouring cells are mostly alike, so the last mix is reused.
         let [used, held, all, plain, lined] = [-1, -1, -1, 0, 0];
         for (let column = 0; column < columns; ++column) {
             if (
-                Math.abs(inUse[column] - used) +
-                    Math.abs(kept[column] - held) +
-                    Math.abs(reserved[column] - all) >
+                Math.abs(inUseShares[column] - used) +
+                    Math.abs(keptShares[column] - held) +
+                    Math.abs(reservedShares[column] - all) >
                 alike
             ) {
-                used = inUse[column];
-                held = kept[column];
-                all = reserved[column];
+                used = inUseShares[column];
+                held = keptShares[column];
+                all = reservedShares[column];
                 plain = mix(used, held, all, false);
                 lined = held - used > 0.5 ? mix(used, held, all, true) : plain;
             }
             pixels[at++] = phase < hatchWidth ? lined : plain;
             if (++phase === hatchPeriod) phase = 0;
         }
-    }
-    layer.context.putImageData(image, left, top);
-}
-
-/** Draws the exact events of a window. */
-export function drawExact(
-    layer: Layer,
-    left: number,
-    top: number,
-    columns: number,
-    rows: number,
-    model: DeviceModel,
-    window: MapWindow,
-    sweep: WindowSweep,
-    colours: Colours,
-): void {
-    const across = columns / (window.t1 - window.t0);
-    const down = rows / (window.a1 - window.a0);
-    const { blocks, units } = model;
-    const grids = emptyGrids(layer, columns, rows);
-    const add = (
-        to: CoverageGrid,
-        start: number,
-        end: number,
-        offset: number,
-        size: number,
-    ): void => {
-        to.add(
-            (start - window.t0) * across,
-            (end - window.t0) * across,
-            (offset - window.a0) * down,
-            (offset + size - window.a0) * down,
-        );
-    };
-    const last = Math.max(window.t1, model.lastTick);
-    for (const row of sweep.blocks) {
-        add(
-            grids.inUse,
-            blocks.start[row],
-            Math.min(last, blocks.end[row]),
-            blocks.offset[row],
-            blocks.size[row],
-        );
-    }
-    for (let unit = 0; unit < units.count; ++unit) {
-        if (units.start[unit] > window.t1 || units.end[unit] < window.t0) continue;
-        add(
-            grids.reserved,
-            units.start[unit],
-            Math.min(last, units.end[unit]),
-            units.offset[unit],
-            units.size[unit],
-        );
-    }
-    for (let i = 0; i < sweep.keptUnit.length; ++i) {
-        const unit = sweep.keptUnit[i];
-        add(grids.kept, sweep.keptFrom[i], sweep.keptTo[i], units.offset[unit], units.size[unit]);
-    }
-    drawGrids(layer, left, top, grids, colours);
+    });
 }

@@ -10,6 +10,7 @@ import { drawAtCursor, drawBlocks, outlineBlock, outlineHole } from "../draw/mar
 import { drawRanges } from "../draw/ranges";
 import type { Surface } from "../draw/surface";
 import { rangesOf } from "../state/store";
+import { same } from "./alike";
 import { Slices } from "./slices";
 import type { PageView } from "./view";
 
@@ -106,11 +107,11 @@ export class MapMarks {
         this.stop();
         const area = { t0, t1, a0, a1 };
         let rows: number[] = [];
-        let raster: MarkRaster | null = null;
+        let raster = null as MarkRaster | null;
         const { start, end, offset, size: bytes } = model.blocks;
         const add = (row: number): void =>
             raster!.add(start[row], Math.min(end[row], model.lastTick), offset[row], bytes[row]);
-        const steps = visitHits(model, area, wanted, (row) => {
+        const visiting = visitHits(model, area, wanted, (row) => {
             if (raster) {
                 add(row);
                 return;
@@ -121,24 +122,18 @@ export class MapMarks {
             rows.forEach(add);
             rows = [];
         });
-        const found = (): void => {
-            this.marked = {
-                of,
-                wanted,
-                rows,
-                picture: raster ? raster.draw(colours.mark) : null,
-                area,
-            };
-        };
+        const steps = (function* (): Generator<void, Marked> {
+            yield* visiting;
+            const picture = raster ? yield* raster.draw(colours.mark) : null;
+            return { of, wanted, rows, picture, area };
+        })();
         if (model.live.startsIn(t0, t1) + heap.live.length <= lookedAtAtOnce) {
-            finish(steps);
-            found();
-            return this.marked;
+            return (this.marked = finish(steps));
         }
         this.seeking = of;
-        this.seek.run(steps, restMs, () => {
+        this.seek.run(steps, restMs, (marked) => {
             this.seeking = null;
-            found();
+            this.marked = marked;
             this.draw();
         });
         return this.marked;
@@ -148,8 +143,4 @@ export class MapMarks {
         this.seek.stop();
         this.seeking = null;
     }
-}
-
-function same(one: unknown[], other: unknown[]): boolean {
-    return one.length === other.length && one.every((value, i) => value === other[i]);
 }

@@ -93,6 +93,7 @@ export class Page extends Results implements PageView {
             draw: () => this.map.draw(),
             makes: "map",
         },
+        { on: ["colour"], draw: () => this.map.showMode() },
         {
             on: ["map", "heap", "pins", "marked", "selected", "ranges", "freeRange"],
             draw: () => this.map.drawOver(),

@@ -39,7 +39,7 @@ interface Answer {
 }
 const immediateEvents = 10_000; // at most this many are swept within the frame
 const immediateTerms = 50_000; // blocks that the terms of a search are tried on within the frame
-const immediateKinds = 300_000; // at most this many blocks are sorted into kinds within the frame
+const immediateKinds = 50_000; // at most this many blocks are sorted into kinds within the frame
 
 export class Results {
     readonly stacks: Stacks;
@@ -65,7 +65,11 @@ export class Results {
     private readonly rangeWork: RangeWork;
 
     protected readonly computing: readonly Update[] = [
-        { on: ["device", "blocks", "colour"], draw: () => this.sortKinds(), makes: "kinds" },
+        {
+            on: ["device", "blocks", "colour"],
+            draw: (changed) => this.sortKinds(changed),
+            makes: "kinds",
+        },
         { on: ["device", "blocks", "cursor"], draw: () => this.findHeap(), makes: "heap" },
         { on: ["device", "card", "culprit"], draw: () => this.findPins(), makes: "pins" },
         {
@@ -122,22 +126,23 @@ export class Results {
         return this.store.view;
     }
 
-    // Few blocks are sorted at once. Many are sorted in steps. Until then the colours show the
-    // state.
-    private sortKinds(): void {
-        this.kinds = null;
+    // Few blocks are sorted at once. Many are sorted in steps. Until then the colours stay as they
+    // are.
+    private sortKinds(changed: ReadonlySet<Part>): boolean {
+        const before = this.kinds;
         this.sorting.stop();
         const { model, view } = this;
         const steps = model.complete ? kindsInSteps(model, this.stacks, view.colour) : null;
-        if (!steps) return;
-        if (model.blocks.count <= immediateKinds) {
+        if (!steps || changed.has("device") || changed.has("blocks")) this.kinds = null;
+        if (steps && model.blocks.count <= immediateKinds) {
             this.kinds = finish(steps);
-        } else {
+        } else if (steps) {
             this.sorting.run(steps, 0, (kinds) => {
                 this.kinds = kinds;
                 this.store.flush(["kinds"]);
             });
         }
+        return this.kinds !== before;
     }
 
     private findHeap(): void {

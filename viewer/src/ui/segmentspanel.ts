@@ -1,6 +1,5 @@
 // The panel of segments at the cursor, and the marks above it.
 import { formatBytes } from "../data/format";
-import { kindColour } from "../draw/kinds";
 import { addressText } from "../draw/map";
 import { drawSegmentMarks } from "../draw/segmentmarks";
 import { drawSegments, hitSegment, type Placed } from "../draw/segments";
@@ -58,10 +57,7 @@ export class SegmentsPanel implements Picture {
 
     private paintBase(layer: Layer): Placed[] {
         const { model, heap, view, kinds, colours, pins } = this.page;
-        const colourOf = kinds
-            ? (block: number): string => kindColour(colours, kinds.of[block])
-            : null;
-        return drawSegments(layer, model, heap, view.order, { pins, colourOf }, colours);
+        return drawSegments(layer, model, heap, view.order, { pins, kinds }, colours);
     }
 
     private paintOver(layer: Layer, context: CanvasRenderingContext2D, placed: Placed[]): void {
