@@ -1,9 +1,9 @@
 // The heap at one time: the blocks in every release unit, the free ranges, and the sums. Free
 // memory is "held" if its unit cannot be released, because a block is live in it or its pool keeps
 // it.
-import type { Blocks } from "./blocks";
 import { grown } from "./liveindex";
 import { type DeviceModel, forUnits, noUnit, poolsHeld } from "./model";
+import { stackTotals } from "./stacktotals";
 
 export interface UnitState {
     unit: number;
@@ -171,27 +171,11 @@ export function liveByStack(
     some: Uint8Array | null = null,
 ): Map<number, number> {
     const { stack, size } = model.blocks;
-    const bytes = new Float64Array(mostStack(model) + 1);
+    const bytes = new Float64Array(stackTotals(model).bytes.length);
     for (const block of heap.live) {
         if (!some || some[block] === 1) bytes[stack[block]] += size[block];
     }
     return someOf(bytes);
-}
-
-const highest = new WeakMap<Blocks, number>();
-
-/**
- * The highest stack number of a block. With it, sums per stack fit into an array, which is faster
- * than a map.
- */
-export function mostStack({ blocks }: DeviceModel): number {
-    let most = highest.get(blocks);
-    if (most === undefined) {
-        most = 0;
-        for (const stack of blocks.stack) if (stack > most) most = stack;
-        highest.set(blocks, most);
-    }
-    return most;
 }
 
 export function someOf(bytes: Float64Array): Map<number, number> {

@@ -2,8 +2,9 @@
 // free bytes of a segment, or of a page of an expandable segment, are divided among its blocks in
 // proportion to their bytes there. analyzer/analysis/verdict/culprits.h (held_open_bytes) computes
 // and rounds in the same way.
-import { type HeapState, mostStack, someOf, type UnitState } from "./heap";
+import { type HeapState, someOf, type UnitState } from "./heap";
 import type { DeviceModel } from "./model";
+import { stackTotals } from "./stacktotals";
 
 /**
  * Calls `give` with whole bytes that add up to `state.free`. A unit without blocks, kept only by
@@ -48,7 +49,7 @@ export function heldByStack(
     some: Uint8Array | null = null,
 ): Map<number, number> {
     const { stack } = model.blocks;
-    const bytes = new Float64Array(mostStack(model) + 1);
+    const bytes = new Float64Array(stackTotals(model).bytes.length);
     bytes[0] = some ? 0 : keptByPools(heap);
     for (const state of heap.units) {
         shareOut(model, state, (block, part) => {

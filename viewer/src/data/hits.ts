@@ -2,6 +2,7 @@
 // takes longer than a frame. Counts per stack are therefore made once, and a window is searched in
 // steps.
 import type { DeviceModel } from "./model";
+import { stackTotals } from "./stacktotals";
 import { upperBound } from "./upperbound";
 import { rowsInStep } from "./steps";
 
@@ -29,30 +30,9 @@ export interface BlockCount {
     bytes: number;
 }
 
-interface StackTotals {
-    blocks: Uint32Array;
-    bytes: Float64Array;
-}
-const totalsOf = new WeakMap<DeviceModel, StackTotals>();
-
-function totals(model: DeviceModel): StackTotals {
-    const known = totalsOf.get(model);
-    if (known) return known;
-    const { stack, size, count } = model.blocks;
-    let most = 0;
-    for (let row = 0; row < count; ++row) if (stack[row] > most) most = stack[row];
-    const made = { blocks: new Uint32Array(most + 1), bytes: new Float64Array(most + 1) };
-    for (let row = 0; row < count; ++row) {
-        ++made.blocks[stack[row]];
-        made.bytes[stack[row]] += size[row];
-    }
-    totalsOf.set(model, made);
-    return made;
-}
-
 /** Per stack: 1 if a block of the trace has it. */
 export function usedStacks(model: DeviceModel): Uint8Array {
-    return Uint8Array.from(totals(model).blocks, (count) => Number(count > 0));
+    return Uint8Array.from(stackTotals(model).blocks, (count) => Number(count > 0));
 }
 
 const countedOf = new WeakMap<Uint8Array, BlockCount>();
@@ -75,7 +55,7 @@ function countSome(model: DeviceModel, wanted: Wanted, some: Uint8Array): BlockC
 /** Number and bytes of all wanted blocks of the trace, freed or not. */
 export function countAll(model: DeviceModel, wanted: Wanted): BlockCount {
     if (wanted.blocks) return countSome(model, wanted, wanted.blocks);
-    const { blocks, bytes } = totals(model);
+    const { blocks, bytes } = stackTotals(model);
     const count = { blocks: 0, bytes: 0 };
     for (let node = 0; node < blocks.length; ++node) {
         if (wanted.stacks[node] !== 1) continue;

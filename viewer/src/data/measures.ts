@@ -1,8 +1,9 @@
 // Bytes per stack by four measures: blocked free memory, live bytes, bytes allocated in the window,
 // and growth between two times.
 import { heldByStack } from "./held";
-import { type HeapState, liveByStack, mostStack } from "./heap";
+import { type HeapState, liveByStack } from "./heap";
 import type { DeviceModel } from "./model";
+import { stackTotals } from "./stacktotals";
 import { upperBound } from "./upperbound";
 
 export type Measure = "holes" | "live" | "churn" | "growth";
@@ -81,7 +82,7 @@ function only(rows: Uint32Array, some: Some): Uint32Array {
 
 function bytesOf(model: DeviceModel, live: Uint32Array): Float64Array {
     const { size, stack } = model.blocks;
-    const bytes = new Float64Array(mostStack(model) + 1);
+    const bytes = new Float64Array(stackTotals(model).bytes.length);
     for (const row of live) bytes[stack[row]] += size[row];
     return bytes;
 }
