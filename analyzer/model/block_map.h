@@ -135,8 +135,7 @@ class BlockMap {
         std::array<RecordedBlock, kLeafBlocks> blocks;
 
         [[nodiscard]] std::size_t lower_bound(DeviceAddress address) const {
-            return static_cast<std::size_t>(
-                std::lower_bound(keys.begin(), keys.begin() + count, address) - keys.begin());
+            return keys_below(keys.data(), count, address);
         }
     };
 
@@ -146,10 +145,24 @@ class BlockMap {
 
     // The last leaf that begins at or before `address`, or the first one.
     [[nodiscard]] std::size_t leaf_of(DeviceAddress address) const {
-        const auto after = std::upper_bound(first_keys_.begin(), first_keys_.end(), address);
-        return after == first_keys_.begin()
-                   ? 0
-                   : static_cast<std::size_t>(after - first_keys_.begin()) - 1;
+        const std::size_t leaves = first_keys_.size();
+        const std::size_t below = keys_below(first_keys_.data(), leaves, address);
+        const bool begins_here = below < leaves && first_keys_[below] == address;
+        return below == 0 || begins_here ? below : below - 1;
+    }
+
+    // The number of ascending keys below `address`. Every step is an addition, not a branch: the
+    // processor cannot foresee where an address lies.
+    static std::size_t keys_below(const DeviceAddress* keys,
+                                  std::size_t count,
+                                  DeviceAddress address) {
+        std::size_t below = 0;
+        while (count > 1) {
+            const std::size_t half = count / 2;
+            below += keys[below + half - 1] < address ? half : 0;
+            count -= half;
+        }
+        return below + (count == 1 && keys[below] < address ? 1 : 0);
     }
 
     void add_leaf(std::size_t leaf, DeviceAddress first_key) {
