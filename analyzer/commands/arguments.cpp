@@ -11,6 +11,8 @@
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/note_signal.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -45,6 +47,20 @@ std::string unknown_option(const CLI::App& app) {
     return {};
 }
 
+// What to do about an option that the command does not have: it may be an option of `check`, whose
+// limits are also looked for in the report.
+std::string advice_on(const std::string& unknown, const CLI::App& app) {
+    constexpr std::array<std::string_view, 6> kOfCheck = {"--max-reserved",
+                                                          "--max-allocated",
+                                                          "--max-waste",
+                                                          "--no-oom",
+                                                          "--no-retries",
+                                                          "--baseline"};
+    return std::find(kOfCheck.begin(), kOfCheck.end(), unknown) != kOfCheck.end()
+               ? " here; it belongs to 'fraganalyze check'"
+               : did_you_mean(unknown, option_names(app));
+}
+
 }  // namespace
 
 Status parse_arguments(CLI::App* app, int argc, char** argv) {
@@ -59,13 +75,13 @@ Status parse_arguments(CLI::App* app, int argc, char** argv) {
     } catch (const CLI::ExtrasError& failure) {
         const std::string unknown = unknown_option(*app);
         const std::vector<std::string> extra = app->remaining();
-        return Error{ErrorCode::kUsage,
-                     fmt::format("{} (see '{} --help')",
-                                 !unknown.empty() ? unknown + " is no option" +
-                                                        did_you_mean(unknown, option_names(*app))
-                                 : extra.empty() ? std::string(failure.what())
-                                                 : extra.front() + ": one argument too many",
-                                 app->get_name())};
+        return Error{
+            ErrorCode::kUsage,
+            fmt::format("{} (see '{} --help')",
+                        !unknown.empty() ? unknown + " is no option" + advice_on(unknown, *app)
+                        : extra.empty()  ? std::string(failure.what())
+                                         : extra.front() + ": one argument too many",
+                        app->get_name())};
     } catch (const CLI::ParseError& failure) {
         // A mistyped option is the cause of other faults: a required option is missing, or its
         // value is taken for the trace.
@@ -73,7 +89,7 @@ Status parse_arguments(CLI::App* app, int argc, char** argv) {
         return Error{ErrorCode::kUsage,
                      fmt::format("{}{} (see '{} --help')",
                                  unknown.empty() ? failure.what() : unknown + " is no option",
-                                 did_you_mean(unknown, option_names(*app)),
+                                 advice_on(unknown, *app),
                                  app->get_name())};
     }
     return Ok{};

@@ -4,6 +4,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/commands/replay_options.h"
+#include "analyzer/report/json/json_figures.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/input_file.h"
 #include "analyzer/support/output_file.h"
@@ -114,7 +115,7 @@ Status validate_trace(const CommonOptions& common,
     const Json json = {{"schema", 1},
                        {"pool", candidate.pool},
                        {"config", candidate.config},
-                       {"capacity_bytes", candidate.capacity_bytes},
+                       {"capacity_bytes", card_bytes_json(candidate.capacity_bytes)},
                        {"device", (*device)->device},
                        {"events", (*analysis)->timeline.recorded_events()},
                        {"events_read", (*analysis)->timeline.events_read()},

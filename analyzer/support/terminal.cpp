@@ -108,60 +108,74 @@ std::size_t style_bytes(std::string_view text) {
 
 }  // namespace
 
-std::string printable(std::string_view text) {
-    std::string result(text);
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t length = shown_bytes(text.substr(at));
-        if (length == 0) {
-            result[at] = '?';
+namespace {
+
+// Appends one character that is not shown as an escape such as \u202e, and removes it from `text`.
+// False: it is not valid UTF-8.
+bool take_escape(std::string_view* text, std::string* result) {
+    const auto at = [text](std::size_t i) { return static_cast<unsigned char>((*text)[i]); };
+    std::size_t length = 1;
+    unsigned code = at(0);
+    if (turns_text(*text) || (code == 0xc2 && text->size() > 1 && (at(1) & 0xe0u) == 0x80)) {
+        length = code < 0xe0 ? 2 : 3;
+        code &= code < 0xe0 ? 0x1fu : 0x0fu;
+        for (std::size_t i = 1; i < length; ++i) {
+            code = code << 6 | (at(i) & 0x3fu);
         }
-        at += std::max<std::size_t>(length, 1);
+    } else if (code >= 0x80) {
+        return false;
+    }
+    *result += fmt::format("\\u{:04x}", code);
+    text->remove_prefix(length);
+    return true;
+}
+
+// `kept(text)`: so many bytes at the start of the text stay, although they are not shown.
+// `invalid(byte)`: what stands for a byte that is not valid UTF-8.
+template <typename Kept, typename Invalid>
+std::string escaped(std::string_view text, Kept kept, Invalid invalid) {
+    std::string result;
+    result.reserve(text.size());
+    while (!text.empty()) {
+        std::size_t length = shown_bytes(text);
+        if (length == 0) {
+            length = kept(text);
+        }
+        if (length != 0) {
+            result += text.substr(0, length);
+            text.remove_prefix(length);
+        } else if (!take_escape(&text, &result)) {
+            result += invalid(text[0]);
+            text.remove_prefix(1);
+        }
     }
     return result;
+}
+
+std::size_t line_layout(std::string_view text) {
+    return text[0] == '\n' || text[0] == '\t' ? 1 : 0;
+}
+
+char question_mark(char /*byte*/) {
+    return '?';
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+    return escaped(
+        text, [](std::string_view) { return std::size_t{0}; }, question_mark);
 }
 
 std::string with_escapes(std::string_view text) {
-    std::string result;
-    result.reserve(text.size());
-    for (std::size_t at = 0; at < text.size();) {
-        const std::string_view rest = text.substr(at);
-        const auto byte = static_cast<unsigned char>(rest[0]);
-        const std::size_t shown = shown_bytes(rest);
-        std::size_t length = std::max<std::size_t>(shown, 1);
-        if (shown != 0 || byte == '\n' || byte == '\t') {
-            result += rest.substr(0, length);
-        } else if (byte < 0x80) {
-            result += fmt::format("\\u{:04x}", byte);
-        } else if (turns_text(rest) || (byte == 0xc2 && rest.size() > 1 &&
-                                        (static_cast<unsigned char>(rest[1]) & 0xe0u) == 0x80)) {
-            // A character of two or three bytes.
-            length = byte < 0xe0 ? 2 : 3;
-            unsigned code = byte & (byte < 0xe0 ? 0x1fu : 0x0fu);
-            for (std::size_t i = 1; i < length; ++i) {
-                code = code << 6 | (static_cast<unsigned char>(rest[i]) & 0x3fu);
-            }
-            result += fmt::format("\\u{:04x}", code);
-        } else {
-            result += rest[0];
-        }
-        at += length;
-    }
-    return result;
+    return escaped(text, line_layout, [](char byte) { return byte; });
 }
 
 std::string shown_text(std::string_view text) {
-    std::string result(text);
-    for (std::size_t at = 0; at < text.size();) {
-        std::size_t length = shown_bytes(text.substr(at));
-        if (length == 0 && text[at] == '\033') {
-            length = style_bytes(text.substr(at));
-        }
-        if (length == 0 && text[at] != '\n' && text[at] != '\t') {
-            result[at] = '?';
-        }
-        at += std::max<std::size_t>(length, 1);
-    }
-    return result;
+    const auto kept = [](std::string_view rest) {
+        return rest[0] == '\033' ? style_bytes(rest) : line_layout(rest);
+    };
+    return escaped(text, kept, question_mark);
 }
 
 namespace {
@@ -204,12 +218,24 @@ std::size_t hanging_indent(std::string_view line, std::size_t width) {
     return found != 0 ? found : leading + (is_item ? 2 : 0);
 }
 
+// The columns of the text up to its first space.
+std::size_t word_columns(std::string_view text) {
+    std::size_t sum = 0;
+    for (std::size_t at = 0; at < text.size() && text[at] != ' ';) {
+        std::size_t columns = 0;
+        at += next_unit(text.substr(at), &columns);
+        sum += columns;
+    }
+    return sum;
+}
+
 void append_wrapped(std::string_view line, std::size_t width, std::string* text) {
-    const std::size_t indent = hanging_indent(line, width);
+    const std::size_t usual_indent = hanging_indent(line, width);
     std::size_t column = 0;
     std::size_t spaces_at = 0;  // in `text`: last spaces between words, and their count
     std::size_t spaces = 0;
     std::size_t word_column = 0;  // where the word after them begins
+    std::size_t word_at = 0;      // the same, in `line`
     bool words = false;           // whether this output line has a word yet
     for (std::size_t at = 0; at < line.size();) {
         std::size_t columns = 0;
@@ -219,10 +245,13 @@ void append_wrapped(std::string_view line, std::size_t width, std::string* text)
                 spaces = text->size() == spaces_at + spaces ? spaces + 1 : 1;
                 spaces_at = text->size() + 1 - spaces;
                 word_column = column + 1;
+                word_at = at + 1;
             }
         } else if (columns != 0) {
             words = true;
             if (column >= width && spaces != 0) {
+                const std::size_t needed = std::min(width, word_columns(line.substr(word_at)));
+                const std::size_t indent = std::min(usual_indent, width - needed);
                 text->replace(spaces_at, spaces, "\n" + std::string(indent, ' '));
                 column = indent + column - word_column;
                 spaces = 0;

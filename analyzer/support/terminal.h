@@ -14,13 +14,12 @@ enum class ColorChoice { kAuto, kNever, kAlways };
 
 enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow, kOrange };
 
-// Makes text from a trace safe to print. It replaces control characters, U+0080 to U+009F, invalid
-// UTF-8 and characters that change the writing direction. They could move the cursor, change the
-// terminal's state or break a line. The result has as many bytes as `text`.
+// Makes text from a trace safe to print on one line. Control characters, U+0080 to U+009F and
+// characters that change the writing direction become escapes: "\u202e". They could move the
+// cursor, change the terminal's state or break a line. A byte that is not valid UTF-8 becomes "?".
 std::string printable(std::string_view text);
 
-// Shows control characters, U+0080 to U+009F and characters that change the writing direction as
-// escapes: "\u202e". Line ends, tabs and invalid UTF-8 stay.
+// The same for a page: line ends, tabs and invalid UTF-8 stay.
 std::string with_escapes(std::string_view text);
 
 // Like printable(), for whole lines of output: line ends, tabs and the styles of Terminal stay.
@@ -28,8 +27,9 @@ std::string shown_text(std::string_view text);
 
 // Wraps whole lines of output at spaces to at most `width` columns. Continuation lines are indented
 // to the last column of text in the left two thirds (a column follows two or more spaces). Without
-// such a column they are indented like the line itself, or like the text of a list item. A word
-// longer than the width stays whole. Colours take no columns.
+// such a column they are indented like the line itself, or like the text of a list item. The indent
+// is smaller where a word would not fit otherwise. A word longer than the width stays whole.
+// Colours take no columns.
 std::string wrapped(std::string_view text, std::size_t width);
 
 // Quotes a path so that a POSIX shell reads it back and that it is safe to print.

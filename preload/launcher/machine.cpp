@@ -256,6 +256,11 @@ std::string space_warning(const std::string& folder, const std::string& keep_fre
            " MiB are kept free there; choose another folder (-o), or --keep-free";
 }
 
+bool lacks_driver() {
+    const Driver driver = ask_driver();
+    return driver.asked && !driver.missing.empty();
+}
+
 void look_at_driver(const Installation& installation, bool* has_card, Findings* all) {
     constexpr const char* kTopic = "driver";
     const Driver driver = ask_driver();

@@ -10,6 +10,9 @@ namespace fragtrace::launcher {
 // Sets `has_card` to whether a CUDA program could use a card.
 void look_at_driver(const Installation& installation, bool* has_card, Findings* all);
 
+// Whether NVIDIA's driver is not there. Loads it in a process of its own if it is.
+bool lacks_driver();
+
 // Checks the settings, the recorder's library, and the analyzer.
 void look_at_installation(const Installation& installation, Findings* all);
 

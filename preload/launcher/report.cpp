@@ -1,5 +1,6 @@
 #include "launcher/report.h"
 
+#include "launcher/machine.h"
 #include "launcher/program.h"
 #include "launcher/refusal.h"
 #include "launcher/traces.h"
@@ -158,7 +159,11 @@ void report(const FinishedRun& run, const HeldSignals& signals) {
         say(run.off ? "no trace: FRAGTRACE_OFF switched recording off"
             : others == 0
                 ? "no trace in " + run.output.name() +
-                      ": no process of this command made a CUDA call that is recorded"
+                      ": no process of this command made a CUDA call that is recorded" +
+                      (!run.virtual_gpu && lacks_driver()
+                           ? ". This machine has no NVIDIA driver. Record without one: fragtrace "
+                             "run --virtual-gpu 24GiB -- COMMAND"
+                           : "")
                 : "no trace of this run in " + run.output.name() +
                       ", only traces that other runs of fragtrace wrote there meanwhile: " +
                       std::to_string(others));

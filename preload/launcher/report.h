@@ -21,7 +21,8 @@ struct FinishedRun {
     int status = 0;              // as waitpid returns it
     std::uint64_t ended_ns = 0;  // CLOCK_MONOTONIC when it was waited for
     bool quiet = false;
-    bool off = false;      // FRAGTRACE_OFF
+    bool off = false;  // FRAGTRACE_OFF
+    bool virtual_gpu = false;
     std::string analyzer;  // the path of fraganalyze
 };
 

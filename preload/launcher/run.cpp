@@ -81,6 +81,7 @@ FinishedRun run_command(const Request& request, HeldSignals* signals) {
         run.begin = folder_time(run.output.folder);
         run.quiet = request.quiet;
         run.off = preload::option_off();
+        run.virtual_gpu = !request.virtual_gpu.empty();
         run.analyzer = installation.analyzer();
         program.environment.emplace_back("FRAGTRACE_OUTPUT", run.output.setting());
         program.environment.emplace_back("FRAGTRACE_JOB", run.job);

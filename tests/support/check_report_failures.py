@@ -65,8 +65,9 @@ def check_state(found, report, device, trouble):
     if trouble["verdict"] in ("stitchable", "compaction_only", "stream_bound"):
         found.rising(asked=asked, what_could_serve=pool + on_device + freed)
     # The capacity is that of the driver's last report. At the failure others may have held more or less.
-    card = max(device["capacity_bytes"], report.get("capacity_bytes", 0)) + device["others_bytes"]
-    if trouble["verdict"] == "outside_pool":
+    known = device["capacity_bytes"] is not None
+    card = known and max(device["capacity_bytes"], report.get("capacity_bytes") or 0) + device["others_bytes"]
+    if trouble["verdict"] == "outside_pool" and known:
         found.rising(
             what_others_give=trouble["steps"][-1]["frees_bytes"],
             others=max(
@@ -77,7 +78,7 @@ def check_state(found, report, device, trouble):
     if is_exact(fidelity_of(report, device)) and "holders_at_peak" in device:
         found.rising(reserved_then=trouble["reserved_bytes"], peak=device["peak"]["reserved"])
         found.rising(allocated_then=trouble["allocated_bytes"], peak=device["peak"]["allocated"])
-    if "capacity_bytes" in report and trouble["reserved_bytes"] <= device["capacity_bytes"]:
+    if known and "capacity_bytes" in report and trouble["reserved_bytes"] <= device["capacity_bytes"]:
         found.rising(reserved_and_free=trouble["reserved_bytes"] + on_device, card=card)
 
 

@@ -16,6 +16,11 @@
 
 namespace fragtrace::analyzer {
 
+// False: the size of the card is not known, so `bytes` were counted from kUnlimitedBytes.
+inline bool is_of_known_card(std::uint64_t bytes) {
+    return bytes < kUnlimitedBytes / 2;
+}
+
 struct VerdictStep {
     std::string_view id;            // "pending", "releasable", ...
     std::uint64_t frees_bytes = 0;  // bytes that this rung frees in addition to earlier rungs
@@ -48,7 +53,7 @@ struct Verdict {
     std::uint64_t active_bytes = 0;
     std::uint64_t reserved_bytes = 0;
 
-    [[nodiscard]] bool device_free_known() const { return device_free_bytes < kUnlimitedBytes / 2; }
+    [[nodiscard]] bool device_free_known() const { return is_of_known_card(device_free_bytes); }
 
     // True for "out of memory despite free memory": all verdicts but these four.
     [[nodiscard]] bool despite_free_memory() const {

@@ -122,7 +122,7 @@ Json batch_json(const BatchPrediction& prediction) {
     return {
         {"device", prediction.device},
         {"class", "estimate"},
-        {"capacity_bytes", prediction.capacity_bytes},
+        {"capacity_bytes", card_bytes_json(prediction.capacity_bytes)},
         {"requests", prediction.requests},
         {"fitted_requests", prediction.fitted_requests},
         {"sum", line_json(prediction.sum)},

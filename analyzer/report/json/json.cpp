@@ -93,9 +93,9 @@ Json device_json(const DeviceAnalysis& device, const RunFigures& summary) {
     }
     return {{"index", device.device},
             {"name", device.name},
-            {"total_bytes", device.total_bytes},
+            {"total_bytes", card_bytes_json(device.total_bytes)},
             {"others_bytes", device.others_bytes},
-            {"capacity_bytes", device.capacity_bytes},
+            {"capacity_bytes", card_bytes_json(device.capacity_bytes)},
             {"peak", peaks_json(summary)},
             {"past_pool",
              {{"peak", if_reserved(device.recorded, device.recorded.peak_past_pool)},
@@ -117,7 +117,7 @@ Json row_json(const WhatIfRow& row) {
     return {{"name", row.candidate.name},
             {"config", row.candidate.config},
             {"pool", row.candidate.pool},
-            {"capacity_bytes", row.candidate.capacity_bytes},
+            {"capacity_bytes", card_bytes_json(row.candidate.capacity_bytes)},
             {"ooms", row.ooms()},
             {"peak_reserved_bytes", row.result.statistics.reserved.peak},
             {"least_peak_reserved_bytes", row.least_reserved_bytes()},
@@ -274,7 +274,7 @@ std::string report_json(const Analysis& analysis) {
         document["fidelity"] = fidelity_json(first);
         document["config"] = segments_known(first.recorded) ? Json(first.config) : Json(nullptr);
         document["pool"] = segments_known(first.recorded) ? Json(first.pool) : Json(nullptr);
-        document["capacity_bytes"] = first.capacity_bytes;
+        document["capacity_bytes"] = card_bytes_json(first.capacity_bytes);
     }
     for (const CallOutOfMemory& call : analysis.run.call_ooms) {
         ooms.push_back(failed_call_json(analysis, call));
@@ -309,7 +309,7 @@ std::string replay_json(const Analysis& analysis,
                      {"fidelity", fidelity_json(device)},
                      {"config", candidate.config},
                      {"pool", candidate.pool},
-                     {"capacity_bytes", candidate.capacity_bytes},
+                     {"capacity_bytes", card_bytes_json(candidate.capacity_bytes)},
                      {"least_peak_reserved_bytes", row.least_reserved_bytes()},
                      {"class", row_class_name(row.row_class)},
                      {"bound_kind", kind_or_null(row.bound_kind)},

@@ -1,10 +1,15 @@
 #include "analyzer/report/json/json_figures.h"
 
 #include "analyzer/analysis/metrics/known_figures.h"
+#include "analyzer/analysis/verdict/verdict.h"
 
 namespace fragtrace::analyzer {
 
 using Json = nlohmann::ordered_json;
+
+Json card_bytes_json(std::uint64_t bytes) {
+    return is_of_known_card(bytes) ? Json(bytes) : Json(nullptr);
+}
 
 Json peaks_json(const RunFigures& run) {
     return {{"requested", requested_known(run) ? Json(run.peak_requested) : Json(nullptr)},

@@ -15,6 +15,9 @@ inline nlohmann::ordered_json if_reserved(const RunFigures& run, std::uint64_t v
     return segments_known(run) ? nlohmann::ordered_json(value) : nullptr;
 }
 
+// Memory of a card, or of its pool; null if the size of the card is not known.
+nlohmann::ordered_json card_bytes_json(std::uint64_t bytes);
+
 // {requested, allocated, active, reserved}
 nlohmann::ordered_json peaks_json(const RunFigures& run);
 // {rounding, slack, pending, releasable, inactive_split}

@@ -120,7 +120,7 @@ class CardBuilder {
         }
         card->in_use_bytes = at->allocated_bytes;
         // The second line is in the table of holders.
-        card->lines = change_lines(device_.held, *at, Terminal(-1, ColorChoice::kNever));
+        card->lines = change_lines(device_.held, *at);
         card->lines.resize(std::min<std::size_t>(card->lines.size(), 1));
         if (at->places_left_out != 0) {
             card->holders_more = fmt::format(
@@ -160,7 +160,7 @@ class CardBuilder {
             retry ? retry_sentence(analysis_, diagnosis) : failure_sentence(device_, diagnosis);
         for (const Survivors& kept : device_.held.survivors) {
             if (kept.of == Survivors::Of::kOutOfMemory && kept.event == diagnosis.trouble.event) {
-                card.lines.push_back(survived_line(kept, Terminal(-1, ColorChoice::kNever)));
+                card.lines.push_back(survived_line(kept));
             }
         }
         const Event& event = analysis_.timeline.events[diagnosis.trouble.event];

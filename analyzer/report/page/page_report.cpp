@@ -40,7 +40,7 @@ void add_report(const Analysis& analysis,
     if (!growth.places.empty()) {
         page->growing_when = fmt::format("from step {} to step {}", growth.first, growth.last);
     }
-    page->growth = growth_lines(device, terminal);
+    page->growth = growth_lines(device);
     page->near_miss = near_miss_lines(analysis, device);
     page->holes_heading = holes_heading(device);
     std::vector<HoleRow> holes = hole_rows(analysis, device);
@@ -60,7 +60,7 @@ void add_report(const Analysis& analysis,
     add(tried_lines(device));
     add(fidelity_lines(analysis, device));
     add(card_lines(device));
-    add(private_pool_lines(device, terminal));
+    add(private_pool_lines(device));
     add(step_lines(device));
     add(forecast_lines(device));
     if (segments_known(device.recorded) && !device.state_only) {

@@ -110,7 +110,7 @@ std::string culprit_lines(const Analysis& analysis,
                             format_bytes(groups[i].held_open_bytes),
                             format_bytes(groups[i].held.bytes),
                             format_counted(groups[i].held.blocks, "block", "blocks"),
-                            printable(shorten(groups[i].held.label, terminal.width() - 49)),
+                            printable(groups[i].held.label),
                             phase_suffix(analysis, groups[i].oldest) +
                                 outlived_text(outlived_of(analysis, groups[i], *shown),
                                               device.held.iterations,
@@ -191,8 +191,8 @@ std::string device_text(const Analysis& analysis,
     text += conclusion_lines(analysis, device, terminal);
     text += state_lines(analysis, device);
     text += limits.run ? printed(forecast_lines(device)) : "";
-    text += holder_lines(analysis, device, !limits.run, terminal);
-    text += printed(growth_lines(device, terminal));
+    text += holder_lines(analysis, device, !limits.run);
+    text += printed(growth_lines(device));
     text += printed(fidelity_lines(analysis, device));
     text += printed(device_lines(analysis, device));
     text += limits.run ? printed(card_lines(device)) : "";

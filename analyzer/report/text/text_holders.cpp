@@ -18,9 +18,7 @@ constexpr std::size_t kPlacesInLine = 3;
 // Differences to the last good iteration below 1/100 of allocated memory are ignored.
 constexpr std::int64_t kSmallChange = 100;
 
-std::string place_list(const std::vector<HoldingLine>& places,
-                       bool differences,
-                       const Terminal& terminal) {
+std::string place_list(const std::vector<HoldingLine>& places, bool differences) {
     std::string text;
     for (std::size_t i = 0; i < std::min(kPlacesInLine, places.size()); ++i) {
         const HoldingLine& place = places[i];
@@ -29,7 +27,7 @@ std::string place_list(const std::vector<HoldingLine>& places,
             i == 0 ? "" : ", ",
             differences ? format_bytes_difference(place.held.bytes)
                         : format_bytes(static_cast<std::uint64_t>(place.held.bytes)),
-            printable(shorten(place.held.label, std::max(kLeastLabel, terminal.width() / 3))),
+            printable(place.held.label),
             category_known(place) ? fmt::format(" ({})", printable(shown_category(place)))
                                   : std::string());
     }
@@ -38,7 +36,7 @@ std::string place_list(const std::vector<HoldingLine>& places,
 
 // "CUDA graphs hold 512 MiB in 2 private pools (96 MiB of it free); the oldest segment of the
 // largest one was requested by train.py:41 capture". Empty if there is no such pool.
-std::string private_pool_text(const Holders& holders, bool of_graph, const Terminal& terminal) {
+std::string private_pool_text(const Holders& holders, bool of_graph) {
     std::uint64_t reserved_bytes = 0;
     std::uint64_t allocated_bytes = 0;
     std::uint64_t count = 0;
@@ -67,7 +65,7 @@ std::string private_pool_text(const Holders& holders, bool of_graph, const Termi
         text += fmt::format("; {} oldest segment {}was requested by {}",
                             count == 1 ? "its" : "the",
                             count == 1 ? "" : "of the largest one ",
-                            printable(shorten(line, std::max(kLeastLabel, terminal.width() / 3))));
+                            printable(line));
     }
     return text;
 }
@@ -240,9 +238,7 @@ std::string category_basis(const Analysis& analysis) {
                                : "estimate: by stack and lifetime";
 }
 
-std::vector<ReportLine> change_lines(const DeviceHolders& held,
-                                     const Holders& holders,
-                                     const Terminal& terminal) {
+std::vector<ReportLine> change_lines(const DeviceHolders& held, const Holders& holders) {
     const IterationDifference* difference = difference_at(held, holders.event);
     if (difference == nullptr) {
         return {};
@@ -262,18 +258,17 @@ std::vector<ReportLine> change_lines(const DeviceHolders& held,
     std::vector<ReportLine> lines = {{"before", text}};
     const std::int64_t small = static_cast<std::int64_t>(holders.allocated_bytes) / kSmallChange;
     if (difference->bytes > small) {
-        add_line(
-            &lines, "increase", "since then: " + place_list(difference->places, true, terminal));
+        add_line(&lines, "increase", "since then: " + place_list(difference->places, true));
     }
     return lines;
 }
 
-std::vector<ReportLine> private_pool_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+std::vector<ReportLine> private_pool_lines(const DeviceAnalysis& device) {
     std::vector<ReportLine> lines;
     if (!device.held.holders.empty()) {
         const Holders& holders = device.held.holders.front();
-        add_line(&lines, "graphs", private_pool_text(holders, true, terminal));
-        add_line(&lines, "mempools", private_pool_text(holders, false, terminal));
+        add_line(&lines, "graphs", private_pool_text(holders, true));
+        add_line(&lines, "mempools", private_pool_text(holders, false));
     }
     return lines;
 }
@@ -284,10 +279,7 @@ std::vector<ReportLine> step_lines(const DeviceAnalysis& device) {
     return lines;
 }
 
-std::string holder_lines(const Analysis& analysis,
-                         const DeviceAnalysis& device,
-                         bool brief,
-                         const Terminal& terminal) {
+std::string holder_lines(const Analysis& analysis, const DeviceAnalysis& device, bool brief) {
     const DeviceHolders& held = device.held;
     const bool failed = reported_oom(device) != nullptr;
     if (held.holders.empty() || (brief && !failed)) {
@@ -305,13 +297,12 @@ std::string holder_lines(const Analysis& analysis,
         return printed(lines);
     }
     if (!holders.places.empty()) {
-        add_line(&lines, "most", place_list(holders.places, false, terminal));
+        add_line(&lines, "most", place_list(holders.places, false));
     }
-    const std::vector<ReportLine> pools = private_pool_lines(device, terminal);
+    const std::vector<ReportLine> pools = private_pool_lines(device);
     lines.insert(lines.end(), pools.begin(), pools.end());
     add_line(&lines, "outside", outside_text(holders.outside));
-    return printed(lines) + printed(change_lines(held, holders, terminal)) +
-           printed(step_lines(device));
+    return printed(lines) + printed(change_lines(held, holders)) + printed(step_lines(device));
 }
 
 // Where the reference to such memory often is. A cell of a notebook is a phase "In [5] ...".
@@ -325,16 +316,16 @@ std::string who_refers(const Survivors& survivors) {
                : "; an exception that is still stored often keeps such memory, by its traceback";
 }
 
-ReportLine survived_line(const Survivors& survivors, const Terminal& terminal) {
+ReportLine survived_line(const Survivors& survivors) {
     return {"survived",
             fmt::format("{}: {} in total: {}{}",
                         survived_what(survivors),
                         format_bytes(survivors.bytes),
-                        place_list(survivors.places, false, terminal),
+                        place_list(survivors.places, false),
                         who_refers(survivors))};
 }
 
-std::vector<ReportLine> growth_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+std::vector<ReportLine> growth_lines(const DeviceAnalysis& device) {
     const Growth& growth = device.held.growth;
     std::vector<ReportLine> lines;
     if (!growth.places.empty()) {
@@ -354,14 +345,14 @@ std::vector<ReportLine> growth_lines(const DeviceAnalysis& device, const Termina
                      growth.first,
                      growth.last,
                      slows ? ", but more and more slowly" : "",
-                     place_list(places, true, terminal)));
+                     place_list(places, true)));
         add_line(&lines, "", later_forecast(device.growth_forecast));
     }
     add_line(&lines, "grows", part_text(device.held));
     const Survivors* shown = nullptr;
     for (const Survivors& survivors : device.held.survivors) {
         if (shown == nullptr || shown->of != survivors.of) {  // one of each kind; --json has all
-            lines.push_back(survived_line(survivors, terminal));
+            lines.push_back(survived_line(survivors));
             shown = &survivors;
         }
     }

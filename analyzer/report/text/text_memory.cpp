@@ -14,20 +14,22 @@ std::string waste_bar(const WasteSplit& waste, const Terminal& terminal) {
     if (!terminal.colors() || waste.reserved == 0) {
         return "";
     }
-    constexpr std::size_t kWidth = 60;
+    constexpr std::size_t kIndent = 13;
+    const std::size_t columns = terminal.columns().value_or(terminal.width());
+    const std::size_t width = std::min<std::size_t>(60, columns - kIndent);
     const std::array<std::pair<std::uint64_t, Style>, 4> parts = {{
         {waste.requested, Style::kGreen},
         {waste.rounding + waste.slack + waste.pending, Style::kYellow},
         {waste.inactive_split, Style::kOrange},
         {waste.releasable, Style::kDim},
     }};
-    std::string bar = "             ";
+    std::string bar(kIndent, ' ');
     std::uint64_t before = 0;
     for (const auto& [bytes, style] : parts) {
-        const std::size_t from = before * kWidth / waste.reserved;
+        const std::size_t from = before * width / waste.reserved;
         before += bytes;
         std::string cells;
-        for (std::size_t i = from; i < before * kWidth / waste.reserved; ++i) {
+        for (std::size_t i = from; i < before * width / waste.reserved; ++i) {
             cells += "█";
         }
         bar += terminal.styled(style, cells);

@@ -24,9 +24,6 @@ std::string pool_failure(const Analysis& analysis, const DeviceAnalysis& device)
 // "99.97 %", rounded down: 100.00 only if all are equal.
 std::string fidelity_percent(std::uint64_t equal, std::uint64_t all);
 
-// Room for a line's label, at least: enough for a notebook's file, line and function.
-inline constexpr std::size_t kLeastLabel = 40;
-
 // Shortens a text to at most `width` bytes and marks the cut.
 std::string shorten(std::string_view text, std::size_t width);
 
@@ -64,19 +61,14 @@ std::string conclusion_lines(const Analysis& analysis,
 
 // Which code holds the memory at the reported out-of-memory, otherwise at the peak: by category,
 // and compared with the last good iteration. With `brief` only the one or two most important lines.
-std::string holder_lines(const Analysis& analysis,
-                         const DeviceAnalysis& device,
-                         bool brief,
-                         const Terminal& terminal);
+std::string holder_lines(const Analysis& analysis, const DeviceAnalysis& device, bool brief);
 // The part of holder_lines() that compares a moment with the same place of the last good step:
 // the first line has the sums, the second the lines of the program. Empty without such a step.
-std::vector<ReportLine> change_lines(const DeviceHolders& held,
-                                     const Holders& holders,
-                                     const Terminal& terminal);
+std::vector<ReportLine> change_lines(const DeviceHolders& held, const Holders& holders);
 // The steps of the run, and the peaks of the first and of the later ones. Empty without steps.
 std::vector<ReportLine> step_lines(const DeviceAnalysis& device);
 // The part of holder_lines() about private pools of PyTorch.
-std::vector<ReportLine> private_pool_lines(const DeviceAnalysis& device, const Terminal& terminal);
+std::vector<ReportLine> private_pool_lines(const DeviceAnalysis& device);
 
 // The categories as reports show them: the kinds of one category of the user are one entry. Most
 // bytes first.
@@ -96,9 +88,9 @@ std::string category_basis(const Analysis& analysis);
 std::vector<std::pair<std::string, std::uint64_t>> outside_parts(const OutsideMemory& outside);
 
 // Memory that is still live although its purpose has ended, by line.
-ReportLine survived_line(const Survivors& survivors, const Terminal& terminal);
+ReportLine survived_line(const Survivors& survivors);
 // The memory that grows with every step, and what survived its purpose. Empty if there is none.
-std::vector<ReportLine> growth_lines(const DeviceAnalysis& device, const Terminal& terminal);
+std::vector<ReportLine> growth_lines(const DeviceAnalysis& device);
 
 // Lines about the run as a whole. Each is empty if there is nothing to report.
 std::string phase_lines(const Analysis& analysis, const Terminal& terminal);

@@ -76,7 +76,7 @@ const char* why_failed(PoolFailure failure) {
     return "";
 }
 
-std::string culprit_line(const ProgramPoolMoment& moment, const Terminal& terminal) {
+std::string culprit_line(const ProgramPoolMoment& moment) {
     if (moment.failure != PoolFailure::kFragmented) {
         return "";
     }
@@ -87,7 +87,7 @@ std::string culprit_line(const ProgramPoolMoment& moment, const Terminal& termin
     return fmt::format("    culprit    {} in {} {}: without them a range of {} would be free\n",
                        format_bytes(static_cast<std::uint64_t>(line.bytes)),
                        format_counted(line.blocks, "block", "blocks"),
-                       printable(shorten(line.label, std::max(kLeastLabel, terminal.width() / 2))),
+                       printable(line.label),
                        format_bytes(moment.without_culprit_bytes));
 }
 
@@ -134,16 +134,15 @@ std::string remedy_lines(const ProgramPool& pool, bool brief) {
         rows);
 }
 
-std::string held_by(const ProgramPoolMoment& moment, const Terminal& terminal) {
+std::string held_by(const ProgramPoolMoment& moment) {
     std::string text;
     for (std::size_t i = 0; i < std::min(kLines, moment.lines.size()); ++i) {
         const HeldBy& line = moment.lines[i];
-        text += fmt::format(
-            "    {:<10} {} in {} {}\n",
-            i == 0 ? "held by" : "",
-            format_bytes(static_cast<std::uint64_t>(line.bytes)),
-            format_counted(line.blocks, "block", "blocks"),
-            printable(shorten(line.label, std::max(kLeastLabel, terminal.width() / 2))));
+        text += fmt::format("    {:<10} {} in {} {}\n",
+                            i == 0 ? "held by" : "",
+                            format_bytes(static_cast<std::uint64_t>(line.bytes)),
+                            format_counted(line.blocks, "block", "blocks"),
+                            printable(line.label));
     }
     if (moment.lines.size() > kLines) {
         text += "               and more lines (--json has the first ten)\n";
@@ -151,10 +150,7 @@ std::string held_by(const ProgramPoolMoment& moment, const Terminal& terminal) {
     return text;
 }
 
-std::string failed_line(const Analysis& analysis,
-                        const ProgramPool& pool,
-                        bool brief,
-                        const Terminal& terminal) {
+std::string failed_line(const Analysis& analysis, const ProgramPool& pool, bool brief) {
     if (pool.failures.empty()) {
         return "";
     }
@@ -168,7 +164,7 @@ std::string failed_line(const Analysis& analysis,
                format_duration(analysis.timeline.events[first.event].time_ns),
                why_failed(first.failure),
                state_of(pool, first)) +
-           culprit_line(first, terminal) + remedy_lines(pool, brief);
+           culprit_line(first) + remedy_lines(pool, brief);
 }
 
 std::string out_of_memory_line(const Analysis& analysis, const ProgramPool& pool) {
@@ -269,15 +265,14 @@ std::string program_pool_lines(const Analysis& analysis, bool brief, const Termi
             break;
         }
         const std::string failures =
-            failed_line(analysis, pool, brief, terminal) + out_of_memory_line(analysis, pool);
+            failed_line(analysis, pool, brief) + out_of_memory_line(analysis, pool);
         if (brief && failures.empty()) {
             continue;
         }
         ++shown;
         text += "  " + title_of(pool) + "\n";
         if (!brief && pool.at_peak.event != kNoEvent) {
-            text += "    peak       " + state_of(pool, pool.at_peak) + "\n" +
-                    held_by(pool.at_peak, terminal);
+            text += "    peak       " + state_of(pool, pool.at_peak) + "\n" + held_by(pool.at_peak);
         }
         text += failures + fidelity_lines(pool);
         if (brief) {

@@ -1,5 +1,6 @@
 """The launcher: its options, exit codes and signals, and what the program sees."""
 
+import ctypes
 import os
 import pathlib
 import shutil
@@ -146,6 +147,19 @@ class Launcher(LauncherTest):
                 self.assertEqual(done.stdout, "")
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertTrue(done.stderr.startswith("fragtrace: "), done.stderr)
+
+    def test_a_run_without_a_trace_points_to_the_virtual_gpu_if_there_is_no_driver(self):
+        try:
+            ctypes.CDLL("libcuda.so.1")
+            has_driver = True
+        except OSError:
+            has_driver = False
+        hint = "no NVIDIA driver. Record without one: fragtrace run --virtual-gpu 24GiB -- COMMAND"
+        said = self.launch("run", "-o", self.folder, "--", "true").stderr
+        self.assertIn("no process of this command made a CUDA call", said)
+        self.assertEqual(hint in said, not has_driver)
+        said = self.launch("run", "--virtual-gpu", CARD, "-o", self.folder, "--", "true").stderr
+        self.assertNotIn(hint, said)
 
     def test_a_missing_library_is_reported_before_anything_is_started(self):
         prefix = self.folder / "prefix"

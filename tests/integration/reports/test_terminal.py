@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import termios
@@ -50,7 +51,16 @@ class Terminal(real_process.RealProcessTest):
                     self.assertEqual(code, 0)
                     self.assertEqual(shown.split(), whole.split())
                     for line in shown.splitlines():
-                        self.assertTrue(len(line) <= columns or len(line.split()) == 1, line)
+                        longest = max(map(len, line.split()), default=0)
+                        self.assertLessEqual(len(line), max(columns, longest), line)
+
+    def test_the_bar_of_memory_fits_the_terminal(self):
+        for columns in (50, 60, 80):
+            _, shown = shown_on_terminal([real_process.ANALYZER, TRACE, "--color", "always"], columns)
+            bars = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in shown.splitlines() if "█" in line]
+            self.assertTrue(bars)
+            for bar in bars:
+                self.assertLessEqual(len(bar), columns)
 
     def test_an_export_shows_its_progress(self):
         for to in ("perfetto", "sqlite", "snapshot"):
@@ -77,6 +87,10 @@ class BadCommandLines(real_process.RealProcessTest):
         ):
             with self.subTest(typed):
                 self.assertIn(f"{typed} is no option; did you mean '{meant}'?", self.refusal(*words))
+
+    def test_limits_of_a_check_are_not_taken_by_a_report(self):
+        said = self.refusal(TRACE, "--max-waste", "10")
+        self.assertIn("--max-waste is no option here; it belongs to 'fraganalyze check'", said)
 
     def test_a_mistyped_command_is_not_taken_for_a_trace(self):
         self.assertIn("did you mean 'export'?", self.refusal("xport"))

@@ -324,7 +324,7 @@ TEST_CASE("triggers, indexes and foreign texts of a database do nothing", "[impo
         "TEXT), -1);");
     const Timeline timeline = timeline_of(content);
     CHECK(timeline.events.size() == 1);
-    CHECK(timeline.fact("device.0.name") == "card?[2J?");
+    CHECK(timeline.fact("device.0.name") == "card\\u001b[2J?");
 }
 
 TEST_CASE("a value longer than 1 MiB is refused", "[imports]") {

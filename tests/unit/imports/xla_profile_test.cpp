@@ -298,7 +298,7 @@ TEST_CASE("the JSON of an XLA profile is a side of a comparison, with unknown fa
 TEST_CASE("names of an XLA profile are safe to print", "[imports]") {
     Plane plane;
     plane.line(7, 0, {plane.memory(1, 4096, 512, 512, false, "GPU_0_\x1b[2J\xff")});
-    CHECK(timeline_of(plane.file()).fact("device.0.name") == "GPU_0_?[2J?");
+    CHECK(timeline_of(plane.file()).fact("device.0.name") == "GPU_0_\\u001b[2J?");
 }
 
 TEST_CASE("an XLA profile without memory events says how to record them", "[imports]") {

@@ -80,6 +80,10 @@ TEST_CASE("a state without history gives no statement about requests or settings
     const std::string json = report_json(*analysis);
     keep_report("state", json);
     CHECK(has(json, "\"state_only\": true"));
+    // A snapshot does not say how large the card is.
+    CHECK(has(json, "\"capacity_bytes\": null"));
+    CHECK(has(json, "\"total_bytes\": null"));
+    CHECK_FALSE(has(json, std::to_string(kUnlimitedBytes)));
     CHECK(has(json, "\"largest_request_bytes\": 12582912"));
 }
 

@@ -116,7 +116,8 @@ function clauses(text: string): (HTMLElement | string)[] {
 function answers(page: PageView, card: Card): HTMLElement[] {
     const { head } = page.model;
     const helps = card.kind === "no_oom" ? "to reduce memory" : "what helps";
-    const wentWell = card.kind === "no_oom" && card.screen !== "growth";
+    const quiet = card.kind === "no_oom" || card.kind === "state";
+    const wentWell = quiet && card.screen !== "growth";
     const setting = head.whatif.find(({ name }) => name === card.change_row)?.set;
     const rows: [string, string][] = [
         ["why", card.details[0] ?? ""],
