@@ -38,6 +38,9 @@ test("terms about size and lifetime choose blocks, in tables as well", () =>
                 first: [...table.querySelectorAll("tbody tr")].map((row) =>
                     Number(row.cells[0].title),
                 ),
+                bars: [...table.querySelectorAll("td:nth-child(3) .amount-bar")].map(({ style }) =>
+                    parseFloat(style.width),
+                ),
                 third: [...table.querySelectorAll("tbody tr")].map((row) =>
                     Number(row.cells[2].title),
                 ),
@@ -52,6 +55,13 @@ test("terms about size and lifetime choose blocks, in tables as well", () =>
             sizes.third.reduce((sum, count) => sum + count, 0),
             largeAtCursor,
         );
+        // The longest bar is that of the size with most blocks, the others are in proportion.
+        const most = Math.max(...sizes.third);
+        assert.equal(sizes.bars.length, sizes.third.length);
+        sizes.bars.forEach((width, at) =>
+            assert.ok(Math.abs(width - (100 * sizes.third[at]) / most) < 0.01, `${width} %`),
+        );
+        assert.deepEqual(blocks.bars, []);
     }));
 
 test("terms go with text, are kept in the link, and are explained if they are wrong", () =>
@@ -72,6 +82,8 @@ test("terms go with text, are kept in the link, and are explained if they are wr
             assert.deepEqual(matches(await drawnText(page, "#status"))[0], both),
         );
         assert.match(await searched(page, "size>big"), /size: "big" is not like 1MiB/);
+        assert.match(await searched(page, "foo:bar"), /"foo:" is no term; terms are size, age/);
+        assert.match(await searched(page, "label:x"), /the trace has no label|no label has "x"/);
         assert.match(await searched(page, "pool:nonsense"), /no pool has "nonsense".*there are/);
     }));
 

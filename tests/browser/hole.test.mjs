@@ -9,6 +9,7 @@ import {
     pageFile,
     settle,
     share,
+    text,
     visitor,
 } from "./look.mjs";
 
@@ -47,6 +48,36 @@ test("a hole has its size, age, neighbours, what to free, and the request that f
         assert.equal((await hash(page)).hole, undefined);
         assert.match(await drawnText(page, "#details"), /fragment\.py:11 keep/);
     }));
+
+test("over a hole, both pictures give its size and its age before its address", async () => {
+    await on(board, {}, async (page) => {
+        await page.keyboard.press("h");
+        const card = await drawnText(page, "#hole");
+        const age = /free for\s+([\d.]+ (?:us|ms|s)), since/.exec(card)[1];
+        const segments = await page.locator("#segments").boundingBox();
+        await page.mouse.move(segments.x + 4, segments.y + 25);
+        assert.match(
+            await text(page, "#tip"),
+            new RegExp(`^hole of 10 MiB, free for ${age} \\(0x[0-9a-f]+\\)$`),
+        );
+    });
+    await on(run, {}, async (page) => {
+        const map = await page.locator("#map").boundingBox();
+        const tipAt = async (y) => {
+            await page.mouse.move(map.x + map.width - 10, map.y + y); // the column "at cursor"
+            return text(page, "#tip");
+        };
+        await page.keyboard.press("h");
+        const size = /^Hole · (.*)/.exec(await drawnText(page, "#hole"))[1];
+        const { hole } = await hash(page);
+        const link = (await page.url()).replace(/&a[01]=[^&]*/g, "");
+        await page.goto(`${link}&a0=${hole}&a1=${Number(hole) + 4096}`);
+        await settle(page);
+        const tip = await tipAt(map.height / 2);
+        assert.match(tip, /^hole of .* MiB, free for [\d.]+ (us|ms|s) \(0x[0-9a-f]+\)$/);
+        assert.ok(tip.startsWith(`hole of ${size}`), size);
+    });
+});
 
 test("a click on a hole selects it, keys step through holes by size", () =>
     on(run, {}, async (page) => {

@@ -177,6 +177,9 @@ test("sizes and times are written like the program's", () => {
     assert.equal(formatTime(130e9), "2 min 10 s");
     assert.equal(formatMoment(1234567890, 1000), "1.234568 s");
     assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
+    const few = ticks(0, 3, 10).map((at) => formatMoment(at, 1));
+    assert.deepEqual(few, ["0 ns", "1 ns", "2 ns", "3 ns"]); // an axis of a few nanoseconds
+    assert.deepEqual(ticks(0.2, 2.4, 10), [1, 2]);
     assert.deepEqual(
         ticks(0, 2 ** 32, 4, true),
         [0, 1, 2, 3, 4].map((i) => i * 2 ** 30),

@@ -1,7 +1,7 @@
 // Terms of a search that look at blocks, compared with the simplest correct implementation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { blocksWith, parseQuery, type Term } from "../src/data/filter";
+import { blocksWith, parseQuery, type Term, unknownTerm } from "../src/data/filter";
 import { heapAt } from "../src/data/heap";
 import { countAll, countOf } from "../src/data/hits";
 import { kindsOf } from "../src/data/kinds";
@@ -109,6 +109,30 @@ test("names of terms are those of the colours", () => {
             );
         });
         assert.ok(tried > 0, by);
+    }
+});
+
+test("label: finds blocks by the label at the end of a frame's name", () => {
+    const strings = [...tables.strings];
+    strings[tables.frames.label[4]] += ' "kv cache"';
+    const named = new Stacks({ ...tables, strings });
+    const found = (query: string): Uint8Array | string =>
+        finish(blocksWith(device, named, parseQuery(query).terms));
+    const inKeep = rows.map((row) =>
+        Number(named.frames(blocks.stack[row]).some((node) => tables.stacks.frame[node] === 4)),
+    );
+    assert.ok(inKeep.includes(1) && inKeep.includes(0));
+    assert.deepEqual([...found("label:CACHE")], inKeep);
+    assert.deepEqual([...found('label:"kv c"')], inKeep);
+    assert.equal(found("label:keep"), 'no label has "keep" in its name; there are kv cache');
+    assert.match(refused("label:cache"), /^the trace has no label$/);
+});
+
+test("text that nothing contains is explained only if it looks like a term", () => {
+    assert.match(unknownTerm("foo:bar")!, /"foo:" is no term; terms are size, .*label, phase$/);
+    assert.match(unknownTerm("train.py lable:x")!, /"lable:"/);
+    for (const text of ["std::vector", "std:", "file.py:12", "c10::x", "C:/x", "/a/b.py:3 main"]) {
+        assert.equal(unknownTerm(text), null, text);
     }
 });
 

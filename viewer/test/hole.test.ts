@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Card } from "../src/data/header";
 import { heapAt } from "../src/data/heap";
-import { holeAt, holesBySize } from "../src/data/hole";
+import { freePartAt, holeAt, holesBySize } from "../src/data/hole";
 import type { DeviceModel } from "../src/data/model";
 import { madeDevice, randomNumbers } from "./made";
 
@@ -55,6 +55,35 @@ test("a hole is free from edge to edge, and as long as it says", () => {
         else assert.equal(end, units.offset[hole.unit] + units.size[hole.unit]);
     }
     assert.ok(seen > 20, `${seen} holes`);
+});
+
+test("free memory at any time is that of the state at this time", () => {
+    const random = randomNumbers(6);
+    const kinds = new Set<boolean | undefined>();
+    const made = madeDevice({ blocks: 400, lastTick: 5000, slots: 128 });
+    const { count } = made.units;
+    const [start, end] = [new Uint32Array(count), new Uint32Array(count).fill(5000)];
+    const always = { ...made, units: { ...made.units, start, end } }; // segments are empty at times
+    for (let i = 0; i < 3000; ++i) {
+        const device = i % 2 ? model : always;
+        const tick = random(5000);
+        const at = random(128 * 4096);
+        const free = freePartAt(device, tick, at);
+        const hole = holeAt(device, heapAt(device, tick), at);
+        kinds.add(free?.kept);
+        assert.deepEqual(
+            free,
+            hole && {
+                offset: hole.offset,
+                size: hole.size,
+                kept: hole.kept,
+                since: hole.since,
+                last: hole.last,
+            },
+            `${tick} ${at}`,
+        );
+    }
+    assert.deepEqual(kinds, new Set([undefined, true, false]));
 });
 
 test("without its neighbour, a hole joins what is free beyond it", () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapAt } from "../src/data/heap";
 import { type Kinds, kindsOf, mostKinds } from "../src/data/kinds";
+import { LiveIndex } from "../src/data/liveindex";
 import type { DeviceModel } from "../src/data/model";
 import { Stacks } from "../src/data/stacks";
 import { finish, rowsInStep } from "../src/data/steps";
@@ -10,8 +11,13 @@ import { sweepWindow, type WindowSweep } from "../src/data/sweep";
 import { type Colours, light, rgb } from "../src/draw/colours";
 import { drawCrowd } from "../src/draw/crowd";
 import { kindColour, kindShares } from "../src/draw/kinds";
+import { drawMap, mapFrame } from "../src/draw/map";
 import { type Picture, sized } from "../src/draw/pixels";
+import { drawSegments } from "../src/draw/segments";
 import { exactShares, isHatch, type MapWindow } from "../src/draw/shares";
+import type { Layer } from "../src/draw/surface";
+import { chartLegend, mapLegend } from "../src/ui/legends";
+import type { PageView } from "../src/ui/view";
 import { counted, madeDevice, slotBytes } from "./made";
 
 type Rectangle = [start: number, end: number, offset: number, size: number];
@@ -257,4 +263,82 @@ test("kinds say what they are sorted by", () => {
     for (const by of ["age", "stream", "pool", "category", "stack"] as const) {
         assert.equal(kindsOf(device, stacks, by)!.by, by);
     }
+});
+
+/** A layer that keeps its rectangles, and the colour of its topmost rectangle at a point. */
+function recording(): { layer: Layer; at: (x: number, y: number) => unknown } {
+    const filled: { colour: unknown; box: number[] }[] = [];
+    const context: Record<string, unknown> = new Proxy<Record<string, unknown>>(
+        {
+            fillRect: (...box: number[]) => filled.push({ colour: context.fillStyle, box }),
+            measureText: () => ({ width: 10 }),
+        },
+        { get: (target, key: string) => target[key] ?? (() => undefined), has: () => false },
+    );
+    const layer = { context, width: 400, height: 200, ratio: 1 } as unknown as Layer;
+    const at = (x: number, y: number): unknown =>
+        filled.findLast(
+            ({ box: [left, top, width, height] }) =>
+                left <= x && x < left + width && top <= y && y < top + height,
+        )?.colour;
+    return { layer, at };
+}
+
+test("a full segment has edges between its blocks, none in the colour of holes", () => {
+    const made = madeDevice({ blocks: 2, slots: 2, lastTick: 1000 });
+    const always = { start: Uint32Array.of(0, 0), end: Uint32Array.of(2000, 2000) };
+    const place = { offset: Float64Array.of(0, 500), size: Float64Array.of(500, 500) };
+    const device = {
+        ...made,
+        head: { ...made.head, totals: [], axis: [] },
+        units: { ...made.units, ...always, count: 1, offset: Float64Array.of(0), size: [1000] },
+        blocks: { ...made.blocks, ...always, ...place, freed: always.end },
+        live: new LiveIndex(always.start, always.end),
+    } as unknown as DeviceModel;
+    const window = { t0: 0, t1: 1000, a0: 0, a1: 1000 };
+    const map = recording();
+    drawMap(map.layer, device, window, sweepWindow(device, 0, 1000, 8, 9)!, colours);
+    const frame = mapFrame(map.layer, window);
+    const y = frame.y(500);
+    assert.deepEqual(
+        [y - 2, y - 0.3, y + 2].map((at) => map.at(frame.x(500), at)),
+        [colours.useLong, colours.line, colours.useLong],
+    );
+    const segments = recording();
+    const look = { pins: new Set<number>(), kinds: null };
+    const [placed] = drawSegments(
+        segments.layer,
+        device,
+        heapAt(device, 10),
+        "worst",
+        look,
+        colours,
+    );
+    const x = placed.x + placed.width / 2;
+    assert.deepEqual(
+        [x - 2, x - 0.3, x + 2].map((at) => segments.at(at, placed.y + 2)),
+        [colours.use, colours.line, colours.use],
+    );
+});
+
+test("the legends name holes only if the device has one at some time", () => {
+    const texts = (held: number): string[] => {
+        const none = new Float64Array(2);
+        const bins = new Proxy(
+            { held: Float64Array.of(0, held) },
+            { get: (known, key) => (key === "held" ? known.held : none) },
+        );
+        const head = { totals: [], cards: [], markers: [] };
+        const view = { culprit: -1, card: 0 };
+        const page = { colours, kinds: null, model: { head, bins }, view } as unknown as PageView;
+        return [...mapLegend(page), ...chartLegend(page)].map(({ text }) => text);
+    };
+    assert.deepEqual(
+        texts(512).filter((text) => text.startsWith("hole")),
+        ["hole", "holes"],
+    );
+    assert.deepEqual(
+        texts(0).filter((text) => text.startsWith("hole")),
+        [],
+    );
 });

@@ -1,5 +1,5 @@
-// Terms of a search that look at blocks instead of stacks: size>1MiB, age<10ms, freed:never,
-// stream:0x7f, pool:small, category:optimizer, phase:"first epoch". All of them must hold. A minus
+// Terms of a search that look at blocks: size>1MiB, age<10ms, freed:never, stream:0x7f,
+// pool:small, category:optimizer, label:cache, phase:"first epoch". All of them must hold. A minus
 // sign excludes: -pool:small, and -forward excludes blocks with this text in their stack.
 import { formatCounted } from "./format";
 import { poolName, poolOfUnits } from "./kinds";
@@ -21,7 +21,7 @@ export interface Query {
 }
 
 const amounts = ["size", "age"];
-const names = ["freed", "stream", "pool", "category", "phase"];
+const names = ["freed", "stream", "pool", "category", "label", "phase"];
 const termOf = new RegExp(
     `^(?:(${amounts.join("|")})(>=|<=|[<>=:])|(${names.join("|")}):)("[^"]*"?|\\S*)$`,
     "i",
@@ -50,6 +50,16 @@ export function parseQuery(query: string): Query {
     }
     const text = words.join(" ");
     return { text: [text, expression].filter(Boolean).join(" "), terms };
+}
+
+/**
+ * What is wrong if nothing contains the text and a part of it looks like a term. Text that is found
+ * is never judged, because names may look like terms, too.
+ */
+export function unknownTerm(text: string): string | null {
+    const [, name] = /(?:^|\s)([a-z]+):[^:\s]/.exec(text) ?? [];
+    if (name === undefined) return null;
+    return `nothing has this text, and "${name}:" is no term; terms are ${[...amounts, ...names].join(", ")}`;
 }
 
 const units: Record<string, [units: Record<string, number>, example: string]> = {
@@ -94,7 +104,7 @@ function named({ key, value }: Term, all: readonly string[]): Uint8Array | strin
     const found = Uint8Array.from(all, (name) => Number(name.toLowerCase().includes(wanted)));
     if (found.includes(1)) return found;
     const mostNamed = 6;
-    const known = [...new Set(all)];
+    const known = [...new Set(all)].filter(Boolean);
     const more =
         known.length > mostNamed ? `, ... (${formatCounted(known.length, "name", "names")})` : "";
     return known.length === 0
@@ -147,6 +157,12 @@ function* testOf(model: DeviceModel, stacks: Stacks, term: Term): Generator<void
                 of.set(node, head.stack_categories.category[at] + 1),
             );
             return (row) => found[of.get(stack[row]) ?? 0] === 1;
+        }
+        case "label": {
+            const found = named(term, stacks.labels);
+            if (typeof found === "string") return found;
+            const below = stacks.withFrames(found);
+            return (row) => below[stack[row]] === 1;
         }
         default: {
             const found = named(term, head.phase_names);

@@ -64,19 +64,26 @@ export function formatTime(ns: number): string {
 
 /** A time with enough digits to differ from the times `step` before and after it. */
 export function formatMoment(ns: number, stepNs: number): string {
-    const scale = stepNs >= 1e8 || ns >= 1e9 ? 1e9 : stepNs >= 1e5 || ns >= 1e6 ? 1e6 : 1e3;
-    const unit = scale === 1e9 ? "s" : scale === 1e6 ? "ms" : "us";
+    const [scale, unit] =
+        stepNs >= 1e8 || ns >= 1e9
+            ? [1e9, "s"]
+            : stepNs >= 1e5 || ns >= 1e6
+              ? [1e6, "ms"]
+              : stepNs >= 1e2 || ns >= 1e3
+                ? [1e3, "us"]
+                : [1, "ns"];
     const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(scale / Math.max(1, stepNs)))));
     return `${(ns / scale).toFixed(digits)} ${unit}`;
 }
 
 /**
- * About `count` round values in [from, to]. They are multiples of 1, 2 or 5 times a power of ten,
- * or of a power of two if `binary`.
+ * At most about `count` round values in [from, to]. They are multiples of 1, 2 or 5 times a power
+ * of ten, or of a power of two if `binary`. Decimal values are whole, because there is no time
+ * between two nanoseconds.
  */
 export function ticks(from: number, to: number, count: number, binary = false): number[] {
-    const rough = (to - from) / Math.max(1, count);
-    if (!(rough > 0)) return [from];
+    if (!(to > from)) return [from];
+    const rough = Math.max(binary ? 0 : 1, (to - from) / Math.max(1, count));
     const base = binary ? 2 : 10;
     let step = base ** Math.floor(Math.log(rough) / Math.log(base));
     if (binary) {

@@ -1,8 +1,8 @@
 // One free range inside a segment (or page of an expandable segment): since when it is free, what
 // is beside it, what keeps its segment, and which requests failed while it was free.
 import type { Card } from "./header";
-import { type HeapState, holesOf } from "./heap";
-import { cardTick, type DeviceModel } from "./model";
+import { type HeapState, holesOf, isKept } from "./heap";
+import { cardTick, type DeviceModel, poolsHeld } from "./model";
 import { partAt } from "./under";
 import { upperBound } from "./upperbound";
 
@@ -64,6 +64,46 @@ export function holeAt(model: DeviceModel, heap: HeapState, at: number): Hole | 
         beyondBefore: before < 0 ? 0 : freeAt(blocks.offset[before] - 1),
         beyondAfter: after < 0 ? 0 : freeAt(blocks.offset[after] + blocks.size[after]),
         failed: failedRequests(model, heap, state.unit, offset),
+    };
+}
+
+export interface FreePart {
+    offset: number;
+    size: number;
+    kept: boolean; // whether its segment cannot be released
+    since: number; // tick from which all its bytes are free
+    last: number; // as in `Hole`
+}
+
+/**
+ * The free range around an offset at any time, without the state of all segments; null = none. The
+ * pointer moves through times of which no state is known.
+ */
+export function freePartAt(model: DeviceModel, tick: number, at: number): FreePart | null {
+    const { blocks, units } = model;
+    let unit = 0;
+    while (
+        unit < units.count &&
+        (at < units.offset[unit] ||
+            at >= units.offset[unit] + units.size[unit] ||
+            tick < units.start[unit] ||
+            tick >= units.end[unit])
+    ) {
+        ++unit;
+    }
+    if (unit === units.count) return null;
+    const begin = units.offset[unit];
+    const end = begin + units.size[unit];
+    const [before, after] = model.live.around(tick, at, blocks.offset);
+    const from = before < 0 ? begin : Math.max(begin, blocks.offset[before] + blocks.size[before]);
+    const to = after < 0 ? end : Math.min(end, blocks.offset[after]);
+    if (at < from) return null;
+    const used = from > begin || to < end ? 1 : 0;
+    return {
+        offset: from,
+        size: to - from,
+        kept: isKept(model, unit, used, poolsHeld(model, tick)),
+        ...freeSince(model, tick, unit, [from, to - from]),
     };
 }
 

@@ -157,6 +157,43 @@ export class LiveIndex {
     }
 
     /**
+     * The rows that are live at `time` with the last offset at or below `at` and the first one
+     * above it; -1 = none. Rows must not overlap while both are live. Looks at the same
+     * rows as find(), and at rows beside them that ended since the checkpoint.
+     */
+    around(time: number, at: number, offset: ArrayLike<number>): [before: number, after: number] {
+        const { end, stride, leaves } = this;
+        const begin = this.firstAfter(time);
+        const base = Math.floor((begin - 1) / stride);
+        let [before, after] = [-1, -1];
+        if (base < 0) return [before, after];
+        const consider = (row: number): void => {
+            if (offset[row] <= at) {
+                if (before < 0 || offset[row] > offset[before]) before = row;
+            } else if (after < 0 || offset[row] < offset[after]) {
+                after = row;
+            }
+        };
+        for (let node = leaves + base; node > 0; node >>= 1) {
+            const rows = this.byOffset(node, offset);
+            let low = 0;
+            let high = rows.length;
+            while (low < high) {
+                const middle = (low + high) >>> 1;
+                if (offset[rows[middle]] <= at) low = middle + 1;
+                else high = middle;
+            }
+            let left = low - 1;
+            while (left >= 0 && end[rows[left]] <= time) --left;
+            if (left >= 0) consider(rows[left]);
+            while (low < rows.length && end[rows[low]] <= time) ++low;
+            if (low < rows.length) consider(rows[low]);
+        }
+        for (let row = base * stride; row < begin; ++row) if (end[row] > time) consider(row);
+        return [before, after];
+    }
+
+    /**
      * Rows that are live at `time`, in the order of `offset`. Rows must not overlap while both are
      * live. Merges the rows of nodes, which are already in this order, and the rows after a
      * checkpoint.

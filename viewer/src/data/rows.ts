@@ -8,6 +8,7 @@ export interface TableColumn {
     // how a number is displayed; copies and files have the plain number
     show?: (value: number) => string;
     adds?: boolean; // whether a sum of the numbers makes sense
+    bar?: boolean; // whether each number has a bar; the largest number of the column fills the cell
 }
 
 export interface TableData {

@@ -29,10 +29,14 @@ export interface StackLayout {
 
 export class Stacks {
     readonly count: number;
+    /** Per frame: the program's label at the end of its name; "" = none. */
+    readonly labels: string[];
     private readonly firstChild: Uint32Array;
     private readonly children: Uint32Array;
 
     constructor(private readonly header: StackTables) {
+        const { frames, strings } = header;
+        this.labels = frames.label.map((name) => / "(.*)"$/.exec(strings[name])?.[1] ?? "");
         const { parent } = header.stacks;
         this.count = Math.max(1, parent.length);
         this.firstChild = new Uint32Array(this.count + 1);
@@ -128,11 +132,19 @@ export class Stacks {
      * Per node: whether it or one of its callers matches. `hits` has a 1 for each matching string.
      */
     search(hits: Uint8Array): Uint8Array {
-        const { frames, stacks } = this.header;
-        const frameHits = Uint8Array.from(
-            frames.label,
-            (label, frame) => hits[label] | hits[frames.function[frame]] | hits[frames.file[frame]],
+        const { frames } = this.header;
+        return this.withFrames(
+            Uint8Array.from(
+                frames.label,
+                (label, frame) =>
+                    hits[label] | hits[frames.function[frame]] | hits[frames.file[frame]],
+            ),
         );
+    }
+
+    /** Per node: whether it or one of its callers has one of the frames. */
+    withFrames(frameHits: Uint8Array): Uint8Array {
+        const { stacks } = this.header;
         const matches = new Uint8Array(this.count);
         for (let node = 1; node < this.count; ++node) {
             matches[node] = frameHits[stacks.frame[node]] | matches[stacks.parent[node]];

@@ -12,6 +12,9 @@ import { formatBytes, ticks } from "../data/format";
 
 const rectangleLimit = 4000;
 
+/** Edges of blocks in pixels. They have their own colour: the colour of holes would show a hole. */
+export const edgeWidth = 0.7;
+
 export interface MapFrame {
     x: (tick: number) => number;
     y: (offset: number) => number;
@@ -147,7 +150,8 @@ function drawRectangles(
         stop: number,
         offset: number,
         size: number,
-        gap: number,
+        colour: string | CanvasPattern,
+        edged = false,
     ): void => {
         const left = Math.max(frame.left, frame.x(start));
         const right = Math.min(frame.right, frame.x(Math.min(end, stop)));
@@ -161,7 +165,12 @@ function drawRectangles(
         ) {
             return;
         }
-        const edge = height > 3 && right - left > 3 ? gap : 0;
+        const edge = edged && height > 3 && right - left > 3 ? edgeWidth : 0;
+        if (edge > 0) {
+            context.fillStyle = colours.line;
+            context.fillRect(left, top, right - left, height);
+        }
+        context.fillStyle = colour;
         context.fillRect(
             left,
             top,
@@ -169,24 +178,36 @@ function drawRectangles(
             Math.max(0.1, height - edge),
         );
     };
-    context.fillStyle = colours.cached;
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) {
-            rectangle(units.start[unit], units.end[unit], units.offset[unit], units.size[unit], 0);
+            rectangle(
+                units.start[unit],
+                units.end[unit],
+                units.offset[unit],
+                units.size[unit],
+                colours.cached,
+            );
         }
     }
-    context.fillStyle = hatched(context, colours);
+    const hatch = hatched(context, colours);
     for (let i = 0; i < sweep.keptUnit.length; ++i) {
         const unit = sweep.keptUnit[i];
-        rectangle(sweep.keptFrom[i], sweep.keptTo[i], units.offset[unit], units.size[unit], 0);
+        rectangle(sweep.keptFrom[i], sweep.keptTo[i], units.offset[unit], units.size[unit], hatch);
     }
     const long = model.lastTick / 4;
     for (const row of sweep.blocks) {
-        context.fillStyle =
+        const colour =
             Math.min(end, blocks.end[row]) - blocks.start[row] > long
                 ? colours.useLong
                 : colours.use;
-        rectangle(blocks.start[row], blocks.end[row], blocks.offset[row], blocks.size[row], 0.7);
+        rectangle(
+            blocks.start[row],
+            blocks.end[row],
+            blocks.offset[row],
+            blocks.size[row],
+            colour,
+            true,
+        );
     }
     context.restore();
 }

@@ -8,6 +8,7 @@ import { partAt } from "../data/under";
 import { type Colours, hatched } from "./colours";
 import { type BlockLook, drawCrowd } from "./crowd";
 import { kindColour } from "./kinds";
+import { edgeWidth } from "./map";
 import { type Layer, fitText, font } from "./surface";
 
 export interface Band {
@@ -200,19 +201,21 @@ function drawOne(
     context.fillStyle = state.kept ? hatched(context, colours) : colours.cached;
     context.fillRect(x, y, width, height);
     const pins: number[] = [];
-    const bar = (block: number, least: number): void => {
+    const bar = (block: number, least: number, colour: string): void => {
         const from = Math.max(offset, blocks.offset[block]);
         const to = Math.min(
             offset + units.size[state.unit],
             blocks.offset[block] + blocks.size[block],
         );
         const size = (to - from) * scale;
-        context.fillRect(
-            x + (from - offset) * scale,
-            y,
-            Math.max(least, size - (size > 4 ? 0.7 : 0)),
-            height,
-        );
+        const left = x + (from - offset) * scale;
+        const edge = size > 4 ? edgeWidth : 0;
+        if (edge > 0) {
+            context.fillStyle = colours.line;
+            context.fillRect(left, y, size, height);
+        }
+        context.fillStyle = colour;
+        context.fillRect(left, y, Math.max(least, size - edge), height);
     };
     for (const block of state.blocks) {
         if (look.pins.has(block)) {
@@ -220,15 +223,14 @@ function drawOne(
             continue;
         }
         const isPending = blocks.freed[block] <= tick && height > 2;
-        context.fillStyle = look.kinds
+        const colour = look.kinds
             ? kindColour(colours, look.kinds.of[block])
             : isPending
               ? colours.pending
               : colours.use;
-        bar(block, 0.3);
+        bar(block, 0.3, colour);
     }
-    context.fillStyle = colours.pin;
-    for (const block of pins) bar(block, Math.min(3, width));
+    for (const block of pins) bar(block, Math.min(3, width), colours.pin);
     if (height >= 7) {
         context.strokeStyle = colours.line;
         context.strokeRect(x + 0.5, y + 0.5, Math.max(1, width - 1), height - 1);

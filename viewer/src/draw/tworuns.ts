@@ -109,7 +109,7 @@ function drawPositions(layer: Layer, { axis }: DrawnRuns, colours: Colours): voi
     const { context, width, height } = layer;
     const steps = axis.unit === "step";
     let at = ticks(axis.from, axis.to, Math.max(2, plotWidth(layer) / 90));
-    if (steps) at = [...new Set(at.map(Math.floor))].filter((k) => k >= 0 && k < axis.to);
+    if (steps) at = at.filter((k) => k >= 0 && k < axis.to);
     const apart = at.length > 1 ? at[1] - at[0] : axis.to;
     context.font = font(11);
     context.textAlign = "left";

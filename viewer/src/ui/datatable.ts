@@ -15,6 +15,12 @@ import { saveText } from "./save";
 
 const mostShown = 500;
 
+function amountBar(share: number): HTMLElement {
+    const bar = el("i", { class: "amount-bar" });
+    bar.style.width = `${100 * share}%`;
+    return bar;
+}
+
 export function dataTable(data: TableData): HTMLElement {
     let rows = data.rows;
     let sorted = -1;
@@ -39,6 +45,9 @@ export function dataTable(data: TableData): HTMLElement {
         });
         return head;
     });
+    const largest = data.columns.map(({ bar }, at) =>
+        bar ? data.rows.reduce((most, row) => Math.max(most, Number(row[at])), 0) : 0,
+    );
     const fill = (): void => {
         const cell = (value: Cell, at: number): HTMLElement =>
             el(
@@ -47,6 +56,7 @@ export function dataTable(data: TableData): HTMLElement {
                     ? { class: "amount", title: String(value) }
                     : { class: "wrap" },
                 shownCell(data, at, value),
+                largest[at] > 0 && amountBar(Number(value) / largest[at]),
             );
         body.replaceChildren(
             ...rows.slice(0, mostShown).map((row) => el("tr", {}, ...row.map(cell))),

@@ -9,6 +9,7 @@ import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
 import { hiddenFrames } from "../data/fold";
 import { segmentsKnown } from "../data/header";
+import { freePartAt } from "../data/hole";
 import { bytesAt } from "../data/overtime";
 import { blockUnder, byAddress } from "../data/under";
 import type { Shape } from "../data/shownstacks";
@@ -35,6 +36,24 @@ export function blockText(page: PageView, block: number): string {
         `${formatBytes(blocks.size[block])}, allocated at ${formatTime(blocks.start[block] * head.tick_ns)}\n` +
         page.stacks.label(page.stacks.telling(blocks.stack[block]))
     );
+}
+
+/** The tooltip of a place without a block: what is free there and since when, then its address. */
+export function freeText({ model }: PageView, tick: number, at: number): string {
+    const free = model.complete ? freePartAt(model, tick, at) : null;
+    if (!free) {
+        const state = model.complete ? "not reserved at this time " : "";
+        return `${state}(${addressText(model, at)})`;
+    }
+    const { tick_ns, blocks_left_out } = model.head;
+    const name = free.kept ? "hole" : "cached: segment";
+    // A segment that exists from the start may be older than the trace. A block that the file
+    // leaves out may have used these bytes since.
+    const older = free.last < 0 && free.since === 0;
+    const limit = older ? "at least " : blocks_left_out > 0 ? "at most " : "";
+    const age =
+        older && tick === 0 ? "an unknown time" : limit + formatTime((tick - free.since) * tick_ns);
+    return `${name} of ${formatBytes(free.size)}, free for ${age} (${addressText(model, free.offset)})`;
 }
 
 // The tooltip in the chart: a marker's text, a phase's name, or the memory at a time.
@@ -188,9 +207,10 @@ function connectPicture(
             if (!map.offset) showTip(chartText(page, layer, x, y), event.clientX, event.clientY);
             if (!map.offset || x < plotLeft) return;
             const offset = map.offset(y);
-            const block = blockAt(inStrip(x) ? page.view.cursor : map.tick(x), offset);
+            const tick = inStrip(x) ? page.view.cursor : map.tick(x);
+            const block = blockAt(tick, offset);
             showTip(
-                block >= 0 ? blockText(page, block) : addressText(page.model, offset),
+                block >= 0 ? blockText(page, block) : freeText(page, tick, offset),
                 event.clientX,
                 event.clientY,
             );

@@ -5,16 +5,14 @@ import { asksForBlockers, requestedKnown, segmentsKnown } from "../data/header";
 import { byId, el } from "./dom";
 import type { LegendEntry, PageView } from "./view";
 
+function some(values: Float64Array): boolean {
+    return values.some((value) => value > 0);
+}
+
 export function chartLegend({ colours, model }: PageView): LegendEntry[] {
     const { bins } = model;
-    const some = (values: Float64Array): boolean => values.some((value) => value > 0);
     const entries = layers
-        .filter(
-            ([name]) =>
-                name === "requested" ||
-                (name === "held" && segmentsKnown(model.head)) ||
-                some(bins[name] as Float64Array),
-        )
+        .filter(([name]) => name === "requested" || some(bins[name] as Float64Array))
         .map(([name, text]) => ({
             colour: name === "held" ? "hatch" : layerColour(colours, name),
             text:
@@ -46,11 +44,9 @@ export function mapLegend({ colours, kinds, model, view }: PageView): LegendEntr
         ];
     }
     if (!segmentsKnown(model.head)) return [{ colour: colours.use, text: "in use" }];
-    const entries = [
-        { colour: colours.use, text: "in use" },
-        { colour: "hatch", text: "hole" },
-        { colour: colours.cached, text: "cached" },
-    ];
+    const entries = [{ colour: colours.use, text: "in use" }];
+    if (some(model.bins.held)) entries.push({ colour: "hatch", text: "hole" });
+    entries.push({ colour: colours.cached, text: "cached" });
     if (view.culprit >= 0 || asksForBlockers(model.head.cards[view.card])) {
         entries.push({ colour: colours.pin, text: "blocks free memory" });
     }

@@ -3,7 +3,7 @@
 // `computing` names the parts of the state that its result depends on.
 import { asksForBlockers, type Header, segmentsKnown } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
-import { blocksWith, parseQuery } from "../data/filter";
+import { blocksWith, parseQuery, unknownTerm } from "../data/filter";
 import { usedStacks, type Wanted } from "../data/hits";
 import { type Hole, holeAt } from "../data/hole";
 import { type Kinds, kindsInSteps } from "../data/kinds";
@@ -187,6 +187,7 @@ export class Results {
             problem: null,
             waitsFor: 0,
         };
+        if (answer.hits && !answer.hits.includes(1)) answer.problem = unknownTerm(text);
         const arrived = (later: boolean): void => {
             if (--answer.waitsFor > 0) return;
             this.found = this.foundBy(answer, text === "");

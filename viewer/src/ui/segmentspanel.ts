@@ -1,11 +1,9 @@
 // The panel of segments at the cursor, and the marks above it.
-import { formatBytes } from "../data/format";
-import { addressText } from "../draw/map";
 import { drawSegmentMarks } from "../draw/segmentmarks";
 import { drawSegments, hitSegment, type Placed } from "../draw/segments";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
 import { byId, showTip } from "./dom";
-import { blockText } from "./input";
+import { blockText, freeText } from "./input";
 import type { LegendEntry, PageView, Picture } from "./view";
 
 export class SegmentsPanel implements Picture {
@@ -24,7 +22,7 @@ export class SegmentsPanel implements Picture {
                 : hit.block >= 0
                   ? blockText(page, hit.block)
                   : hit.hole
-                    ? `hole of ${formatBytes(hit.hole[1])} at ${addressText(page.model, hit.hole[0])}`
+                    ? freeText(page, page.heap.tick, hit.hole[0])
                     : "";
             showTip(text, event.clientX, event.clientY);
         });

@@ -126,9 +126,13 @@ function sizeTable(page: PageView, rows: Uint32Array, title: string): TableData 
         columns: [
             bytes("from"),
             bytes("below"),
-            { ...count("blocks"), adds: true },
+            { ...count("blocks"), adds: true, bar: true },
             sizes("bytes"),
-            { name: "share of bytes", show: (share) => `${(100 * share).toFixed(1)} %` },
+            {
+                name: "share of bytes",
+                show: (share) => `${(100 * share).toFixed(1)} %`,
+                bar: true,
+            },
         ],
         rows: sizeClasses(page.model, rows).map((row) => [
             row.from,
