@@ -237,6 +237,62 @@ test("on very wide and narrow windows nothing is cut off and no picture is empty
     }
 });
 
+test("every table shows all its columns, and words and numbers stay whole, at every width", async () => {
+    for (const name of ["run", "runs", "screens"]) {
+        for (const width of [1440, 1100, 1024, 820, 390]) {
+            await on(pageFile(name), { width, height: 900 }, async (page) => {
+                const { tables, cut, broken } = await page.evaluate(() => {
+                    const around = (node) => {
+                        const range = document.createRange();
+                        range.selectNodeContents(node);
+                        return range;
+                    };
+                    // A long name stands for those of real traces.
+                    for (const code of document.querySelectorAll("#app td code")) {
+                        code.append(
+                            ..."/estimators"
+                                .repeat(2)
+                                .split(/(?=\/)/)
+                                .flatMap((part) => [document.createElement("wbr"), part]),
+                        );
+                    }
+                    const cut = [];
+                    const broken = [];
+                    const cells = [...document.querySelectorAll("#app :is(td, th)")].filter(
+                        (cell) => cell.offsetParent && cell.textContent,
+                    );
+                    for (const cell of cells) {
+                        const { right } = around(cell).getBoundingClientRect();
+                        const box = cell.closest(".card, #side, #range").getBoundingClientRect();
+                        if (right > box.right + 1) cut.push(cell.textContent);
+                        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+                        for (let text; (text = texts.nextNode());) {
+                            for (const word of text.data.matchAll(/[\p{L}\p{N}]{2,20}/gu)) {
+                                const range = around(text);
+                                range.setStart(text, word.index);
+                                range.setEnd(text, word.index + word[0].length);
+                                const tops = [...range.getClientRects()].map(({ top }) => top);
+                                if (new Set(tops).size > 1) broken.push(word[0]);
+                            }
+                        }
+                    }
+                    return { tables: cells.length, cut, broken };
+                });
+                assert.ok(tables > 10);
+                assert.deepEqual(cut, [], `${name} at ${width}`);
+                assert.deepEqual(broken, [], `${name} at ${width}`);
+            });
+        }
+    }
+});
+
+test("a setting breaks after its separators, and is copied without them", () =>
+    on(run, { width: 390 }, async (page) => {
+        const code = page.locator("#whatif-list td code").first();
+        assert.equal(await code.textContent(), "expandable_segments:True");
+        assert.ok((await code.locator("wbr").count()) >= 2);
+    }));
+
 test("chart and map share one time axis and move together", () =>
     on(run, {}, async (page) => {
         const places = async () => ({
