@@ -293,6 +293,33 @@ test("a setting breaks after its separators, and is copied without them", () =>
         assert.ok((await code.locator("wbr").count()) >= 2);
     }));
 
+test("forced colours keep the colours that have a meaning", () =>
+    on(pageFile("screens"), { hash: "#device=1" }, async (page) => {
+        await page.emulateMedia({ forcedColors: "active" });
+        await page.locator("#drag").click();
+        await page.locator("#culprits tr[tabindex]").first().click();
+        await settle(page);
+        const adjusted = await page.$$eval(
+            ".parts i, #drag, #culprits tr[aria-selected=true] td:first-child, #verdict .kind",
+            (elements) => elements.map((element) => getComputedStyle(element).forcedColorAdjust),
+        );
+        assert.ok(adjusted.length >= 4);
+        assert.deepEqual([...new Set(adjusted)], ["none"]);
+        // What is drawn, because the computed colour is the same.
+        const image = (await page.locator(".parts").first().screenshot()).toString("base64");
+        const colours = await page.evaluate(async (image) => {
+            const bitmap = await createImageBitmap(
+                await (await fetch(`data:image/png;base64,${image}`)).blob(),
+            );
+            const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+            const context = canvas.getContext("2d");
+            context.drawImage(bitmap, 0, 0);
+            const { data } = context.getImageData(0, bitmap.height / 2, bitmap.width, 1);
+            return new Set(new Uint32Array(data.buffer)).size;
+        }, image);
+        assert.ok(colours >= 2, `the bar of categories has ${colours} colours`);
+    }));
+
 test("chart and map share one time axis and move together", () =>
     on(run, {}, async (page) => {
         const places = async () => ({
