@@ -237,6 +237,89 @@ test("on very wide and narrow windows nothing is cut off and no picture is empty
     }
 });
 
+test("every table shows all its columns, and words and numbers stay whole, at every width", async () => {
+    for (const name of ["run", "runs", "screens"]) {
+        for (const width of [1440, 1100, 1024, 820, 390]) {
+            await on(pageFile(name), { width, height: 900 }, async (page) => {
+                const { tables, cut, broken } = await page.evaluate(() => {
+                    const around = (node) => {
+                        const range = document.createRange();
+                        range.selectNodeContents(node);
+                        return range;
+                    };
+                    // A long name stands for those of real traces.
+                    for (const code of document.querySelectorAll("#app td code")) {
+                        code.append(
+                            ..."/estimators"
+                                .repeat(2)
+                                .split(/(?=\/)/)
+                                .flatMap((part) => [document.createElement("wbr"), part]),
+                        );
+                    }
+                    const cut = [];
+                    const broken = [];
+                    const cells = [...document.querySelectorAll("#app :is(td, th)")].filter(
+                        (cell) => cell.offsetParent && cell.textContent,
+                    );
+                    for (const cell of cells) {
+                        const { right } = around(cell).getBoundingClientRect();
+                        const box = cell.closest(".card, #side, #range").getBoundingClientRect();
+                        if (right > box.right + 1) cut.push(cell.textContent);
+                        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+                        for (let text; (text = texts.nextNode());) {
+                            for (const word of text.data.matchAll(/[\p{L}\p{N}]{2,20}/gu)) {
+                                const range = around(text);
+                                range.setStart(text, word.index);
+                                range.setEnd(text, word.index + word[0].length);
+                                const tops = [...range.getClientRects()].map(({ top }) => top);
+                                if (new Set(tops).size > 1) broken.push(word[0]);
+                            }
+                        }
+                    }
+                    return { tables: cells.length, cut, broken };
+                });
+                assert.ok(tables > 10);
+                assert.deepEqual(cut, [], `${name} at ${width}`);
+                assert.deepEqual(broken, [], `${name} at ${width}`);
+            });
+        }
+    }
+});
+
+test("a setting breaks after its separators, and is copied without them", () =>
+    on(run, { width: 390 }, async (page) => {
+        const code = page.locator("#whatif-list td code").first();
+        assert.equal(await code.textContent(), "expandable_segments:True");
+        assert.ok((await code.locator("wbr").count()) >= 2);
+    }));
+
+test("forced colours keep the colours that have a meaning", () =>
+    on(pageFile("screens"), { hash: "#device=1" }, async (page) => {
+        await page.emulateMedia({ forcedColors: "active" });
+        await page.locator("#drag").click();
+        await page.locator("#culprits tr[tabindex]").first().click();
+        await settle(page);
+        const adjusted = await page.$$eval(
+            ".parts i, #drag, #culprits tr[aria-selected=true] td:first-child, #verdict .kind",
+            (elements) => elements.map((element) => getComputedStyle(element).forcedColorAdjust),
+        );
+        assert.ok(adjusted.length >= 4);
+        assert.deepEqual([...new Set(adjusted)], ["none"]);
+        // What is drawn, because the computed colour is the same.
+        const image = (await page.locator(".parts").first().screenshot()).toString("base64");
+        const colours = await page.evaluate(async (image) => {
+            const bitmap = await createImageBitmap(
+                await (await fetch(`data:image/png;base64,${image}`)).blob(),
+            );
+            const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+            const context = canvas.getContext("2d");
+            context.drawImage(bitmap, 0, 0);
+            const { data } = context.getImageData(0, bitmap.height / 2, bitmap.width, 1);
+            return new Set(new Uint32Array(data.buffer)).size;
+        }, image);
+        assert.ok(colours >= 2, `the bar of categories has ${colours} colours`);
+    }));
+
 test("chart and map share one time axis and move together", () =>
     on(run, {}, async (page) => {
         const places = async () => ({

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { accessProblems, pageFile, settle, text, visitor } from "./look.mjs";
+import { accessProblems, download, pageFile, settle, text, visitor } from "./look.mjs";
 
 const job = pageFile("job");
 const visit = visitor();
@@ -32,6 +32,16 @@ test("the first screen has every sentence of the report, under its label", () =>
             /^rank 5 of 40 ran out of memory first, 80 ms after the job began$/,
         );
         assert.match(said, /exact: /, "with the meaning of its words");
+    }));
+
+test("the saved pictures contain the heat map, with all its rows and its measure", () =>
+    on({}, async (page) => {
+        await page.selectOption("#heat-measure", "allocated");
+        const { text } = await download(page, () => page.keyboard.press("I"));
+        assert.match(text, />Memory of all processes over time: allocated</);
+        const { width, height } = await page.locator("#heat").boundingBox();
+        assert.ok(text.includes(`<image width="${width}" height="${height}"`));
+        assert.equal((await download(page, () => page.keyboard.press("i"))).name, "fragtrace.png");
     }));
 
 test("punctuation after a name stays on the line of the name", () =>

@@ -103,6 +103,15 @@ test("if two devices are chosen quickly the last one is shown", () =>
         assert.match(await text(page, "#status"), /in 5 segments/);
     }));
 
+test("characters that turn the text are escapes in a printed comment and in the status line", () =>
+    on(run, { hash: "#comment=a%E2%80%AEb%0Ac&q=x%E2%80%AEy" }, async (page) => {
+        await page.fill("#search", "x\u202ey\u0007");
+        await settle(page);
+        assert.match(await page.textContent("#status"), /^search "x\\u202ey\\u0007": /);
+        assert.equal(await page.textContent("#comment-print"), "a\\u202eb\nc");
+        assert.equal(await page.inputValue("#comment-text"), "a\u202eb\nc");
+    }));
+
 test("a comment is kept in the link and printed, and is text", () =>
     on(run, {}, async (page) => {
         assert.equal(await page.locator("#comment").isVisible(), false);

@@ -6,6 +6,33 @@ import { hash, pageFile, settle, share, visitor } from "./look.mjs";
 const run = pageFile("run");
 const visit = visitor();
 
+test("no box on paper is smaller than its content, at the widths of A4 and A3", async () => {
+    for (const name of ["run", "screens", "runs", "job"]) {
+        await visit(pageFile(name), {}, async (page) => {
+            await page.emulateMedia({ media: "print" });
+            // A table of a real trace has more rows.
+            await page.$eval("#culprits-list tbody", (rows) => {
+                const [row] = rows.rows;
+                for (let i = 0; i < 30; ++i) rows.append(row.cloneNode(true));
+            });
+            for (const width of [794, 1047, 1123, 1587]) {
+                await page.setViewportSize({ width, height: 760 });
+                await settle(page);
+                const small = await page.$$eval(
+                    "main, main section, #left, #right, #culprits-list, #whatif-list, #heat-box",
+                    (boxes) =>
+                        boxes
+                            .filter(
+                                ({ scrollHeight, clientHeight }) => scrollHeight > clientHeight + 3,
+                            )
+                            .map(({ id }) => id),
+                );
+                assert.deepEqual(small, [], `${name} at ${width}`);
+            }
+        });
+    }
+});
+
 test("paper is light, has no controls, and cuts nothing off", () =>
     visit(
         run,

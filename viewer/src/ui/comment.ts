@@ -1,4 +1,5 @@
 // A comment that a person adds. The link keeps it, so that whoever opens the link reads it.
+import { withEscapes } from "../data/escapes";
 import { longestComment } from "../state/hash";
 import { byId } from "./dom";
 import type { PageView } from "./view";
@@ -25,5 +26,5 @@ export function showComment({ view }: PageView): void {
     if (field().value !== comment) field().value = comment;
     if (document.activeElement !== field()) byId("comment").hidden = comment === "";
     field().rows = Math.min(8, comment.split("\n").length);
-    byId("comment-print").textContent = comment; // a printed field would be cut off
+    byId("comment-print").textContent = withEscapes(comment); // a printed field would be cut off
 }

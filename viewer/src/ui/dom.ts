@@ -2,6 +2,29 @@
 
 type Child = Node | string | null | false;
 
+// These elements can hold the names of files, functions and settings.
+const naming = new Set(["td", "th", "dt", "dd", "li", "p", "span", "code", "summary"]);
+
+const longName = /\S{13,}/;
+const betweenParts =
+    /(?<=[/\\_=:,.-])(?=[\p{L}"'])|(?<=[/_=:])(?=\d)|(?<=\p{Ll}{2})(?=\p{Lu}\p{Ll})|(?<=[\p{L}\p{N}]{24})/u;
+
+/**
+ * A text whose long names may break after separators. The breaks are elements, because a character
+ * of width zero would be copied with the name.
+ */
+export function breakable(text: string): (Node | string)[] {
+    return text
+        .split(/(\s+)/)
+        .flatMap((word) =>
+            longName.test(word)
+                ? word
+                      .split(betweenParts)
+                      .flatMap((part, at) => (at > 0 ? [el("wbr"), part] : [part]))
+                : [word],
+        );
+}
+
 export function el(
     tag: string,
     attributes: Record<string, string> = {},
@@ -9,7 +32,13 @@ export function el(
 ): HTMLElement {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    for (const child of children) if (child) element.append(child);
+    for (const child of children) {
+        if (typeof child === "string" && naming.has(tag) && longName.test(child)) {
+            element.append(...breakable(child));
+        } else if (child) {
+            element.append(child);
+        }
+    }
     return element;
 }
 
@@ -35,6 +64,10 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
     return element as T;
 }
 
+// Sizes, counts and times stay on one line.
+const isFigure = (cell: Child): boolean =>
+    typeof cell === "string" && /^[-+~<\d].{0,15}$/.test(cell);
+
 export function table(heads: string[], rows: Child[][], caption = ""): HTMLElement {
     return el(
         "table",
@@ -44,7 +77,13 @@ export function table(heads: string[], rows: Child[][], caption = ""): HTMLEleme
         el(
             "tbody",
             {},
-            ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell)))),
+            ...rows.map((row) =>
+                el(
+                    "tr",
+                    {},
+                    ...row.map((cell) => el("td", isFigure(cell) ? {} : { class: "wrap" }, cell)),
+                ),
+            ),
         ),
     );
 }

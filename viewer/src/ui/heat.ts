@@ -14,9 +14,12 @@ import { rankLabel } from "../data/ranks";
 import { drawHeat, heatLayout, heatRowAt, heatTop, namesWidth } from "../draw/heat";
 import { byId, el, showTip } from "./dom";
 import { openRank } from "./ranks";
-import type { PageView } from "./view";
+import type { LegendEntry, PageView, Picture } from "./view";
 
-export class HeatPanel {
+const sharpness = (): number => Math.min(devicePixelRatio, 2);
+
+export class HeatPanel implements Picture {
+    readonly place = "top";
     private readonly canvas = byId<HTMLCanvasElement>("heat");
     private readonly box = byId("heat-box");
     private readonly measure = byId<HTMLSelectElement>("heat-measure");
@@ -49,6 +52,30 @@ export class HeatPanel {
         }).observe(this.box);
     }
 
+    get title(): string {
+        return `Memory of all processes over time: ${this.chosen}`;
+    }
+
+    get legend(): LegendEntry[] {
+        const [red, green, blue] = this.page.colours.heat.at(-1)!;
+        return [{ colour: `rgb(${red}, ${green}, ${blue})`, text: this.strongest }];
+    }
+
+    /** The whole map, also the rows that the panel scrolls to. */
+    get surface(): Picture["surface"] {
+        const { canvas } = this;
+        const ratio = sharpness();
+        const [width, height] = [canvas.width / ratio, canvas.height / ratio];
+        return { base: { canvas, context: canvas.getContext("2d")!, width, height, ratio } };
+    }
+
+    // What the strongest colour means.
+    private get strongest(): string {
+        return this.chosen === "free on the card"
+            ? "nothing free"
+            : formatBytes(this.page.header.heat.full_bytes);
+    }
+
     private get chosen(): HeatMeasure {
         return this.measure.value as HeatMeasure;
     }
@@ -63,7 +90,7 @@ export class HeatPanel {
         this.width = box.clientWidth;
         const width = Math.max(240, this.width);
         const { height } = heatLayout(rows.length);
-        const sharp = Math.min(devicePixelRatio, 2);
+        const sharp = sharpness();
         canvas.width = width * sharp;
         canvas.height = height * sharp;
         canvas.style.width = `${width}px`;
@@ -74,11 +101,9 @@ export class HeatPanel {
             shown: rows.findIndex(({ rank }) => rank.device === page.view.device),
             focused: this.focused,
         });
-        const full = formatBytes(header.heat.full_bytes);
         byId("heat-said").textContent =
             `${formatCounted(rows.length, "row", "rows")}; ${formatTime(header.heat.columns * header.heat.column_ns)}, the ` +
-            "most of each part; strongest colour: " +
-            (this.chosen === "free on the card" ? "nothing free" : full) +
+            `most of each part; strongest colour: ${this.strongest}` +
             "; grey: not running" +
             (rows.some((row) => unknownParts(row, header.heat.columns).length > 0)
                 ? "; hatched: not known"

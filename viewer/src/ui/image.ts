@@ -1,8 +1,8 @@
 // Saves the pictures as on the page, each with its title, below the verdict's sentence, as PNG or
-// SVG. The map is an image even in the SVG, because it can have a million rectangles.
+// SVG. The maps are images even in the SVG, because they can have a million rectangles.
 import { hatched } from "../draw/colours";
 import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
-import { fitText, font, type Surface } from "../draw/surface";
+import { fitText, font } from "../draw/surface";
 import { processTitle } from "../data/ranks";
 import { saveBlob, saveText } from "./save";
 import type { PageView, Picture } from "./view";
@@ -41,10 +41,14 @@ function sheetOf({ pictures }: PageView): Sheet {
         }
         return [right, y];
     };
-    const top = column("top", border, border + 2 * titleHeight)[1];
+    const [wide, top] = column("top", border, border + 2 * titleHeight);
     const [left, down] = column("left", border, top);
     const [right, lower] = column("right", left + columnGap, top);
-    return { width: right + border, height: Math.max(down, lower) + border, places };
+    return {
+        width: Math.max(wide, right) + border,
+        height: Math.max(down, lower) + border,
+        places,
+    };
 }
 
 /** Draws everything except the pictures: the verdict, titles, and legends. */
@@ -102,13 +106,14 @@ function drawTexts(context: CanvasRenderingContext2D, page: PageView, sheet: She
 
 function drawnOver(
     context: CanvasRenderingContext2D,
-    surface: Surface,
+    surface: Picture["surface"],
     x: number,
     y: number,
 ): void {
     const { width, height } = surface.base;
-    for (const { canvas } of [surface.base, surface.over]) {
-        if (canvas.width > 0 && canvas.height > 0) context.drawImage(canvas, x, y, width, height);
+    for (const layer of [surface.base, surface.over]) {
+        if (!layer || layer.canvas.width === 0 || layer.canvas.height === 0) continue;
+        context.drawImage(layer.canvas, x, y, width, height);
     }
 }
 

@@ -143,8 +143,8 @@ export class Page extends Results implements PageView {
     }
 
     get pictures(): Picture[] {
-        const { ranks, runs, chart, map, panel, segments } = this;
-        const top = [...(ranks ? [ranks] : []), ...(runs?.visible ? [runs] : [])];
+        const { ranks, heatPanel, runs, chart, map, panel, segments } = this;
+        const top = [ranks, heatPanel, runs?.visible ? runs : null].filter((part) => part !== null);
         return [...top, chart, map, panel, segments];
     }
 

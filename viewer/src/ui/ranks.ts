@@ -7,7 +7,7 @@ import { counterpart, runLabel, sideOf } from "../data/tworuns";
 import { drawRanks } from "../draw/ranks";
 import { type Layer, Surface } from "../draw/surface";
 import { dataTable, showTables } from "./datatable";
-import { byId, el, showDialog, showTip } from "./dom";
+import { breakable, byId, el, showDialog, showTip } from "./dom";
 import type { LegendEntry, PageView, Picture } from "./view";
 
 /** Fills the selector in the header. For a job it also creates and returns the strip. */
@@ -103,7 +103,7 @@ export function showOwnTitle(page: PageView): void {
     if (side !== null) {
         byId("own").hidden = false;
         byId("own-title").textContent = `Run ${runLabel(header, view.device)}`;
-        byId("own-text").textContent = header.comparison!.runs[side];
+        byId("own-text").replaceChildren(...breakable(header.comparison!.runs[side]));
         return;
     }
     const row = header.ranks.find(({ device }) => device === view.device);
@@ -112,7 +112,9 @@ export function showOwnTitle(page: PageView): void {
     byId("own-title").textContent = row
         ? `This process: ${[rankLabel(row), hosts > 1 && row.host].filter(Boolean).join(" · ")}`
         : "This process";
-    byId("own-text").textContent = row ? `${row.program}; ${row.ended}; ${row.file}` : "";
+    byId("own-text").replaceChildren(
+        ...breakable(row ? `${row.program}; ${row.ended}; ${row.file}` : ""),
+    );
 }
 
 /** All processes of a job in one picture. */

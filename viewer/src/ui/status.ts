@@ -1,4 +1,5 @@
 // Texts about the state at the cursor, the window and the run, and the notes on the run.
+import { withEscapes } from "../data/escapes";
 import {
     formatBlocks,
     formatBytes,
@@ -152,7 +153,8 @@ let speech: ReturnType<typeof setTimeout> | undefined;
  * Shows a text at once. A screen reader gets it only after it has not changed for a while.
  * Otherwise it would start again in every frame while the cursor moves.
  */
-export function say(text: string): void {
+export function say(raw: string): void {
+    const text = withEscapes(raw); // a search can have any character
     byId("status").textContent = text;
     clearTimeout(speech);
     speech = setTimeout(() => {

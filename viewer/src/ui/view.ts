@@ -10,7 +10,7 @@ import type { ShownStacks } from "../data/shownstacks";
 import type { Stacks } from "../data/stacks";
 import type { WindowSweep } from "../data/sweep";
 import type { Colours } from "../draw/colours";
-import type { Layer, Surface } from "../draw/surface";
+import type { Layer } from "../draw/surface";
 import type { View } from "../state/store";
 import type { MeasuredRange } from "./rangework";
 
@@ -22,7 +22,7 @@ export interface LegendEntry {
 
 /** A picture that can be saved with the others. */
 export interface Picture {
-    readonly surface: Surface;
+    readonly surface: { readonly base: Layer; readonly over?: Layer };
     readonly title: string;
     readonly place: "top" | "left" | "right";
     readonly legend: LegendEntry[];

@@ -7,11 +7,6 @@ import { copyButton } from "./copy";
 import { byId, el, keepFocus } from "./dom";
 import type { PageView } from "./view";
 
-// Settings are long and have no spaces: they may break after their separators.
-function breakable(name: string): string {
-    return name.replace(/([,:])/g, "$1\u200b");
-}
-
 function fitting(row: WhatIf): string {
     if (!row.gets_past) return "fits";
     return row.rest_fails ? "past this OOM only" : "past the OOM";
@@ -52,7 +47,7 @@ export function showWhatIf(page: PageView): void {
             el(
                 "td",
                 { class: "wrap" },
-                row.as_run ? row.name : el("code", {}, breakable(row.name)),
+                row.as_run ? row.name : el("code", {}, row.name),
                 row.cost && !row.as_run && el("div", { class: "cost" }, `cost: ${row.cost}`),
                 !row.usable && row.note && el("div", { class: "cost" }, row.note),
             ),
