@@ -56,7 +56,7 @@ test("every picture has a table that can be sorted, copied and saved as CSV", ()
             await page.click(`#${id}-table`);
             assert.ok((await page.locator("dialog .datatable tbody tr").count()) > 0, id);
             assert.equal(
-                await page.locator("dialog img, dialog script, dialog b, dialog i").count(),
+                await page.locator("dialog :is(img, script, b, i:not(.amount-bar))").count(),
                 0,
             );
             await page.click("#dialog-close");
@@ -308,9 +308,9 @@ test("forced colours keep the colours that have a meaning", () =>
         // What is drawn, because the computed colour is the same.
         const image = (await page.locator(".parts").first().screenshot()).toString("base64");
         const colours = await page.evaluate(async (image) => {
-            const bitmap = await createImageBitmap(
-                await (await fetch(`data:image/png;base64,${image}`)).blob(),
-            );
+            // The page's security policy allows no fetch().
+            const bytes = Uint8Array.from(atob(image), (letter) => letter.charCodeAt(0));
+            const bitmap = await createImageBitmap(new Blob([bytes]));
             const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
             const context = canvas.getContext("2d");
             context.drawImage(bitmap, 0, 0);

@@ -34,7 +34,7 @@ def cell_of(value):
         return ""
     if isinstance(value, bool):
         return json.dumps(value)
-    text = re.sub("[\x00-\x1f\x7f]", "?", value)
+    text = re.sub("[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", value)
     return "'" + text if not isinstance(value, Number) and text[:1] in tuple("=+-@") else text
 
 
@@ -135,7 +135,7 @@ class Csv(real_process.RealProcessTest):
         functions = {row["function"] for row in tables["failure_stacks"]}
         self.assertIn('\'=HYPERLINK("a,b")', functions)
         (run,) = tables["run"]
-        self.assertTrue(run["command_line"].endswith("two?lines"), run["command_line"])
+        self.assertTrue(run["command_line"].endswith("two\\u000alines"), run["command_line"])
         for table, rows in tables.items():
             for row in rows:
                 for column, value in row.items():

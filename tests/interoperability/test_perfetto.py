@@ -96,7 +96,7 @@ class Plain(PerfettoTest):
         process = self.exported.process().descriptor.process
         source = self.document["source"]
         self.assertEqual(process.pid, self.pid())
-        self.assertEqual(list(process.cmdline), [source["command_line"].replace("\n", "?")])
+        self.assertEqual(list(process.cmdline), [source["command_line"].replace("\n", "\\u000a")])
         start = source["start_unix_ns"]
         self.assertEqual(self.exported.clocks, {REALTIME: start, BOOTTIME: start})
         defaults = [
@@ -195,7 +195,7 @@ class Plain(PerfettoTest):
                 [
                     ("all", "gpu_user_annotation", 1000, 7000, 0),
                     ("a", "kernel", 1001, 5002, 1),
-                    ("b?[31m", "kernel", 5002, 6003, 1),
+                    ("b\\u001b[31m", "kernel", 5002, 6003, 1),
                 ],
             )
             self.assertEqual([(one.name, one.depth) for one in tracks[1].slices], [("over", 0)])

@@ -146,7 +146,10 @@ class Sqlite(real_process.RealProcessTest):
         self.assertEqual(meta["ended"], report["source"]["ended"])
         self.assertEqual(self.one(database, "SELECT count(*) FROM events")[0], report["source"]["events"])
         # Control characters, such as the line ends of `arguments`, become `?` in the database.
-        facts = {key: re.sub(r"[\x00-\x1f\x7f]", "?", value) for key, value in report["facts"].items()}
+        facts = {
+            key: re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", value)
+            for key, value in report["facts"].items()
+        }
         self.assertEqual(dict(database.execute("SELECT key, value FROM facts")), facts)
         for device in report["devices"]:
             self.check_device(database, device)
