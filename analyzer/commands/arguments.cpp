@@ -47,8 +47,8 @@ std::string unknown_option(const CLI::App& app) {
     return {};
 }
 
-// What to do about an option that the command does not have: it may be an option of `check`, whose
-// limits are also looked for in the report.
+// A hint about an option that the command does not have. Limits belong to `check`; users try them
+// with other commands.
 std::string advice_on(const std::string& unknown, const CLI::App& app) {
     constexpr std::array<std::string_view, 6> kOfCheck = {"--max-reserved",
                                                           "--max-allocated",

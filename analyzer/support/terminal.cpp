@@ -106,10 +106,6 @@ std::size_t style_bytes(std::string_view text) {
     return text.starts_with(kPlainAgain) ? kPlainAgain.size() : 0;
 }
 
-}  // namespace
-
-namespace {
-
 // Appends one character that is not shown as an escape such as \u202e, and removes it from `text`.
 // False: it is not valid UTF-8.
 bool take_escape(std::string_view* text, std::string* result) {

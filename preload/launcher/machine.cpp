@@ -257,8 +257,15 @@ std::string space_warning(const std::string& folder, const std::string& keep_fre
 }
 
 bool lacks_driver() {
-    const Driver driver = ask_driver();
-    return driver.asked && !driver.missing.empty();
+    constexpr int kLimit_s = 2;
+    const Probe probe = probe_function(
+        [](int output) {
+            if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr) {
+                dprintf(output, "missing");
+            }
+        },
+        kLimit_s);
+    return probe.output == "missing";
 }
 
 void look_at_driver(const Installation& installation, bool* has_card, Findings* all) {

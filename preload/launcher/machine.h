@@ -10,7 +10,7 @@ namespace fragtrace::launcher {
 // Sets `has_card` to whether a CUDA program could use a card.
 void look_at_driver(const Installation& installation, bool* has_card, Findings* all);
 
-// Whether NVIDIA's driver is not there. Loads it in a process of its own if it is.
+// Whether libcuda.so.1 cannot be loaded. Does not start the driver, which can take seconds.
 bool lacks_driver();
 
 // Checks the settings, the recorder's library, and the analyzer.

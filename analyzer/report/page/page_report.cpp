@@ -20,7 +20,6 @@ void add_report(const Analysis& analysis,
                 const DeviceAnalysis& device,
                 PageStacks* stacks,
                 PageDevice* page) {
-    const Terminal terminal(-1, ColorChoice::kNever);
     for (const Advice& advice : device.advice) {
         page->advice.push_back({.name = advice.name,
                                 .effect = advice.less_memory ? advice.reason : advice_text(advice),

@@ -10,7 +10,7 @@ import { drawAtCursor, drawBlocks, outlineBlock, outlineHole } from "../draw/mar
 import { drawRanges } from "../draw/ranges";
 import type { Surface } from "../draw/surface";
 import { rangesOf } from "../state/store";
-import { same } from "./alike";
+import { same } from "./same";
 import { Slices } from "./slices";
 import type { PageView } from "./view";
 

@@ -8,7 +8,7 @@ import { cellsOf, drawMap, edgesVisible, mapFrame } from "../draw/map";
 import { type Picture as Pixels, sized } from "../draw/pixels";
 import { exactShares } from "../draw/shares";
 import { Surface } from "../draw/surface";
-import { same } from "./alike";
+import { same } from "./same";
 import { byId } from "./dom";
 import { mapLegend } from "./legends";
 import { MapMarks } from "./mapmarks";
