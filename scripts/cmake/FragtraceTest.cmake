@@ -70,6 +70,7 @@ function(fragtrace_use_catch name)
     target_link_libraries(${name} PRIVATE fragtrace_catch_main)
     target_compile_options(${name} PRIVATE ${fragtrace_test_flags})
     target_precompile_headers(${name} REUSE_FROM fragtrace_catch_main)
+    fragtrace_sanitize(${name}) # as the precompiled headers are
 endfunction()
 
 # fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
@@ -85,7 +86,6 @@ function(fragtrace_add_unit_test)
     target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES})
     fragtrace_use_catch(${arg_NAME})
     fragtrace_warnings(${arg_NAME})
-    fragtrace_sanitize(${arg_NAME})
     target_include_directories(${arg_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support)
     list(TRANSFORM arg_APART REPLACE "(.+)" "~[\\1]" OUTPUT_VARIABLE others)
     string(CONCAT others ${others})
