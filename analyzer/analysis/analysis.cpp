@@ -85,6 +85,12 @@ std::vector<const WhatIfRow*> ranked_rows(const DeviceAnalysis& device) {
     return rows;
 }
 
+std::uint64_t compared_reserved_bytes(const DeviceAnalysis& device) {
+    const WhatIfRow* recorded = recorded_row(device.settings);
+    return recorded == nullptr ? device.recorded.peak_reserved
+                               : recorded->result.statistics.reserved.peak;
+}
+
 namespace {
 
 // Names the age by powers of ten.

@@ -128,6 +128,11 @@ RuleUse use_of_rule(const Analysis& analysis, std::size_t rule);
 // not replayed, the rows stay in their listed order.
 std::vector<const WhatIfRow*> ranked_rows(const DeviceAnalysis& device);
 
+// The peak of reserved memory with which replays are compared: the replay of the recorded settings.
+// It differs from the recorded run's where the replay is not exact. If there is no such replay: the
+// recorded run's.
+std::uint64_t compared_reserved_bytes(const DeviceAnalysis& device);
+
 // The warnings, and what was learned about stacks while the report named them. Call it after the
 // rest of the report is written.
 std::vector<std::string> warnings_with_stacks(const Analysis& analysis);

@@ -106,8 +106,8 @@ std::size_t style_bytes(std::string_view text) {
     return text.starts_with(kPlainAgain) ? kPlainAgain.size() : 0;
 }
 
-// Appends one character that is not shown as an escape such as \u202e, and removes it from `text`.
-// False: it is not valid UTF-8.
+// Appends one character that is not shown as an escape such as \u202e or \n, and removes it from
+// `text`. False: it is not valid UTF-8.
 bool take_escape(std::string_view* text, std::string* result) {
     const auto at = [text](std::size_t i) { return static_cast<unsigned char>((*text)[i]); };
     std::size_t length = 1;
@@ -121,7 +121,7 @@ bool take_escape(std::string_view* text, std::string* result) {
     } else if (code >= 0x80) {
         return false;
     }
-    *result += fmt::format("\\u{:04x}", code);
+    *result += code == '\n' ? "\\n" : code == '\t' ? "\\t" : fmt::format("\\u{:04x}", code);
     text->remove_prefix(length);
     return true;
 }

@@ -135,7 +135,7 @@ class Csv(real_process.RealProcessTest):
         functions = {row["function"] for row in tables["failure_stacks"]}
         self.assertIn('\'=HYPERLINK("a,b")', functions)
         (run,) = tables["run"]
-        self.assertTrue(run["command_line"].endswith("two\\u000alines"), run["command_line"])
+        self.assertTrue(run["command_line"].endswith("two\\nlines"), run["command_line"])
         for table, rows in tables.items():
             for row in rows:
                 for column, value in row.items():

@@ -96,7 +96,7 @@ class Plain(PerfettoTest):
         process = self.exported.process().descriptor.process
         source = self.document["source"]
         self.assertEqual(process.pid, self.pid())
-        self.assertEqual(list(process.cmdline), [source["command_line"].replace("\n", "\\u000a")])
+        self.assertEqual(list(process.cmdline), [source["command_line"].replace("\n", "\\n")])
         start = source["start_unix_ns"]
         self.assertEqual(self.exported.clocks, {REALTIME: start, BOOTTIME: start})
         defaults = [

@@ -105,6 +105,17 @@ class DevicePage {
         return fmt::format("{} {}", of_graph ? "CUDA graph pool" : "private pool", number);
     }
 
+    // The words before the name of the recorded settings: their replay may differ from the run.
+    std::string recorded_words(const WhatIfRow& row) const {
+        return !row.is_recorded ? ""
+               : row.result.statistics.reserved.peak == device_.recorded.peak_reserved
+                   ? "as recorded: "
+               : reserved_known(device_.recorded)
+                   ? fmt::format("recorded settings, replayed (the run reserved {}): ",
+                                 format_bytes(device_.recorded.peak_reserved))
+                   : "recorded settings, replayed: ";
+    }
+
     void add_bursts(std::vector<std::string>* notes) {
         const Timeline& timeline = analysis_.timeline;
         const std::vector<DriverBurst> bursts = find_driver_bursts(timeline, device_.device);
@@ -196,7 +207,7 @@ class DevicePage {
             const WhatIfRow& row = *rows[at];
             RunFigures run = summarize(row.result);
             run.ooms = row.ooms();
-            PageWhatIf shown{.name = (row.is_recorded ? "as recorded: " : "") + row.candidate.name,
+            PageWhatIf shown{.name = recorded_words(row) + row.candidate.name,
                              .row_class = row.class_text(),
                              .run = run,
                              .usable = row.usable,

@@ -159,8 +159,9 @@ std::string whatif_lines(const DeviceAnalysis& device,
     const char* const title = segments_known(device.recorded)
                                   ? "What if (the same requests, replayed)"
                                   : "What if PyTorch's pool had served these requests (replayed)";
-    std::string text = terminal.styled(Style::kBold, title) + "\n" +
-                       whatif_table(device.settings, limits.settings, terminal, !limits.run);
+    std::string text =
+        terminal.styled(Style::kBold, title) + "\n" +
+        whatif_table(device, device.settings, limits.settings, terminal, !limits.run);
     text += limits.capacities ? capacity_line(device) : "";
     return text + remedies_table(device, kRemedyRows, terminal) + advice_lines(device, terminal);
 }

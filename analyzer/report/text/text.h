@@ -27,7 +27,8 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal);
 
 // A table of at most `limit` what-if rows, always including the recorded one. A last line says how
 // many are left out, unless `is_short`.
-std::string whatif_table(const std::vector<WhatIfRow>& rows,
+std::string whatif_table(const DeviceAnalysis& device,
+                         const std::vector<WhatIfRow>& rows,
                          std::size_t limit,
                          const Terminal& terminal,
                          bool is_short = false);

@@ -245,13 +245,17 @@ std::vector<ReportLine> change_lines(const DeviceHolders& held, const Holders& h
     }
     const std::uint64_t now = difference->asked_bytes;
     const std::uint64_t then = difference->asked_bytes_then;
-    std::string text = fmt::format(
-        "at the same point of step {}: {} {} allocated; the step had requested {} (now {}",
-        difference->against,
-        format_bytes(static_cast<std::uint64_t>(std::abs(difference->bytes))),
-        difference->bytes < 0 ? "more" : "less",
-        format_bytes(then),
-        format_bytes(now));
+    const std::string allocated =
+        difference->bytes == 0
+            ? "as much"
+            : format_bytes(static_cast<std::uint64_t>(std::abs(difference->bytes))) +
+                  (difference->bytes < 0 ? " more" : " less");
+    std::string text =
+        fmt::format("at the same point of step {}: {} allocated; the step had requested {} (now {}",
+                    difference->against,
+                    allocated,
+                    format_bytes(then),
+                    format_bytes(now));
     text += then == 0 ? ")"
                       : fmt::format(", {:.2f} times as much)",
                                     static_cast<double>(now) / static_cast<double>(then));

@@ -126,7 +126,7 @@ std::string remedies_table(const DeviceAnalysis& device,
             break;
         }
         const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
-                                static_cast<std::int64_t>(device.recorded.peak_reserved);
+                                static_cast<std::int64_t>(compared_reserved_bytes(device));
         std::string line =
             fmt::format("  {:<52} {:<24} {:>12} {:>11}  {}; cost: {}",
                         shorten(printable(row.candidate.name), kNameWidth),

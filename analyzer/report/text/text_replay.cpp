@@ -31,6 +31,9 @@ std::string notes_text(const Analysis& analysis, const Terminal& terminal) {
 std::string outcome_headline(const ReplayResult& result) {
     const std::uint64_t ooms = result.ooms();
     const std::uint64_t retries = result.retries();
+    if (ooms == 0 && result.requests_served == 0) {
+        return "No request was recorded, so nothing was replayed.";
+    }
     if (ooms == 0) {
         return fmt::format("Every request is served ({}), {}.",
                            format_count(result.requests_served),
@@ -125,10 +128,10 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
                                             printable(device.name),
                                             format_bytes(device.capacity_bytes))) +
                 "\n";
-        text += whatif_table(device.settings, device.settings.size(), terminal);
+        text += whatif_table(device, device.settings, device.settings.size(), terminal);
         if (!device.capacities.empty()) {
             text += terminal.styled(Style::kBold, "  other cards, recorded settings") + "\n";
-            text += whatif_table(device.capacities, device.capacities.size(), terminal);
+            text += whatif_table(device, device.capacities, device.capacities.size(), terminal);
         }
         text += remedies_table(device, device.remedies.size(), terminal);
         text += advice_lines(device, terminal);

@@ -12,13 +12,18 @@
 namespace fragtrace::analyzer {
 namespace {
 
-std::string difference_text(const WhatIfRow& row, const WhatIfRow* recorded) {
-    if (recorded == nullptr || &row == recorded) {
-        return row.is_recorded ? "as recorded" : "";
+std::string difference_text(const WhatIfRow& row,
+                            const WhatIfRow* recorded,
+                            const DeviceAnalysis& device) {
+    const std::uint64_t reserved = row.result.statistics.reserved.peak;
+    if (row.is_recorded) {
+        return reserved == device.recorded.peak_reserved ? "as recorded" : "replayed";
     }
-    const auto now = static_cast<std::int64_t>(row.result.statistics.reserved.peak);
-    const auto then = static_cast<std::int64_t>(recorded->result.statistics.reserved.peak);
-    return now == then ? "same" : format_bytes_difference(now - then);
+    if (recorded == nullptr) {
+        return "";
+    }
+    const std::uint64_t then = compared_reserved_bytes(device);
+    return reserved == then ? "same" : format_bytes_difference(then, reserved);
 }
 
 // Text like "6.5 GiB", or "6.5 GiB to 7.78 GiB" for a model with a lower and an upper bound.
@@ -27,10 +32,10 @@ std::string reserved_text(const WhatIfRow& row) {
     return row.lower ? format_bytes(row.least_reserved_bytes()) + " to " + most : most;
 }
 
-// The difference to the recorded run; empty if its reserved memory is unknown.
+// The difference to the recorded settings; empty if their reserved memory is unknown.
 std::string difference_to_recorded(const DeviceAnalysis& device, std::uint64_t reserved_bytes) {
     return reserved_known(device.recorded)
-               ? format_bytes_difference(device.recorded.peak_reserved, reserved_bytes)
+               ? format_bytes_difference(compared_reserved_bytes(device), reserved_bytes)
                : std::string();
 }
 
@@ -72,7 +77,8 @@ std::string driver_calls(std::uint64_t count, std::string_view native, std::stri
     return fmt::format("{} {}{} or {}{}", format_count(count), native, plural, mapped, plural);
 }
 
-std::string whatif_table(const std::vector<WhatIfRow>& rows,
+std::string whatif_table(const DeviceAnalysis& device,
+                         const std::vector<WhatIfRow>& rows,
                          std::size_t limit,
                          const Terminal& terminal,
                          bool is_short) {
@@ -126,7 +132,7 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                                 line(printable(row->candidate.name),
                                      outcome_text(*row),
                                      format_bytes(row->result.statistics.reserved.peak),
-                                     difference_text(*row, recorded),
+                                     difference_text(*row, recorded, device),
                                      format_count(row->result.statistics.segments_allocated),
                                      row->class_text()) +
                                     use) +
@@ -134,6 +140,15 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
     }
     if (is_short) {
         return text;
+    }
+    const std::uint64_t run_reserved = device.recorded.peak_reserved;
+    if (recorded != nullptr && reserved_known(device.recorded) &&
+        recorded->result.statistics.reserved.peak != run_reserved) {
+        text += terminal.styled(
+            Style::kDim,
+            fmt::format("  the recorded run reserved {}; all differences are to the replay of its "
+                        "settings\n",
+                        format_bytes(run_reserved)));
     }
     if (alike != 0) {
         text += terminal.styled(

@@ -36,7 +36,7 @@ TEST_CASE("text cannot end its cell or its line, and is no formula") {
         return csv_text({"t", "x", "", "a=."}, Json{{"x", text}});
     };
     CHECK(cell("say \"hi\", twice") == "a\n\"say \"\"hi\"\", twice\"\n");
-    CHECK(cell("two\nlines\x1b[31m") == "a\n\"two\\u000alines\\u001b[31m\"\n");
+    CHECK(cell("two\nlines\x1b[31m") == "a\n\"two\\nlines\\u001b[31m\"\n");
     for (const std::string first : {"=", "+", "-", "@"}) {
         CHECK(cell(first + "1") == "a\n\"'" + first + "1\"\n");
     }
