@@ -96,6 +96,20 @@ std::string only_in_one(const DeviceComparison& device) {
                        segments_known(run) ? "reserved" : "allocated");
 }
 
+std::string times_words(std::uint64_t count) {
+    return count == kUnknown64 ? "an unknown number of times"
+           : count == 0        ? "never"
+           : count == 1        ? "once"
+                               : format_count(count) + " times";
+}
+
+std::string ooms_sentence(const RunFigures& a, const RunFigures& b) {
+    return a.ooms == b.ooms
+               ? ""
+               : fmt::format(
+                     " A runs out of memory {}, B {}.", times_words(a.ooms), times_words(b.ooms));
+}
+
 // Without reserved memory, allocated memory and failed requests remain.
 std::string headline_without_reserved(const DeviceComparison& device) {
     const RunFigures& a = device.a->run;
@@ -110,11 +124,7 @@ std::string headline_without_reserved(const DeviceComparison& device) {
                         segments_known(b)   ? "A"
                         : segments_known(a) ? "B"
                                             : "both");
-    if (a.ooms != b.ooms) {
-        text += fmt::format(" Out of memory: A {}, B {} times.",
-                            count_or_unknown(a.ooms),
-                            count_or_unknown(b.ooms));
-    }
+    text += ooms_sentence(a, b);
     return text;
 }
 
@@ -232,11 +242,7 @@ std::string compare_headline(const DeviceComparison& device) {
     if (device.a->state_only || device.b->state_only) {
         return text;
     }
-    if (a.ooms != b.ooms) {
-        text += fmt::format(" Out of memory: A {}, B {} times.",
-                            count_or_unknown(a.ooms),
-                            count_or_unknown(b.ooms));
-    }
+    text += ooms_sentence(a, b);
     if (a.retries != b.retries) {
         text +=
             fmt::format(" Retries: A {}, B {}.", format_count(a.retries), format_count(b.retries));

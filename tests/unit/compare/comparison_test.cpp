@@ -265,6 +265,20 @@ TEST_CASE("the headline names the line that explains the difference, if one does
         "+1 MiB.");
 }
 
+TEST_CASE("the headline says in words how often each run is out of memory") {
+    const auto headline = [](std::uint64_t a_ooms, std::uint64_t b_ooms) {
+        RunProfile a = run_with({line("a.py:1 f", 40)});
+        RunProfile b = run_with({line("a.py:1 f", 40)});
+        a.devices[0].run.ooms = a_ooms;
+        b.devices[0].run.ooms = b_ooms;
+        return compare_headline(compare(std::move(a), std::move(b)).devices[0]);
+    };
+    CHECK(headline(1, 0).ends_with(" A runs out of memory once, B never."));
+    CHECK(headline(0, 1234).ends_with(" A runs out of memory never, B 1,234 times."));
+    CHECK(headline(1, 1).ends_with(" at their peaks."));
+    CHECK(headline(kUnknown64, 1).ends_with(" an unknown number of times, B once."));
+}
+
 TEST_CASE("the page of two runs has the sentences and figures of the text") {
     RunProfile a = run_with({line("a.py:1 f", 10), line("c.py:3 h", 5)});
     RunProfile b = run_with({line("a.py:9 f", 12)});
