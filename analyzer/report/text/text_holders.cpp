@@ -36,36 +36,49 @@ std::string place_list(const std::vector<HoldingLine>& places, bool differences)
 
 // "CUDA graphs hold 512 MiB in 2 private pools (96 MiB of it free); the oldest segment of the
 // largest one was requested by train.py:41 capture". Empty if there is no such pool.
+// " (1 GiB of it free)"; empty if none is free.
+std::string free_part(const PrivatePool& pool) {
+    const std::uint64_t free = pool.reserved_bytes - pool.allocated_bytes;
+    return free == 0                     ? ""
+           : free == pool.reserved_bytes ? " (all of it free)"
+                                         : fmt::format(" ({} of it free)", format_bytes(free));
+}
+
+std::string requested_by(const PrivatePool& pool, std::string_view words) {
+    return pool.line.empty() ? "" : std::string(words) + printable(pool.line);
+}
+
 std::string private_pool_text(const Holders& holders, bool of_graph) {
-    std::uint64_t reserved_bytes = 0;
-    std::uint64_t allocated_bytes = 0;
-    std::uint64_t count = 0;
-    std::string line;
+    constexpr std::size_t kMostPools = 3;
+    std::vector<const PrivatePool*> pools;
+    PrivatePool all;
     for (const PrivatePool& pool : holders.private_pools) {
         if (pool.of_graph == of_graph) {
-            line = count == 0 ? pool.line : line;
-            ++count;
-            reserved_bytes += pool.reserved_bytes;
-            allocated_bytes += pool.allocated_bytes;
+            pools.push_back(&pool);
+            all.reserved_bytes += pool.reserved_bytes;
+            all.allocated_bytes += pool.allocated_bytes;
         }
     }
-    if (count == 0) {
+    if (pools.empty()) {
         return "";
     }
-    std::string text = fmt::format("{} {} in {}",
+    std::string text = fmt::format("{} {} in {}{}",
                                    of_graph ? "CUDA graphs hold" : "MemPools hold",
-                                   format_bytes(reserved_bytes),
-                                   format_counted(count, "private pool", "private pools"));
-    if (reserved_bytes > allocated_bytes) {
-        text += allocated_bytes == 0 ? " (all of it free)"
-                                     : fmt::format(" ({} of it free)",
-                                                   format_bytes(reserved_bytes - allocated_bytes));
+                                   format_bytes(all.reserved_bytes),
+                                   format_counted(pools.size(), "private pool", "private pools"),
+                                   free_part(all));
+    if (pools.size() == 1) {
+        return text + requested_by(*pools[0], "; its oldest segment was requested by ");
     }
-    if (!line.empty()) {
-        text += fmt::format("; {} oldest segment {}was requested by {}",
-                            count == 1 ? "its" : "the",
-                            count == 1 ? "" : "of the largest one ",
-                            printable(line));
+    for (std::size_t i = 0; i < std::min(kMostPools, pools.size()); ++i) {
+        text += fmt::format("; pool {}: {}{}{}",
+                            pools[i]->number,
+                            format_bytes(pools[i]->reserved_bytes),
+                            free_part(*pools[i]),
+                            requested_by(*pools[i], ", its oldest segment by "));
+    }
+    if (pools.size() > kMostPools) {
+        text += fmt::format("; and {} more", pools.size() - kMostPools);
     }
     return text;
 }

@@ -1,6 +1,8 @@
 // What private pools hold, from an address map.
 #include "analyzer/analysis/holders/held_pools.h"
 
+#include "analyzer/analysis/analysis.h"
+#include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/iterations/made_up_run.h"
 
@@ -72,4 +74,28 @@ TEST_CASE("a private pool whose requests are not in the trace has no line") {
     REQUIRE(pools.size() == 1);
     CHECK(pools[0].line.empty());
     CHECK_FALSE(pools[0].of_graph);  // what the number means is not known
+}
+
+TEST_CASE("the report lists the largest private pools, with their lines") {
+    DeviceAnalysis device;
+    Holders& holders = device.held.holders.emplace_back();
+    const auto add = [&](std::uint32_t number, std::uint64_t mib, const char* line) {
+        holders.private_pools.push_back({.number = number,
+                                         .of_graph = true,
+                                         .reserved_bytes = mib * kMiB,
+                                         .allocated_bytes = kMiB,
+                                         .line = line});
+    };
+    add(7, 4, "run.py:3 capture");
+    CHECK(private_pool_lines(device).at(0).text ==
+          "CUDA graphs hold 4 MiB in 1 private pool (3 MiB of it free); its oldest segment was "
+          "requested by run.py:3 capture");
+    add(2, 3, "run.py:9 warm_up");
+    add(5, 2, "");
+    add(6, 1, "run.py:9 warm_up");
+    CHECK(
+        private_pool_lines(device).at(0).text ==
+        "CUDA graphs hold 10 MiB in 4 private pools (6 MiB of it free); pool 7: 4 MiB (3 MiB of it "
+        "free), its oldest segment by run.py:3 capture; pool 2: 3 MiB (2 MiB of it free), its "
+        "oldest segment by run.py:9 warm_up; pool 5: 2 MiB (1 MiB of it free); and 1 more");
 }
