@@ -15,7 +15,7 @@ import { bytesAt } from "../data/overtime";
 import { phaseAt } from "../data/phases";
 import { runNames, sideOf } from "../data/tworuns";
 import { rangeNames } from "../draw/ranges";
-import { byId, el } from "./dom";
+import { byId, el, withCode } from "./dom";
 import { rangeText } from "./rangepanel";
 import type { PageView } from "./view";
 
@@ -141,7 +141,7 @@ export function describe(page: PageView): void {
             "details",
             left > 0 ? { open: "" } : {},
             el("summary", {}, `${formatCounted(notes.length, "note", "notes")} on this trace`),
-            el("ul", {}, ...notes.map((note) => el("li", {}, note))),
+            el("ul", {}, ...notes.map((note) => el("li", {}, ...withCode(note)))),
         ),
     );
 }
