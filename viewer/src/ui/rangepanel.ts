@@ -385,6 +385,7 @@ export function showRanges(page: PageView): void {
         return;
     }
     const two = ranges.length > 1;
+    panel.classList.toggle("two", two);
     const known = ranges.every(({ figures }) => figures !== null);
     const left = leftOutText(page);
     keepFocus(panel, "button, tr[tabindex]", () =>
