@@ -252,6 +252,31 @@ test("every action has a key, and the help lists it", () =>
         assert.ok(Number(marked.stack) > 0);
     }));
 
+test("the status line is shown in full at every width, and keeps its height", async () => {
+    const hash = "#r0=20000000&r1=40000000&s0=50000000&s1=70000000&q=a&only=1";
+    for (const width of [1440, 1024, 820, 390]) {
+        await on(run, { width, hash }, async (page) => {
+            const status = () =>
+                page.$eval("#status", (line) => ({
+                    height: line.offsetHeight,
+                    hidden: line.scrollHeight - line.clientHeight,
+                    wider: line.scrollWidth - line.clientWidth,
+                    text: line.textContent,
+                }));
+            const long = await status();
+            assert.match(long.text, /^search .*range B: .* in \d+ segments$/);
+            assert.ok(long.hidden <= 0 && long.wider <= 0, `${width}: ${JSON.stringify(long)}`);
+            if (width < 1000) return; // the whole document scrolls, the line is at its end
+            await page.fill("#search", "");
+            await page.keyboard.press("Escape");
+            await settle(page);
+            const short = await status();
+            assert.ok(short.text.length < long.text.length);
+            assert.equal(short.height, long.height, `the panels do not move at ${width}`);
+        });
+    }
+});
+
 test("on very wide and narrow windows nothing is cut off and no picture is empty", async () => {
     for (const [width, height] of [
         [1024, 768],

@@ -33,7 +33,7 @@ import { SegmentsPanel } from "./segmentspanel";
 import { showAdvice, showProgramPools, showRun, showTotals } from "./side";
 import { showSource } from "./source";
 import { StacksPanel } from "./stackspanel";
-import { describe, say, statusText, windowText } from "./status";
+import { describe, keepStatusHeight, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 import { TwoRunsPanel } from "./tworuns";
 import type { PageView, Picture, TextPanel } from "./view";
@@ -163,6 +163,7 @@ export class Page extends Results implements PageView {
         connectKeys(this, new Player(this));
         connectTables(this);
         connectScrollHints();
+        keepStatusHeight();
         this.ranks = connectRanks(this);
         showJob(this);
         const { comparison } = this.header;

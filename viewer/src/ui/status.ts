@@ -146,6 +146,27 @@ export function describe(page: PageView): void {
     );
 }
 
+const mostKept = 60; // pixels: three lines
+
+/**
+ * Keeps the height that the status line has needed, because otherwise the panels would move when a
+ * shorter text follows. A long message, such as one about a search, leaves again.
+ */
+export function keepStatusHeight(): void {
+    const line = byId("status");
+    let kept = 0;
+    new ResizeObserver(() => {
+        const height = line.offsetHeight;
+        if (height <= kept || height > mostKept) return;
+        kept = height;
+        line.style.minHeight = `${height}px`;
+    }).observe(line);
+    addEventListener("resize", () => {
+        kept = 0;
+        line.style.minHeight = "";
+    });
+}
+
 const speakAfterMs = 600;
 let speech: ReturnType<typeof setTimeout> | undefined;
 
