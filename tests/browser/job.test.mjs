@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { accessProblems, download, pageFile, settle, text, visitor } from "./look.mjs";
+import { accessProblems, changedPage, download, pageFile, settle, text, visitor } from "./look.mjs";
 
 const job = pageFile("job");
 const visit = visitor();
@@ -22,7 +22,8 @@ test("the first screen has every sentence of the report, under its label", () =>
         assert.ok(rows.length > 6);
         for (const { label, parts } of rows) {
             const sentence = parts.map(({ text }) => text).join("");
-            assert.ok(said.includes(sentence.replace(/\s+/g, " ")), sentence);
+            const plain = sentence.replace(/\s+/g, " ").replace(/`(fraganalyze [^`]+)`/g, "$1");
+            assert.ok(said.includes(plain), sentence);
             assert.ok(said.includes(label), label);
         }
         const box = await page.locator("#job").boundingBox();
@@ -33,6 +34,65 @@ test("the first screen has every sentence of the report, under its label", () =>
         );
         assert.match(said, /exact: /, "with the meaning of its words");
     }));
+
+/** The texts that canvases of the page draw while `act()` runs. */
+const drawnTexts = async (page, act) => {
+    await page.evaluate(() => {
+        const prototype = CanvasRenderingContext2D.prototype;
+        const draw = prototype.fillText;
+        globalThis.drawnTexts = [];
+        prototype.fillText = function (text, ...place) {
+            globalThis.drawnTexts.push(text);
+            draw.call(this, text, ...place);
+        };
+    });
+    await act();
+    await settle(page);
+    return page.evaluate(() => globalThis.drawnTexts);
+};
+
+test("commands in sentences are code, without backticks; a file's name keeps its backticks", () =>
+    changedPage(
+        job,
+        ({ job, processes }) => {
+            const text = "x `odd` file: `fraganalyze whatif TRACE` scans more sizes";
+            job.find(({ kind }) => kind === "row").parts = [{ text, ranks: [] }];
+            processes[0].notes.push("Run `fraganalyze list --absorb` there.");
+        },
+        (path) =>
+            visit(path, {}, async (page) => {
+                assert.match(
+                    await page.locator("#job").textContent(),
+                    /x `odd` file: fraganalyze whatif TRACE scans more sizes/,
+                );
+                assert.equal(await text(page, "#job dd code"), "fraganalyze whatif TRACE");
+                assert.equal(
+                    await page.locator("#notes code").textContent(),
+                    "fraganalyze list --absorb",
+                );
+            }),
+    ));
+
+test("a process without a number has its file's name, and an unknown card is not named", () =>
+    changedPage(
+        job,
+        ({ ranks }) => {
+            Object.assign(ranks[0], { rank: null, pid: 0, gpu: null, file: "a/snap.pickle" });
+            Object.assign(ranks[1], { gpu: null });
+        },
+        (path) =>
+            visit(path, {}, async (page) => {
+                const texts = await drawnTexts(page, async () => {
+                    await page.selectOption("#heat-order", "rank");
+                    await page.focus("#ranks-strip");
+                    await page.keyboard.press("ArrowRight");
+                });
+                const names = texts.join("\n");
+                assert.doesNotMatch(names, /null|pid 0/);
+                assert.ok(texts.includes("rank 1"), names);
+                assert.ok(texts.includes("snap.pickle"), names);
+            }),
+    ));
 
 test("the saved pictures contain the heat map, with all its rows and its measure", () =>
     on({}, async (page) => {

@@ -1,13 +1,31 @@
 // Shared by the tests of the page: opening it, things it must never do, and reading its pictures.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { launch, open } from "./browser.mjs";
 
 /** A page of made-up data (make_page.cpp). */
 export const pageFile = (name) => join(process.env.FRAGTRACE_PAGES, `${name}.html`);
+
+/** Makes a copy of a page with a changed header, and removes it after `look(path)`. */
+export async function changedPage(path, change, look) {
+    const folder = mkdtempSync(join(tmpdir(), "fragtrace-page-"));
+    const copy = join(folder, "changed.html");
+    const [before, header, after] = readFileSync(path, "utf8").split(
+        /(?<=id="ft-header">)(.*?)(?=<\/script>)/s,
+    );
+    const data = JSON.parse(header);
+    change(data);
+    writeFileSync(copy, before + JSON.stringify(data).replaceAll("<", "\\u003c") + after);
+    try {
+        await look(copy);
+    } finally {
+        rmSync(folder, { recursive: true });
+    }
+}
 
 /** An object that has a browser while the tests of a file run. */
 export function sharedBrowser() {

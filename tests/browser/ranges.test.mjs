@@ -278,3 +278,33 @@ test("a range of many blocks is measured in steps, and the page stays responsive
         const { t0, t1 } = await hash(page);
         assert.ok(blocks > 200_000, `${blocks} blocks from ${t0} to ${t1}`);
     }));
+
+test("two ranges show at least six lines of the program at every width", async () => {
+    const ranges = "#r0=20000000&r1=40000000&s0=50000000&s1=70000000";
+    for (const [width, height] of [
+        [1440, 960],
+        [1024, 768],
+        [820, 1180],
+        [390, 844],
+    ]) {
+        await on(run, { width, height, hash: ranges }, async (page) => {
+            await page.waitForSelector("#range table[role=grid]");
+            const { whole, cut } = await page.$eval("#range", (panel) => {
+                const box = panel.getBoundingClientRect();
+                const bottom = box.bottom - 20; // above the word "more"
+                const rows = [...panel.querySelectorAll("table[role=grid] tbody tr")];
+                return {
+                    whole: rows.filter((row) => row.getBoundingClientRect().bottom <= bottom)
+                        .length,
+                    cut: rows.filter((row) => row.getBoundingClientRect().right > box.right).length,
+                };
+            });
+            assert.ok(whole >= 6, `${whole} rows at ${width} pixels`);
+            assert.equal(cut, 0, `${width} pixels`);
+            const side = await page.locator("#side").boundingBox();
+            assert.ok(side.height >= 120, `the side has ${side.height} pixels at ${width}`);
+            const segments = await page.locator("#segments").boundingBox();
+            assert.ok(segments.height >= 110, `the segments have ${segments.height} pixels`);
+        });
+    }
+});

@@ -4,7 +4,16 @@
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawnText, eventually, hash, pageFile, settle, visitor } from "./look.mjs";
+import {
+    changedPage,
+    drawnText,
+    eventually,
+    hash,
+    pageFile,
+    settle,
+    text,
+    visitor,
+} from "./look.mjs";
 
 const run = pageFile("run");
 const board = pageFile("checkerboard");
@@ -117,3 +126,59 @@ test("from an allocation to its free, and back", () =>
         await page.keyboard.press("b");
         assert.match(await drawnText(page, "#status"), /select a block first/);
     }));
+
+test("what a what-if row costs needs few lines, and its name has room", () =>
+    changedPage(
+        run,
+        ({ devices }) => {
+            const [, ...rows] = devices[0].whatif;
+            rows[0].usable = false;
+            for (const row of rows) {
+                row.cost =
+                    "11 more cudaMallocs or maps, 19 more synchronisations, " +
+                    "calls of empty_cache() in the program";
+            }
+        },
+        async (path) => {
+            for (const [width, most] of [
+                [1440, 2],
+                [820, 2],
+                [390, 3],
+            ]) {
+                await on(path, { width }, async (page) => {
+                    const { names, lines, chosen } = await page.evaluate(() => {
+                        const list = document.getElementById("whatif-list");
+                        const width16 = (cell) => {
+                            const sixteen = document.createElement("span");
+                            sixteen.textContent = "0".repeat(16);
+                            sixteen.style.position = "absolute";
+                            cell.append(sixteen);
+                            const { width } = sixteen.getBoundingClientRect();
+                            sixteen.remove();
+                            return width;
+                        };
+                        const costs = [...list.querySelectorAll(".cost")];
+                        const lineOf = (cost) => {
+                            const range = document.createRange();
+                            range.selectNodeContents(cost);
+                            return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+                        };
+                        const said = list.querySelector("tr.said");
+                        said.click();
+                        return {
+                            names: [...list.querySelectorAll("tbody td.wrap")].map(
+                                (cell) => cell.getBoundingClientRect().width / width16(cell),
+                            ),
+                            lines: Math.max(...costs.map(lineOf)),
+                            chosen: said.previousElementSibling.textContent,
+                        };
+                    });
+                    assert.match(await text(page, "#whatif-list"), /not usable/, `at ${width}`);
+                    assert.ok(lines <= most, `${lines} lines at ${width}`);
+                    assert.ok(Math.min(...names) >= 1, `${Math.min(...names)} at ${width}`);
+                    const row = page.locator('#whatif-list tr[aria-selected="true"]');
+                    assert.equal(await row.textContent(), chosen, "a click on the cost chooses");
+                });
+            }
+        },
+    ));

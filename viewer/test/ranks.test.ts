@@ -17,6 +17,7 @@ import {
     rankLabel,
     ranksText,
     rankTables,
+    shortName,
     slotsOf,
     worstOf,
 } from "../src/data/ranks";
@@ -54,6 +55,12 @@ const header = (ranks: Rank[], whole: number, unreadable: Header["unreadable"] =
         devices: [{ blocks: 5 }],
         job: [],
     }) as unknown as Header;
+
+test("where there is little room, a process has its rank, its number or its file", () => {
+    assert.equal(shortName(row()), "rank 3");
+    assert.equal(shortName(row({ rank: null })), "pid 4711");
+    assert.equal(shortName(row({ rank: null, pid: 0, file: "a/oom.pickle" })), "oom.pickle");
+});
 
 test("a process is named by rank, process id and device, with its outcome", () => {
     assert.equal(rankLabel(row({ ooms: 2, retries: 1 })), "rank 3 · pid 4711 · GPU 0 · OOM");

@@ -7,6 +7,12 @@ export function rankState({ ooms, retries }: Rank): "OOM" | "retries" | "" {
     return (ooms ?? 0) > 0 ? "OOM" : (retries ?? 0) > 0 ? "retries" : "";
 }
 
+/** The process where there is little room: its rank, its number or, without both, its file. */
+export function shortName({ rank, pid, file }: Rank): string {
+    if (rank !== null) return `rank ${rank}`;
+    return pid === 0 ? file.slice(file.lastIndexOf("/") + 1) : `pid ${pid}`;
+}
+
 /** "rank 3 · pid 4711 · GPU 0 · OOM" */
 export function rankLabel(row: Rank): string {
     const parts = [

@@ -2,7 +2,7 @@
 // The first rows are tall enough for their names.
 import { heatBytes, type HeatMeasure, type HeatRow, heatShare, unknownParts } from "../data/heat";
 import type { Header } from "../data/header";
-import { rankState } from "../data/ranks";
+import { rankState, shortName } from "../data/ranks";
 import type { Colours } from "./colours";
 import { fitText, font } from "./surface";
 
@@ -168,9 +168,9 @@ function drawName(
 ): void {
     const failed = rankState(row) === "OOM";
     const parts = [
-        row.rank === null ? `pid ${row.pid}` : `rank ${row.rank}`,
+        shortName(row),
         row.generation === null ? "" : `gen. ${row.generation}`,
-        row.gpu === 0 ? "" : `GPU ${row.gpu}`,
+        row.gpu === 0 || row.gpu === null ? "" : `GPU ${row.gpu}`,
     ];
     context.font = font(10.5);
     context.fillStyle = failed ? colours.oom : colours.ink;

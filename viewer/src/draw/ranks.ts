@@ -2,7 +2,15 @@
 // that a process that differs is visible at once. Failed processes have a mark as well as a colour.
 import { formatBytes } from "../data/format";
 import type { Rank } from "../data/header";
-import { fillOf, generationStarts, rankState, shownPeak, slotsOf, worstOf } from "../data/ranks";
+import {
+    fillOf,
+    generationStarts,
+    rankState,
+    shortName,
+    shownPeak,
+    slotsOf,
+    worstOf,
+} from "../data/ranks";
 import type { Colours } from "./colours";
 import { fitText, font, type Layer } from "./surface";
 
@@ -118,7 +126,7 @@ function drawName(
     context.textAlign = "left";
     context.fillStyle = colours.faint;
     const generation = row.generation === null ? "" : `gen. ${row.generation} · `;
-    const name = generation + (row.rank === null ? `pid ${row.pid}` : `rank ${row.rank}`);
+    const name = generation + shortName(row);
     context.fillText(
         fitText(context, `${name} · ${formatBytes(shownPeak(row))}`, wide - 8),
         left + 4,

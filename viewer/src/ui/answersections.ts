@@ -3,7 +3,7 @@ import { formatBytes, formatChange, formatCount, formatTime } from "../data/form
 import { type Card, type Culprit, type ReportLine, savings } from "../data/header";
 import { barGrid, choosable, heads } from "./cards";
 import { button, el, table } from "./dom";
-import type { PageView } from "./view";
+import type { PageView, TextPanel } from "./view";
 
 function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
     const { view, stacks } = page;
@@ -161,32 +161,62 @@ function growingTable(page: PageView): HTMLElement {
     );
 }
 
-/** The memory in use by category, as one bar with a legend. */
-function categoryBar(page: PageView, { categories, categories_basis, in_use }: Card): HTMLElement {
+interface CategoryPart {
+    text: string;
+    name: string;
+    colour: string;
+    share: number;
+}
+
+/** The memory in use by category: the parts of a bar, and the sentence below it. */
+function categoryParts(
+    { colours }: PageView,
+    { categories, categories_basis, in_use }: Card,
+): { parts: CategoryPart[]; total: string } {
     const all = Math.max(
         1,
         categories.reduce((sum, { bytes }) => sum + bytes, 0),
     );
+    return {
+        parts: categories.map(({ name, bytes, note }, at) => ({
+            text: `${name} ${formatBytes(bytes)}${note ? ` (${note})` : ""}`,
+            name: `${name}: ${formatBytes(bytes)}`,
+            colour: colours.kinds[at] ?? colours.otherKind,
+            share: bytes / all,
+        })),
+        total: `${formatBytes(in_use ?? all)} in total (${categories_basis})`,
+    };
+}
+
+function categoryBar(page: PageView, card: Card): HTMLElement {
+    const { parts, total } = categoryParts(page, card);
     const bar = el("div", { class: "parts" });
     const legend = el("p", { class: "legend" });
-    categories.forEach(({ name, bytes, note }, at) => {
-        const colour = page.colours.kinds[at] ?? page.colours.otherKind;
-        const part = el("i", { title: `${name}: ${formatBytes(bytes)}` });
-        part.style.width = `${(100 * bytes) / all}%`;
+    for (const { text, name, colour, share } of parts) {
+        const part = el("i", { title: name });
+        part.style.width = `${100 * share}%`;
         const box = el("i");
         part.style.background = box.style.background = colour;
         bar.append(part);
-        legend.append(
-            el("span", {}, box, `${name} ${formatBytes(bytes)}${note ? ` (${note})` : ""}`),
-        );
-    });
-    return el(
-        "div",
-        { class: "categories" },
-        bar,
-        legend,
-        el("p", { class: "faint" }, `${formatBytes(in_use ?? all)} in total (${categories_basis})`),
-    );
+        legend.append(el("span", {}, box, text));
+    }
+    return el("div", { class: "categories" }, bar, legend, el("p", { class: "faint" }, total));
+}
+
+/** The bar of the categories, to save. */
+export function savedCategories(page: PageView): TextPanel | null {
+    const card = page.model.head.cards[page.view.card];
+    if (!card || card.categories.length === 0) return null;
+    const { parts, total } = categoryParts(page, card);
+    return {
+        title: ["Live memory by category", card.holders_when].filter(Boolean).join(" "),
+        place: "right",
+        blocks: [
+            { kind: "bar", parts },
+            { kind: "legend", cells: parts.map(({ text, colour }) => ({ text, box: { colour } })) },
+            { kind: "text", cell: { text: total, look: "faint" } },
+        ],
+    };
 }
 
 function lineList(lines: ReportLine[]): HTMLElement[] {

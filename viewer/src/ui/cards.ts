@@ -222,8 +222,8 @@ export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
     return row;
 }
 
-/** Finds the rows that can be chosen. A row of the class "below" belongs to the one above it. */
-export const choosableRows = "tbody tr:not(.below)";
+/** Finds the rows that can be chosen. A row of these classes belongs to the one above it. */
+export const choosableRows = "tbody tr:not(.below, .said)";
 
 /** A row of headers, each with an explanation. */
 export function heads(columns: [name: string, title: string][]): HTMLElement {

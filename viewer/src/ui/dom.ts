@@ -25,6 +25,14 @@ export function breakable(text: string): (Node | string)[] {
         );
 }
 
+// Only our own commands: a name from a trace keeps its backticks.
+const command = /`((?:fraganalyze|fragtrace|nsys) [^`]+)`/;
+
+/** A sentence of the report, with the commands between its backticks as code. */
+export function withCode(text: string): (Node | string)[] {
+    return text.split(command).map((part, at) => (at % 2 === 1 ? el("code", {}, part) : part));
+}
+
 export function el(
     tag: string,
     attributes: Record<string, string> = {},

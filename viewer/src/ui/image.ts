@@ -1,11 +1,14 @@
-// Saves the pictures as on the page, each with its title, below the verdict's sentence, as PNG or
-// SVG. The maps are images even in the SVG, because they can have a million rectangles.
+// Saves the pictures and the panels that go with them as on the page, each with its title, below
+// the verdict's sentence, as PNG or SVG. The maps are images even in the SVG, because they can have
+// a million rectangles.
+import { withEscapes } from "../data/escapes";
+import { processTitle } from "../data/ranks";
 import { hatched } from "../draw/colours";
 import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
 import { fitText, font } from "../draw/surface";
-import { processTitle } from "../data/ranks";
+import { drawBlocks, layoutBlocks, type TextLayout } from "../draw/textblocks";
 import { saveBlob, saveText } from "./save";
-import type { PageView, Picture } from "./view";
+import type { PageView, Picture, TextPanel } from "./view";
 
 const border = 12;
 const columnGap = 14;
@@ -16,42 +19,64 @@ interface Place {
     x: number;
     y: number;
 }
+interface TextPlace {
+    panel: TextPanel;
+    layout: TextLayout;
+    x: number;
+    y: number;
+}
 interface Sheet {
     width: number;
     height: number;
     places: Place[];
+    texts: TextPlace[];
 }
 
-/** Where the pictures go, in CSS pixels. */
-function sheetOf({ pictures }: PageView): Sheet {
+const narrowest = 360; // of a column that has texts, but no picture
+
+/** Where the pictures and the texts go, in CSS pixels. */
+function sheetOf({ pictures, colours }: PageView): Sheet {
     const places: Place[] = [];
+    const texts: TextPlace[] = [];
+    const measuring = document.createElement("canvas").getContext("2d")!;
     const column = (
         place: Picture["place"],
         x: number,
         top: number,
     ): [right: number, down: number] => {
+        const parts = pictures.filter((part) => part.place === place);
+        const widths = parts.map((part) => ("surface" in part ? part.surface.base.width : 0));
+        const widest = Math.max(0, ...widths);
         let y = top;
-        let right = x;
-        for (const picture of pictures) {
-            if (picture.place !== place) continue;
-            const { width, height } = picture.surface.base;
-            places.push({ picture, x, y: y + titleHeight });
-            y += titleHeight + height;
-            right = Math.max(right, x + width);
+        let right = x + widest;
+        for (const part of parts) {
+            if ("surface" in part) {
+                const { width, height } = part.surface.base;
+                if (width === 0 || height === 0) continue; // not on the page
+                places.push({ picture: part, x, y: y + titleHeight });
+                y += titleHeight + height;
+            } else {
+                const width = widest || narrowest;
+                const layout = layoutBlocks(measuring, part.blocks, width, colours);
+                texts.push({ panel: part, layout, x, y: y + titleHeight });
+                y += titleHeight + layout.height;
+                right = x + width;
+            }
         }
         return [right, y];
     };
     const [wide, top] = column("top", border, border + 2 * titleHeight);
     const [left, down] = column("left", border, top);
-    const [right, lower] = column("right", left + columnGap, top);
+    const [right, lower] = column("right", left > border ? left + columnGap : border, top);
     return {
         width: Math.max(wide, right) + border,
         height: Math.max(down, lower) + border,
         places,
+        texts,
     };
 }
 
-/** Draws everything except the pictures: the verdict, titles, and legends. */
+/** Draws everything except the pictures: the verdict, titles, legends, and panels of text. */
 function drawTexts(context: CanvasRenderingContext2D, page: PageView, sheet: Sheet): void {
     const { colours, header, model, view } = page;
     const room = sheet.width - 2 * border;
@@ -102,6 +127,12 @@ function drawTexts(context: CanvasRenderingContext2D, page: PageView, sheet: She
             at += 15 + size + 12;
         }
     }
+    for (const { panel, layout, x, y } of sheet.texts) {
+        context.font = font(12, "bold");
+        context.fillStyle = colours.ink;
+        context.fillText(withEscapes(panel.title), x, y - 7);
+        drawBlocks(context, layout, x, y);
+    }
 }
 
 function drawnOver(
@@ -119,7 +150,7 @@ function drawnOver(
 
 export function savePng(page: PageView): void {
     const sheet = sheetOf(page);
-    const { ratio } = sheet.places[0].picture.surface.base;
+    const ratio = devicePixelRatio || 1;
     const canvas = document.createElement("canvas");
     canvas.width = Math.ceil(sheet.width * ratio);
     canvas.height = Math.ceil(sheet.height * ratio);

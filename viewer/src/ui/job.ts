@@ -6,7 +6,7 @@ import { jobBlocks, jobText } from "../data/jobrows";
 import { rankLabel, rankTables } from "../data/ranks";
 import { saidWords } from "./cards";
 import { dataTable } from "./datatable";
-import { byId, el, showDialog } from "./dom";
+import { byId, el, showDialog, withCode } from "./dom";
 import { openRank } from "./ranks";
 import type { PageView } from "./view";
 
@@ -55,9 +55,13 @@ function sentence(page: PageView, parts: NamedPart[]): (Node | string)[] {
         const before = parts[at - 1]?.ranks.length > 0 ? punctuation(part) : "";
         const rest = { ...part, text: part.text.slice(before.length) };
         if (rest.text === "") return;
+        if (part.ranks.length === 0) {
+            nodes.push(...withCode(rest.text));
+            return;
+        }
         const node = named(page, rest);
         const next = parts[at + 1];
-        const after = part.ranks.length > 0 && next ? punctuation(next) : "";
+        const after = next ? punctuation(next) : "";
         nodes.push(after ? el("span", { class: "together" }, node, after) : node);
     });
     return nodes;
@@ -68,8 +72,7 @@ function punctuation({ text, ranks }: NamedPart): string {
 }
 
 // A part that names processes is a button.
-function named(page: PageView, { text, ranks }: NamedPart): Node | string {
-    if (ranks.length === 0) return text;
+function named(page: PageView, { text, ranks }: NamedPart): Node {
     const rows = ranks.map((rank) => page.header.ranks[rank]);
     const complete = rows.some(({ device }) => device !== null);
     const one = rows.length === 1;

@@ -11,20 +11,21 @@ import { openedView } from "../state/opening";
 import { clampView, type View, viewParts } from "../state/store";
 import { checkUpdates, runUpdates, type Update } from "../state/updates";
 import { showAnswer } from "./answer";
+import { savedCategories } from "./answersections";
 import { showCard } from "./cards";
 import { ChartPanel } from "./chartpanel";
 import { connectComment, showComment } from "./comment";
 import { showDetails } from "./details";
 import { byId } from "./dom";
 import { HeatPanel } from "./heat";
-import { showHole } from "./holecard";
+import { savedHole, showHole } from "./holecard";
 import { connectControls, connectPictures, showControls } from "./input";
 import { fillLegends } from "./legends";
 import { MapPanel } from "./mappanel";
 import { Player } from "./play";
 import { showJob } from "./job";
 import { connectKeys } from "./keyboard";
-import { showRanges } from "./rangepanel";
+import { savedRanges, showRanges } from "./rangepanel";
 import { connectRanks, type RankStrip, selectDevice, showOwnTitle } from "./ranks";
 import { Results } from "./results";
 import { connectScrollHints } from "./scrollhint";
@@ -32,10 +33,10 @@ import { SegmentsPanel } from "./segmentspanel";
 import { showAdvice, showProgramPools, showRun, showTotals } from "./side";
 import { showSource } from "./source";
 import { StacksPanel } from "./stackspanel";
-import { describe, say, statusText, windowText } from "./status";
+import { describe, keepStatusHeight, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 import { TwoRunsPanel } from "./tworuns";
-import type { PageView, Picture } from "./view";
+import type { PageView, Picture, TextPanel } from "./view";
 import { showWhatIf } from "./whatif";
 
 // What the picture of the stacks depends on besides the bytes.
@@ -142,10 +143,12 @@ export class Page extends Results implements PageView {
         return document.documentElement.dataset.theme === "dark" ? dark : light;
     }
 
-    get pictures(): Picture[] {
+    get pictures(): (Picture | TextPanel)[] {
         const { ranks, heatPanel, runs, chart, map, panel, segments } = this;
-        const top = [ranks, heatPanel, runs?.visible ? runs : null].filter((part) => part !== null);
-        return [...top, chart, map, panel, segments];
+        const top = [ranks, heatPanel, runs?.visible ? runs : null];
+        const left = [chart, map, panel];
+        const right = [savedCategories(this), savedRanges(this), segments, savedHole(this)];
+        return [...top, ...left, ...right].filter((part) => part !== null);
     }
 
     async open(): Promise<void> {
@@ -160,6 +163,7 @@ export class Page extends Results implements PageView {
         connectKeys(this, new Player(this));
         connectTables(this);
         connectScrollHints();
+        keepStatusHeight();
         this.ranks = connectRanks(this);
         showJob(this);
         const { comparison } = this.header;

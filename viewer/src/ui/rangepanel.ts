@@ -13,12 +13,13 @@ import { amount, type LineChange, type LineRow, lineRows } from "../data/rangeli
 import { laterOf, phaseOf, type Range } from "../data/ranges";
 import type { Cell, TableColumn, TableData } from "../data/rows";
 import { rangeColour, rangeNames } from "../draw/ranges";
+import type { TextCell, TextRow } from "../draw/textblocks";
 import { clearRanges, compareRange, zoomToRanges } from "./actions";
 import { choosable, heads } from "./cards";
 import { showTables } from "./datatable";
 import { button, byId, el, keepFocus } from "./dom";
 import type { MeasuredRange } from "./rangework";
-import type { PageView } from "./view";
+import type { PageView, TextPanel } from "./view";
 
 const mostLines = 10;
 
@@ -72,6 +73,11 @@ const figureRows: FigureRow[] = [
     ["peak allocated", ({ peak }) => peak, ({ peak }) => formatBytes(peak)],
 ];
 
+/** When the figure of a row was reached; "" = it has no moment. */
+function momentText(page: PageView, name: string, figures: RangeFigures): string {
+    return name === "peak allocated" ? formatTime(figures.peakTick * page.model.head.tick_ns) : "";
+}
+
 // The moment of the peak is a button: it moves the cursor there.
 function figureCell(
     page: PageView,
@@ -80,8 +86,8 @@ function figureCell(
     text: string,
 ): HTMLElement {
     const cell = el("td", {}, text);
-    if (name !== "peak allocated") return cell;
-    const time = formatTime(figures.peakTick * page.model.head.tick_ns);
+    const time = momentText(page, name, figures);
+    if (!time) return cell;
     cell.append(
         " at ",
         button(time, "move the cursor to this peak", () =>
@@ -147,38 +153,65 @@ function figureTable(page: PageView, ranges: readonly MeasuredRange[]): HTMLElem
 
 // ---- the lines ----------------------------------------------------------------------------------
 
+interface LineCell {
+    text: string;
+    orders: boolean; // whether the rows are sorted by this figure
+}
+
+/** The figures of a line, in the order of `lineHeads()`. */
+function lineCells({ view }: PageView, row: LineRow): LineCell[] {
+    const by = view.by;
+    if (row.of.length > 1) {
+        const shown = (change: LineChange | undefined): string =>
+            by === "change"
+                ? formatChange(amount(change, "change"))
+                : formatBytes(amount(change, "allocated"));
+        return [
+            { text: formatChange(row.weight), orders: true },
+            ...row.of.map((change) => ({ text: shown(change), orders: false })),
+        ];
+    }
+    const [change] = row.of;
+    return [
+        { text: formatChange(amount(change, "change")), orders: by === "change" },
+        { text: formatBytes(change!.allocated), orders: by === "allocated" },
+        { text: formatCount(change!.allocations), orders: false },
+        { text: formatCount(change!.frees), orders: false },
+    ];
+}
+
+function lineHeads({ ranges, view }: PageView): [name: string, title: string][] {
+    const what =
+        view.by === "change"
+            ? "what the line allocated minus what was freed of it"
+            : "what the line allocated, whether freed or not";
+    return [
+        ...(ranges.length > 1
+            ? ([
+                  [differenceName(ranges), `${what}: the difference of the two ranges`],
+                  ["A", `${what}, in range A`],
+                  ["B", `${what}, in range B`],
+              ] as [string, string][])
+            : ([
+                  ["change", "what the line allocated in the range minus what was freed of it"],
+                  ["allocated", "what the line allocated in the range, whether freed or not"],
+                  ["blocks", "the number of blocks allocated in the range"],
+                  ["freed", "the number of the line's blocks freed in the range"],
+              ] as [string, string][])),
+        ["allocated at", "the line that allocated the blocks"],
+    ];
+}
+
 function lineRow(page: PageView, row: LineRow): HTMLElement {
     const { view, stacks } = page;
-    const two = row.of.length > 1;
-    const shown = (change: LineChange | undefined): string =>
-        view.by === "change"
-            ? formatChange(amount(change, "change"))
-            : formatBytes(amount(change, "allocated"));
     const chosen = view.line === row.line;
-    const cells = two
-        ? [
-              el("td", { class: "size" }, formatChange(row.weight)),
-              ...row.of.map((change) => el("td", {}, shown(change))),
-          ]
-        : [
-              el(
-                  "td",
-                  { class: view.by === "change" ? "size" : "" },
-                  formatChange(amount(row.of[0], "change")),
-              ),
-              el(
-                  "td",
-                  { class: view.by === "change" ? "" : "size" },
-                  formatBytes(row.of[0]!.allocated),
-              ),
-              el("td", {}, formatCount(row.of[0]!.allocations)),
-              el("td", {}, formatCount(row.of[0]!.frees)),
-          ];
     return choosable(
         el(
             "tr",
             { tabindex: "0", "aria-selected": String(chosen) },
-            ...cells,
+            ...lineCells(page, row).map(({ text, orders }) =>
+                el("td", { class: orders ? "size" : "" }, text),
+            ),
             el("td", { class: "wrap" }, el("code", {}, stacks.lineName(row.line))),
         ),
         () => page.change({ line: chosen ? -1 : row.line, stack: -1, culprit: -1 }),
@@ -186,57 +219,38 @@ function lineRow(page: PageView, row: LineRow): HTMLElement {
 }
 
 function lineTable(page: PageView, rows: LineRow[]): HTMLElement {
-    const two = page.ranges.length > 1;
-    const difference = differenceName(page.ranges);
-    const what =
-        page.view.by === "change"
-            ? "what the line allocated minus what was freed of it"
-            : "what the line allocated, whether freed or not";
     return el(
         "table",
         { role: "grid" },
-        two
-            ? heads([
-                  [difference, `${what}: the difference of the two ranges`],
-                  ["A", `${what}, in range A`],
-                  ["B", `${what}, in range B`],
-                  ["allocated at", "the line that allocated the blocks"],
-              ])
-            : heads([
-                  ["change", "what the line allocated in the range minus what was freed of it"],
-                  ["allocated", "what the line allocated in the range, whether freed or not"],
-                  ["blocks", "the number of blocks allocated in the range"],
-                  ["freed", "the number of the line's blocks freed in the range"],
-                  ["allocated at", "the line that allocated the blocks"],
-              ]),
-        el("tbody", {}, ...rows.slice(0, mostLines).map((row) => lineRow(page, row))),
+        heads(lineHeads(page)),
+        el("tbody", {}, ...rows.map((row) => lineRow(page, row))),
     );
 }
 
-function lineSection(page: PageView): HTMLElement[] {
-    const { ranges, view } = page;
+/** The lines that differ, and a text about those that are not shown; null = not summed yet. */
+function shownLines({ ranges, view }: PageView): { rows: LineRow[]; rest: string } | null {
     const lines = ranges.map((one) => one.lines);
-    if (!lines.every((one) => one !== null)) {
-        return [el("p", { class: "faint" }, "Adding up by line.")];
-    }
+    if (!lines.every((one) => one !== null)) return null;
     const rows = lineRows(lines, view.by, later(ranges)).filter(({ weight }) => weight !== 0);
-    if (rows.length === 0) {
-        return [el("p", { class: "faint" }, "No line differs.")];
-    }
+    if (rows.length === 0) return { rows, rest: "No line differs." };
     const more = rows.slice(mostLines);
-    const rest = more.reduce((sum, { weight }) => sum + weight, 0);
+    const sum = more.reduce((bytes, { weight }) => bytes + weight, 0);
+    const amountText =
+        view.by === "change" || ranges.length > 1 ? formatChange(sum) : formatBytes(sum);
+    return {
+        rows: rows.slice(0, mostLines),
+        rest:
+            more.length > 0
+                ? `and ${formatCounted(more.length, "more line", "more lines")}: ${amountText} in all`
+                : "",
+    };
+}
+
+function lineSection(page: PageView): HTMLElement[] {
+    const { rows, rest } = shownLines(page) ?? { rows: [], rest: "Adding up by line." };
     return [
-        lineTable(page, rows),
-        ...(more.length > 0
-            ? [
-                  el(
-                      "p",
-                      { class: "faint" },
-                      `and ${formatCounted(more.length, "more line", "more lines")}: ` +
-                          `${view.by === "change" || ranges.length > 1 ? formatChange(rest) : formatBytes(rest)} in all`,
-                  ),
-              ]
-            : []),
+        ...(rows.length > 0 ? [lineTable(page, rows)] : []),
+        ...(rest ? [el("p", { class: "faint" }, rest)] : []),
     ];
 }
 
@@ -282,6 +296,80 @@ export function rangeTables(page: PageView): TableData[] {
 
 // ---- the panel ----------------------------------------------------------------------------------
 
+const titleOf = (two: boolean): string => (two ? "Two ranges of time" : "Range of time");
+
+function leftOutText({ model }: PageView): string {
+    const left = model.head.blocks_left_out;
+    return left > 0
+        ? `Without ${formatCounted(left, "short-lived block", "short-lived blocks")} that the file leaves out.`
+        : "";
+}
+
+/** The figures of the ranges and their lines, to save. */
+export function savedRanges(page: PageView): TextPanel | null {
+    const { ranges, stacks, view } = page;
+    const known = ranges.flatMap(({ figures }) => figures ?? []);
+    if (ranges.length === 0 || known.length < ranges.length) return null;
+    const two = ranges.length > 1;
+    const last = later(ranges);
+    const difference = (of: (figures: RangeFigures) => number): TextCell[] =>
+        two ? [{ text: formatChange(of(known[last]) - of(known[1 - last])) }] : [];
+    const faint = (text: string): TextCell => ({ text, look: "faint" });
+    const figures: TextRow[] = [
+        {
+            cells: [
+                { text: "" },
+                ...ranges.map(({ range }, at): TextCell => {
+                    const name = phaseName(page, range);
+                    return {
+                        text: (name && `${name}: `) + timesText(page, range),
+                        box: { colour: rangeColour(page.colours, at), letter: rangeNames[at] },
+                    };
+                }),
+                ...(two ? [{ text: differenceName(ranges) }] : []),
+            ],
+        },
+        ...figureRows.map(([name, of, show]): TextRow => {
+            const cells = known.map((one) => {
+                const moment = momentText(page, name, one);
+                return { text: show(one) + (moment && ` at ${moment}`) };
+            });
+            return { cells: [faint(name), ...cells, ...difference(of)] };
+        }),
+    ];
+    const { rows, rest } = shownLines(page) ?? { rows: [], rest: "" };
+    const lines: TextRow[] = [
+        { cells: lineHeads(page).map(([name]) => faint(name)) },
+        ...rows.map((row): TextRow => ({
+            cells: [
+                ...lineCells(page, row).map(({ text, orders }): TextCell => ({
+                    text,
+                    ...(orders ? { look: "bold" } : {}),
+                })),
+                { text: stacks.lineName(row.line), look: "code" },
+            ],
+            chosen: view.line === row.line,
+        })),
+    ];
+    const order = view.by === "change" ? "by change" : "by bytes allocated";
+    return {
+        title: titleOf(two),
+        place: "right",
+        blocks: [
+            { kind: "table", rows: figures, lines: true },
+            ...(rows.length > 0
+                ? [
+                      { kind: "text" as const, cell: faint(`Lines ${order}`) },
+                      { kind: "table" as const, rows: lines, lines: true },
+                  ]
+                : []),
+            ...[rest, leftOutText(page)]
+                .filter((text) => text)
+                .map((text) => ({ kind: "text" as const, cell: faint(text) })),
+        ],
+    };
+}
+
 function orderButton(page: PageView, by: "change" | "allocated", text: string): HTMLElement {
     const element = button(text, `the lines by ${text}`, () => page.change({ by }));
     element.setAttribute("aria-pressed", String(page.view.by === by));
@@ -297,14 +385,15 @@ export function showRanges(page: PageView): void {
         return;
     }
     const two = ranges.length > 1;
+    panel.classList.toggle("two", two);
     const known = ranges.every(({ figures }) => figures !== null);
-    const left = model.head.blocks_left_out;
+    const left = leftOutText(page);
     keepFocus(panel, "button, tr[tabindex]", () =>
         panel.replaceChildren(
             el(
                 "div",
                 { class: "headline" },
-                el("h2", {}, two ? "Two ranges of time" : "Range of time"),
+                el("h2", {}, titleOf(two)),
                 el("span", { class: "grow" }),
                 button(
                     two ? "only A" : "compare",
@@ -338,15 +427,7 @@ export function showRanges(page: PageView): void {
                           model.complete ? "Sorting the events by time." : "Reading the blocks.",
                       ),
                   ]),
-            ...(left > 0
-                ? [
-                      el(
-                          "p",
-                          { class: "faint" },
-                          `Without ${formatCounted(left, "short-lived block", "short-lived blocks")} that the file leaves out.`,
-                      ),
-                  ]
-                : []),
+            ...(left ? [el("p", { class: "faint" }, left)] : []),
         ),
     );
 }

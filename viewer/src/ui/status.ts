@@ -15,7 +15,7 @@ import { bytesAt } from "../data/overtime";
 import { phaseAt } from "../data/phases";
 import { runNames, sideOf } from "../data/tworuns";
 import { rangeNames } from "../draw/ranges";
-import { byId, el } from "./dom";
+import { byId, el, withCode } from "./dom";
 import { rangeText } from "./rangepanel";
 import type { PageView } from "./view";
 
@@ -141,9 +141,30 @@ export function describe(page: PageView): void {
             "details",
             left > 0 ? { open: "" } : {},
             el("summary", {}, `${formatCounted(notes.length, "note", "notes")} on this trace`),
-            el("ul", {}, ...notes.map((note) => el("li", {}, note))),
+            el("ul", {}, ...notes.map((note) => el("li", {}, ...withCode(note)))),
         ),
     );
+}
+
+const mostKept = 60; // pixels: three lines
+
+/**
+ * Keeps the height that the status line has needed, because otherwise the panels would move when a
+ * shorter text follows. A long message, such as one about a search, leaves again.
+ */
+export function keepStatusHeight(): void {
+    const line = byId("status");
+    let kept = 0;
+    new ResizeObserver(() => {
+        const height = line.offsetHeight;
+        if (height <= kept || height > mostKept) return;
+        kept = height;
+        line.style.minHeight = `${height}px`;
+    }).observe(line);
+    addEventListener("resize", () => {
+        kept = 0;
+        line.style.minHeight = "";
+    });
 }
 
 const speakAfterMs = 600;

@@ -11,6 +11,7 @@ import type { Stacks } from "../data/stacks";
 import type { WindowSweep } from "../data/sweep";
 import type { Colours } from "../draw/colours";
 import type { Layer } from "../draw/surface";
+import type { TextBlock } from "../draw/textblocks";
 import type { View } from "../state/store";
 import type { MeasuredRange } from "./rangework";
 
@@ -30,6 +31,13 @@ export interface Picture {
     paint?(layer: Layer): void;
 }
 
+/** A panel without a canvas that is saved with the pictures. */
+export interface TextPanel {
+    readonly title: string;
+    readonly place: Picture["place"];
+    readonly blocks: TextBlock[];
+}
+
 /** Results of the search. */
 export interface Found {
     hits: Uint8Array; // per name; missing entries are 0
@@ -46,7 +54,7 @@ export interface PageView {
     readonly model: DeviceModel;
     readonly view: View;
     readonly colours: Colours;
-    readonly pictures: readonly Picture[];
+    readonly pictures: readonly (Picture | TextPanel)[];
 
     readonly heap: HeapState; // at the cursor
     readonly kinds: Kinds | null; // the kinds that colour the blocks; null = coloured by state

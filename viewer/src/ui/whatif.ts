@@ -12,6 +12,27 @@ function fitting(row: WhatIf): string {
     return row.rest_fails ? "past this OOM only" : "past the OOM";
 }
 
+// Letters that fit into one or two lines of the column of names.
+const mostBeside = 40;
+
+/** What is below the name of a row: short texts in its column, long ones across the whole table. */
+function remarks(row: WhatIf): { beside: HTMLElement[]; across: HTMLElement[] } {
+    const texts = [
+        row.cost && !row.as_run ? `cost: ${row.cost}` : "",
+        row.usable ? "" : row.note,
+    ].filter((text) => text);
+    const shown = (those: string[]): HTMLElement[] =>
+        those.map((text) => el("div", { class: "cost" }, text));
+    const long = texts.filter((text) => text.length > mostBeside);
+    return {
+        beside: shown(texts.filter((text) => text.length <= mostBeside)),
+        across:
+            long.length > 0
+                ? [el("tr", { class: "said" }, el("td", { colspan: "7" }, ...shown(long)))]
+                : [],
+    };
+}
+
 /** Fills the what-if table. The chart draws the curve of the chosen row. */
 export function showWhatIf(page: PageView): void {
     const { model, view } = page;
@@ -38,6 +59,7 @@ export function showWhatIf(page: PageView): void {
                     { class: again || row.rest_fails ? "near" : "yes" },
                     `${again || row.rest_fails ? "~" : "✓"} ${fitting(row)}${again}`,
                 );
+        const { beside, across } = remarks(row);
         const line = el(
             "tr",
             {
@@ -48,8 +70,7 @@ export function showWhatIf(page: PageView): void {
                 "td",
                 { class: "wrap" },
                 row.as_run ? row.name : el("code", {}, row.name),
-                row.cost && !row.as_run && el("div", { class: "cost" }, `cost: ${row.cost}`),
-                !row.usable && row.note && el("div", { class: "cost" }, row.note),
+                ...beside,
             ),
             el("td", { class: "result" }, verdict),
             el("td", {}, formatBytes(row.peak_reserved)),
@@ -58,10 +79,12 @@ export function showWhatIf(page: PageView): void {
             el("td", {}, formatCount(row.segments)),
             el("td", { class: "class" }, row.class),
         );
-        if (!model.curves.byRow[at] && row.set === "" && row.run === "") return line;
+        if (!model.curves.byRow[at] && row.set === "" && row.run === "") return [line, ...across];
+        const choose = (): void => page.change({ whatif: page.view.whatif === at ? -1 : at });
         line.setAttribute("tabindex", "0");
         line.setAttribute("aria-selected", String(view.whatif === at));
-        return choosable(line, () => page.change({ whatif: page.view.whatif === at ? -1 : at }));
+        across.forEach((said) => said.addEventListener("click", choose));
+        return [choosable(line, choose), ...across];
     });
     keepFocus(list, choosableRows, () =>
         list.replaceChildren(
@@ -96,7 +119,7 @@ export function showWhatIf(page: PageView): void {
                     "tbody",
                     {},
                     ...lines.flatMap((line, at) =>
-                        at === view.whatif ? [line, ...remedy(page, rows[at])] : [line],
+                        at === view.whatif ? [...line, ...remedy(page, rows[at])] : line,
                     ),
                 ),
             ),
