@@ -239,6 +239,9 @@ Culprit culprit_of_failure(const Analysis& analysis,
     if (!inside) {
         inside = who_holds(analysis, oom, holders);
     }
+    if (inside && verdict.requested_bytes > inside->in_use_bytes) {
+        inside->larger_request_bytes = verdict.requested_bytes;
+    }
     if (verdict.id == "outside_pool") {
         if (std::optional<HeldOutside> outside = who_is_outside(holders)) {
             const OtherProcesses* others = report_at(device.other_processes, oom.trouble.event);

@@ -39,14 +39,20 @@ std::string words(const HoldsMost& most) {
                                   : fmt::format(", {} more than at the same point of step {}",
                                                 format_bytes(most.grown_bytes),
                                                 most.since);
-    return fmt::format("{} holds {} of the {} in use{}{}",
+    const std::string larger =
+        most.larger_request_bytes == 0
+            ? std::string()
+            : fmt::format("; the failed request is for {}, more than all memory in use",
+                          format_bytes(most.larger_request_bytes));
+    return fmt::format("{} holds {} of the {} in use{}{}{}",
                        most.place.held.label,
                        format_bytes(static_cast<std::uint64_t>(most.place.held.bytes)),
                        format_bytes(most.in_use_bytes),
                        category_known(most.place)
                            ? fmt::format(" ({})", printable(shown_category(most.place)))
                            : std::string(),
-                       grown);
+                       grown,
+                       larger);
 }
 
 std::string_view who_is(HeldOutside::By by) {

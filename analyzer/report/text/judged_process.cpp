@@ -19,23 +19,6 @@ std::string text(const std::string& from) {
     return summary_word(from, kTextWidth);
 }
 
-// The line to look at first, as in the report, and the request if it is larger than all memory in
-// use.
-std::string line_text(const Culprit& culprit,
-                      std::uint64_t requested_bytes,
-                      const std::string& at) {
-    const auto* holds = std::get_if<HoldsMost>(&culprit);
-    std::string line = culprit_text(culprit);
-    if (holds != nullptr && requested_bytes > holds->in_use_bytes) {
-        line += fmt::format("{}{} {}, more than all {} in use",
-                            line.empty() ? "" : "; ",
-                            at.empty() ? "the request was for" : at + " requests",
-                            format_bytes(requested_bytes),
-                            format_bytes(holds->in_use_bytes));
-    }
-    return line;
-}
-
 FailureSummary failure_of(const Analysis& analysis,
                           const DeviceAnalysis& device,
                           const Diagnosis& diagnosis) {
@@ -53,7 +36,7 @@ FailureSummary failure_of(const Analysis& analysis,
             .verdict = std::string(diagnosis.verdict.id),
             .why = text(failure_sentence(device, diagnosis)),
             .at = summary_word(at, kNameWidth),
-            .culprit = text(line_text(conclusion.culprit, requested_bytes, at)),
+            .culprit = text(culprit_text(conclusion.culprit)),
             .remedy = text(remedy_text(device, conclusion.remedy))};
 }
 
