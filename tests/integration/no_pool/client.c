@@ -32,17 +32,19 @@ static void refused(CUresult result) {
     }
 }
 
-static CUresult create(CUmemGenericAllocationHandle* handle, CUmemLocationType location) {
-    CUmemAllocationProp properties;
-    memset(&properties, 0, sizeof properties);
+static const CUmemAllocationProp* properties_of(CUmemLocationType location) {
+    static CUmemAllocationProp properties;
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type = location;
-    return cuMemCreate(handle, kPieceBytes, &properties, 0);
+    return &properties;
 }
+
+/* A macro: the report must tell its callers apart, with and without debug information. */
+#define CREATE(handle, location) cuMemCreate(handle, kPieceBytes, properties_of(location), 0)
 
 static void create_all(void) {
     for (int i = 0; i < kCount; ++i) {
-        WELL(create(&g_handles[i], CU_MEM_LOCATION_TYPE_DEVICE));
+        WELL(CREATE(&g_handles[i], CU_MEM_LOCATION_TYPE_DEVICE));
     }
 }
 
@@ -88,13 +90,13 @@ static int pieces(const char* kind) {
         release_all();
         WELL(cuMemUnmap(g_base, 4 * kPieceBytes));
         for (int i = 0; i < 4; ++i) {
-            WELL(create(&g_handles[i], CU_MEM_LOCATION_TYPE_DEVICE));
+            WELL(CREATE(&g_handles[i], CU_MEM_LOCATION_TYPE_DEVICE));
         }
     } else {
         return 0;
     }
     CUmemGenericAllocationHandle more = 0;
-    refused(create(&more, CU_MEM_LOCATION_TYPE_DEVICE));
+    refused(CREATE(&more, CU_MEM_LOCATION_TYPE_DEVICE));
     return 1;
 }
 
@@ -148,7 +150,7 @@ int main(int argc, char** argv) {
     }
     if (argc == 2 && strcmp(argv[1], "host") == 0) { /* host memory, whatever call allocated it */
         CUmemGenericAllocationHandle handle = 0;
-        if (create(&handle, CU_MEM_LOCATION_TYPE_HOST) != CUDA_SUCCESS) {
+        if (CREATE(&handle, CU_MEM_LOCATION_TYPE_HOST) != CUDA_SUCCESS) {
             return 77;
         }
         printf("held 0\n");

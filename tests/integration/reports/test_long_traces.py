@@ -170,6 +170,7 @@ for events in (None, "all", 1000):
 class Dumps(real_process.RealProcessTest):
     """A dump reads event after event."""
 
+    @real_process.not_sanitized
     def test_memory_does_not_grow_with_the_trace(self):
         env = real_process.environment("2GiB", record_to=self.folder)
         program = PROGRAM.replace("range(2001)", "range(int(sys.argv[1]))").replace(
@@ -192,6 +193,7 @@ class Dumps(real_process.RealProcessTest):
         # With all events in memory, the second would take 42 MB more.
         self.assertLess(peaks[1], peaks[0] + (12 << 10))
 
+    @real_process.not_sanitized
     def test_a_limit_of_address_space(self):
         env = real_process.environment("2GiB", record_to=self.folder)
         self.run_well([sys.executable, "-c", PROGRAM], env=env)
