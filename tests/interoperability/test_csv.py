@@ -6,13 +6,12 @@ The readers are Python's csv module and the command `sqlite3`.
 import collections
 import csv
 import json
-import re
 import shutil
 import unittest
 
 import real_process
 import recordings
-from real_process import ANALYZER, MIB, TORCH_PYTHON
+from real_process import ANALYZER, MIB, TORCH_PYTHON, with_escapes
 
 # Lists of the JSON, and the table with the same rows. A column with the name of a key has its value.
 SAME_ROWS = {
@@ -34,7 +33,7 @@ def cell_of(value):
         return ""
     if isinstance(value, bool):
         return json.dumps(value)
-    text = re.sub("[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", value)
+    text = with_escapes(value)
     return "'" + text if not isinstance(value, Number) and text[:1] in tuple("=+-@") else text
 
 

@@ -96,7 +96,7 @@ class Plain(PerfettoTest):
         process = self.exported.process().descriptor.process
         source = self.document["source"]
         self.assertEqual(process.pid, self.pid())
-        self.assertEqual(list(process.cmdline), [source["command_line"].replace("\n", "\\n")])
+        self.assertEqual(list(process.cmdline), [real_process.with_escapes(source["command_line"])])
         start = source["start_unix_ns"]
         self.assertEqual(self.exported.clocks, {REALTIME: start, BOOTTIME: start})
         defaults = [

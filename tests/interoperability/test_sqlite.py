@@ -13,7 +13,7 @@ import sys
 import unittest
 
 import real_process
-from real_process import ANALYZER, DEMOS, MIB, SOURCE, TORCH_PYTHON, environment
+from real_process import ANALYZER, DEMOS, MIB, SOURCE, TORCH_PYTHON, environment, with_escapes
 
 ADDRESS = 0x7F0000000000
 PAGE = (SOURCE / "docs" / "sqlite.md").read_text(encoding="utf-8")
@@ -145,11 +145,8 @@ class Sqlite(real_process.RealProcessTest):
         self.assertEqual(meta["events"], report["source"]["events"])
         self.assertEqual(meta["ended"], report["source"]["ended"])
         self.assertEqual(self.one(database, "SELECT count(*) FROM events")[0], report["source"]["events"])
-        # Control characters, such as the line ends of `arguments`, become `?` in the database.
-        facts = {
-            key: re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", value)
-            for key, value in report["facts"].items()
-        }
+        # `arguments` has line ends.
+        facts = {key: with_escapes(value) for key, value in report["facts"].items()}
         self.assertEqual(dict(database.execute("SELECT key, value FROM facts")), facts)
         for device in report["devices"]:
             self.check_device(database, device)

@@ -76,6 +76,12 @@ def run(command, **options):
     return done
 
 
+def with_escapes(text):
+    """Text as the analyzer prints and exports it: no control character."""
+    names = {"\n": "\\n", "\t": "\\t"}
+    return re.sub("[\0-\x1f\x7f]", lambda found: names.get(found[0], f"\\u{ord(found[0]):04x}"), text)
+
+
 def traces(folder):
     return sorted(pathlib.Path(folder).glob("*.ftrace"))
 
