@@ -5,7 +5,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -34,8 +33,7 @@ constexpr size_t kObjectBytes = kSettingsAt + sizeof(Settings);
 bool copy_object(const void* object, char* copy) {
     const iovec to{copy, kObjectBytes};
     const iovec from{const_cast<void*>(object), kObjectBytes};
-    return syscall(SYS_process_vm_readv, getpid(), &to, 1, &from, 1, 0) ==
-           static_cast<long>(kObjectBytes);
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(kObjectBytes);
 }
 
 template <typename Value>

@@ -17,7 +17,8 @@ from trace_bytes import *
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 
 ANALYZER = pathlib.Path(os.environ.get("FRAGTRACE_BUILD", "build")).resolve() / "bin/fraganalyze"
-MOST_SECONDS = 10
+# A sanitizer makes the analyzer about ten times slower. Such a build is tested for what the sanitizer finds.
+MOST_SECONDS = 100 if os.environ.get("FRAGTRACE_SANITIZE") else 10
 MOST_BYTES = 1 << 30
 CARD = 16 << 30
 BASE = 0x7F0000000000
