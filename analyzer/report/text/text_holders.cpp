@@ -38,7 +38,8 @@ std::string place_list(const std::vector<HoldingLine>& places, bool differences)
 // largest one was requested by train.py:41 capture". Empty if there is no such pool.
 // " (1 GiB of it free)"; empty if none is free.
 std::string free_part(const PrivatePool& pool) {
-    const std::uint64_t free = pool.reserved_bytes - pool.allocated_bytes;
+    const std::uint64_t free =
+        pool.reserved_bytes - std::min(pool.reserved_bytes, pool.allocated_bytes);
     return free == 0                     ? ""
            : free == pool.reserved_bytes ? " (all of it free)"
                                          : fmt::format(" ({} of it free)", format_bytes(free));
