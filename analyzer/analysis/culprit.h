@@ -28,7 +28,7 @@ struct HoldsMost {
     std::uint64_t in_use_bytes = 0;
     std::uint64_t grown_bytes = 0;  // more than at the same point of step `since`; 0 = not known
     std::size_t since = 0;
-    std::uint64_t larger_request_bytes = 0;  // the failed request, if larger than in_use_bytes
+    std::uint64_t larger_request_bytes = 0;  // of the failed request; 0 = at most in_use_bytes
 };
 
 // The kind of holder with most memory of the card outside the pool. The CUDA context does not
