@@ -7,6 +7,7 @@
 #include "analyzer/analysis/memory_lives.h"
 #include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/model/held_by.h"
+#include "analyzer/report/text/compare_figures.h"
 #include "analyzer/report/text/compare_rows.h"
 #include "analyzer/report/text/report_line.h"
 
@@ -338,7 +339,7 @@ struct PageComparedDevice {
     std::vector<LineChange> lines;  // that hold more, then less, then those of unknown change
 };
 
-// Two runs side by side, as compare_rows.h says it.
+// Two runs side by side, as compare_figures.h and compare_rows.h say it.
 struct PageComparison {
     std::array<std::string, 2> runs;
     std::array<std::size_t, 2> processes = {};  // indices into PageData::processes

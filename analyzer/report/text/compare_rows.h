@@ -12,15 +12,6 @@
 
 namespace fragtrace::analyzer {
 
-// A figure of both runs. `difference` is empty if they are equal or not comparable.
-struct CompareFigure {
-    std::string name;
-    std::string a;
-    std::string b;
-    std::string difference = {};
-    bool part = false;  // a part of the figure above
-};
-
 // A sentence about a place in both runs. A time is unset if the run has no such place.
 struct ComparePlace {
     std::string text;
@@ -47,13 +38,6 @@ struct CompareSetting {
     std::string a;
     std::string b;
 };
-
-// The main sentences about a device. Both runs, or only one of them, may have it.
-std::string compare_headline(const DeviceComparison& device);
-// Why failed requests are unknown, if a run is a state at one moment; otherwise empty.
-std::string compare_state_note(const DeviceComparison& device);
-// Empty if only one run has the device.
-std::vector<CompareFigure> compare_figures(const DeviceComparison& device);
 
 // In the order of Comparison::phases.
 std::vector<ComparePhase> different_phases(const Comparison& comparison);

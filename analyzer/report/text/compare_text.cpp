@@ -1,4 +1,5 @@
 #include "analyzer/report/compare_report.h"
+#include "analyzer/report/text/compare_figures.h"
 #include "analyzer/report/text/compare_rows.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/report/text/text_source.h"

@@ -5,7 +5,7 @@
 #include "analyzer/analysis/compare/profile_json.h"
 #include "analyzer/report/compare_report.h"
 #include "analyzer/report/page/page_compare.h"
-#include "analyzer/report/text/compare_rows.h"
+#include "analyzer/report/text/compare_figures.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
@@ -265,16 +265,19 @@ TEST_CASE("the headline names the line that explains the difference, if one does
         "+1 MiB.");
 }
 
-TEST_CASE("the headline says in words how often each run is out of memory") {
-    const auto headline = [](std::uint64_t a_ooms, std::uint64_t b_ooms) {
-        RunProfile a = run_with({line("a.py:1 f", 40)});
-        RunProfile b = run_with({line("a.py:1 f", 40)});
-        a.devices[0].run.ooms = a_ooms;
-        b.devices[0].run.ooms = b_ooms;
-        return compare_headline(compare(std::move(a), std::move(b)).devices[0]);
-    };
+TEST_CASE("the headline says in words how often each run fails or retries") {
+    const auto headline =
+        [](std::uint64_t a_ooms, std::uint64_t b_ooms, std::uint64_t a_retries = 0) {
+            RunProfile a = run_with({line("a.py:1 f", 40)});
+            RunProfile b = run_with({line("a.py:1 f", 40)});
+            a.devices[0].run.ooms = a_ooms;
+            b.devices[0].run.ooms = b_ooms;
+            a.devices[0].run.retries = a_retries;
+            return compare_headline(compare(std::move(a), std::move(b)).devices[0]);
+        };
     CHECK(headline(1, 0).ends_with(" A runs out of memory once, B never."));
-    CHECK(headline(0, 1234).ends_with(" A runs out of memory never, B 1,234 times."));
+    CHECK(headline(0, 1234).ends_with(" A never runs out of memory, B 1,234 times."));
+    CHECK(headline(1, 1, 3).ends_with(" A retries 3 times, B never."));
     CHECK(headline(1, 1).ends_with(" at their peaks."));
     CHECK(headline(kUnknown64, 1).ends_with(" an unknown number of times, B once."));
 }
