@@ -17,6 +17,11 @@ function(fragtrace_sanitize target)
     endif()
 endfunction()
 
+# fragtrace_alone(FILE...): source files with names that other files of their target have, too.
+function(fragtrace_alone)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # fragtrace_unity(TARGET): with FRAGTRACE_UNITY_BUILD its source files are compiled several at a time,
 # because most of the time goes into headers that they share.
 function(fragtrace_unity target)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# run.sh data|page|looks|firefox|measure|golden BUILD: runs one kind of test of the page.
+# run.sh files BUILD writes the pages that the others open.
+# run.sh data|page|tools|looks|firefox|measure|golden BUILD: runs one kind of test of the page.
 #
 # If its tools are missing it says how to get them, and fails if CI is set: a check that did not run
 # must not look like one that did.
@@ -14,7 +15,6 @@ absent() {
     exit 77
 }
 
-command -v node >/dev/null || absent "node is missing: apt-get install nodejs npm"
 mkdir -p "$build/tests/browser/pages"
 pages=$(cd "$build/tests/browser/pages" && pwd)
 make_pages() {
@@ -26,14 +26,31 @@ make_pages() {
     "$build/bin/make_page" runs "$pages/runs.html" >/dev/null
     "$build/bin/make_page" job "$pages/job.html" >/dev/null
     "$build/bin/make_page" screens "$pages/screens.html" >/dev/null
+    "$build/bin/make_page" 280000 "$pages/many.html" >/dev/null
+    "$build/bin/make_page" crowd "$pages/crowd.html" >/dev/null
     for run in private-pools expandable; do "$build/bin/make_page" "$run" "$pages/$run.html" >/dev/null; done
 }
 
+# Tests in Chromium, one at a time.
+in_chromium() {
+    reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
+    [ -z "$reason" ] || absent "$reason"
+    for name in "$@"; do
+        shift
+        set -- "$@" "$here/$name.test.mjs"
+    done
+    FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$@"
+}
+
+if [ "$kind" = files ]; then
+    make_pages
+    exit 0
+fi
+command -v node >/dev/null || absent "node is missing: apt-get install nodejs npm"
 case $kind in
 data)
     esbuild=${FRAGTRACE_ESBUILD:-esbuild}
     command -v "$esbuild" >/dev/null || absent "esbuild is missing: apt-get install esbuild"
-    make_pages
     set --
     for source in "$here"/../../viewer/test/*.test.ts; do
         bundle=$pages/$(basename "$source" .ts).mjs
@@ -43,28 +60,18 @@ data)
     FRAGTRACE_PAGES=$pages FRAGTRACE_STYLE=$here/../../viewer/src/page.css FRAGTRACE_FORMATS=$here/../unit/support/formats.tsv \
         exec node --test "$@"
     ;;
-page)
-    reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
-    [ -z "$reason" ] || absent "$reason"
-    make_pages
-    "$build/bin/make_page" 280000 "$pages/many.html" >/dev/null
-    "$build/bin/make_page" crowd "$pages/crowd.html" >/dev/null
-    FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$here/page.test.mjs" "$here/views.test.mjs" "$here/access.test.mjs" \
-        "$here/load.test.mjs" "$here/links.test.mjs" "$here/keys.test.mjs" "$here/ranks.test.mjs" \
-        "$here/job.test.mjs" "$here/runs.test.mjs" "$here/screens.test.mjs" "$here/ranges.test.mjs" "$here/stacks.test.mjs" \
-        "$here/remedies.test.mjs" "$here/hole.test.mjs" "$here/source.test.mjs" "$here/filter.test.mjs" "$here/print.test.mjs"
-    ;;
+page) in_chromium page views access load keys screens print ;;
+tools) in_chromium links ranges stacks remedies hole source filter ranks job runs ;;
 firefox)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/firefox.mjs")
     [ -z "$reason" ] || absent "$reason"
-    make_pages
     FRAGTRACE_PAGES=$pages exec node --test "$here/firefox.test.mjs"
     ;;
 looks | golden)
     # golden writes new stored pictures: look at them before you keep them.
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
     [ -z "$reason" ] || absent "$reason"
-    make_pages
+    [ "$kind" = looks ] || make_pages
     if [ "$kind" = golden ]; then set -- --write; else set --; fi
     FRAGTRACE_PAGES=$pages exec node "$here/golden.test.mjs" "$@"
     ;;
@@ -77,7 +84,7 @@ measure)
     done
     ;;
 *)
-    echo "usage: run.sh data|page|looks|firefox|measure|golden BUILD"
+    echo "usage: run.sh files|data|page|tools|looks|firefox|measure|golden BUILD"
     exit 2
     ;;
 esac
