@@ -48,10 +48,11 @@ struct DeviceAnalysis {
     DeviceId device = 0;
     std::string name;
     bool virtual_gpu = false;
-    std::uint64_t total_bytes = 0;     // as the card reports
-    std::uint64_t others_bytes = 0;    // context, libraries, other processes
-    BesidePool beside_pool;            // how this process's part of others_bytes changed
-    std::uint64_t capacity_bytes = 0;  // bytes for the pool: total - others
+    std::uint64_t total_bytes = 0;          // as the card reports
+    std::uint64_t others_bytes = 0;         // context, libraries, other processes
+    std::uint64_t peak_unmapped_bytes = 0;  // as in DeviceMetrics
+    BesidePool beside_pool;                 // how this process's part of others_bytes changed
+    std::uint64_t capacity_bytes = 0;       // bytes for the pool: total - others
     // PyTorch's own memory limit, from the smallest memory fraction that was in force. 0 = no
     // limit, or a limit as large as the card.
     std::uint64_t limit_bytes = 0;

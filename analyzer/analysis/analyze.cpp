@@ -37,6 +37,7 @@ void add_recorded(const Timeline& timeline, const DeviceMetrics& metrics, Device
     device->other_processes = other_processes(timeline, device->device);
     device->total_bytes = metrics.total_bytes;
     device->others_bytes = metrics.context_and_others_bytes;
+    device->peak_unmapped_bytes = metrics.peak_unmapped;
     device->beside_pool = metrics.beside_pool;
     device->capacity_known = metrics.total_bytes != 0;
     device->capacity_bytes = metrics.capacity_bytes;

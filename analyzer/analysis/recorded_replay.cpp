@@ -5,6 +5,7 @@
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/unknown_segments.h"
 #include "analyzer/replay/block_sizes.h"
+#include "analyzer/replay/unmapped_segments.h"
 
 #include <algorithm>
 #include <functional>
@@ -37,12 +38,14 @@ Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
         if (device->at_peak_allocated.event == kNoEvent &&
             pool.statistics().allocated.current == at_peak_allocated) {
             device->at_peak_allocated = {event, pool.snapshot()};
+            device->at_peak_allocated.heap.unmapped_bytes = unmapped_before(device->script, event);
         }
         if (done || event != result.peak_event) {
             return;
         }
         done = true;
         peak.heap = pool.snapshot();
+        peak.heap.unmapped_bytes = unmapped_before(device->script, event);
         peak.held_open = held_open_bytes(peak.heap);
         peak.verdict.reserved_bytes = pool.statistics().reserved.current;
         peak.verdict.active_bytes = pool.statistics().active.current;

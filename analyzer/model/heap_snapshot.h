@@ -6,6 +6,7 @@
 #include "analyzer/model/event.h"
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -54,6 +55,9 @@ struct HeapSegment {
 struct HeapSnapshot {
     std::vector<HeapSegment> segments;  // ascending address
     std::vector<HeapBlock> blocks;
+    // Replays: bytes of segments whose memory the program unmapped for now (sleep modes), by
+    // private pool. The segments count as if they had memory, as in PyTorch.
+    std::map<std::uint32_t, std::uint64_t> unmapped_bytes;
     std::uint64_t device_free_bytes = 0;  // what the driver could still allocate
 };
 

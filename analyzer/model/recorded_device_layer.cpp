@@ -240,7 +240,25 @@ void RecordedState::physical_ends(const PhysicalPiece& piece) {
     let_go(device, {piece.size_bytes, piece.place});
 }
 
-void RecordedState::map(const Event& event) {
+// The reservation that this range begins in; nullptr if none is known.
+RecordedState::Reservation* RecordedState::reservation_of(DeviceAddress address) {
+    auto reservation = reservations_.upper_bound(address);
+    return reservation == reservations_.begin() ? nullptr : &std::prev(reservation)->second;
+}
+
+// The reservation of a segment that has an address range of its own, if the range is this one.
+// Sleep modes unmap such a segment and map it again, while the pool has it all the time.
+RecordedState::Reservation* RecordedState::own_reservation(DeviceAddress address) {
+    const auto found = reservations_.find(address);
+    return found != reservations_.end() && found->second.is_segment ? &found->second : nullptr;
+}
+
+void RecordedState::map(const Event& mapped) {
+    Event event = mapped;
+    const Reservation* const own = own_reservation(event.address);
+    if (own != nullptr && own->size_bytes == event.size_bytes) {
+        event.flags |= kFlagFromAllocator;
+    }
     if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
         return violation(fmt::format("{:#x} is mapped with an impossible size", event.address));
     }
@@ -266,6 +284,11 @@ void RecordedState::map(const Event& event) {
         piece.of_pool = true;
         device->totals.other -= std::min(device->totals.other, piece.size_bytes);
     }
+    if (own != nullptr && own->device == piece.device &&
+        device->segments.find(event.address) != nullptr) {
+        device->totals.unmapped -= std::min(device->totals.unmapped, own->size_bytes);
+        return;
+    }
     if (device->segments.overlaps(event.address, event.size_bytes)) {
         violation(fmt::format("{:#x} is mapped twice", event.address));
         remove_range(device, event.address, event.address + event.size_bytes, true);
@@ -276,14 +299,17 @@ void RecordedState::map(const Event& event) {
     // The segment must not have more pages than mappings, even if the handle is smaller than its
     // mapping.
     segment.page_bytes = known ? std::max(piece.size_bytes, event.size_bytes) : event.size_bytes;
-    auto reservation = reservations_.upper_bound(event.address);
-    if (reservation != reservations_.begin()) {
-        --reservation;
-        segment.reservation = reservation->first;
-        segment.reservation_bytes = reservation->second.size_bytes;
-        segment.obtained_by = reservation->second.event;
-        segment.stream = reservation->second.stream;
-        segment.private_pool = reservation->second.private_pool;
+    if (Reservation* const reservation = reservation_of(event.address)) {
+        segment.reservation = reservation->address;
+        segment.reservation_bytes = reservation->size_bytes;
+        segment.obtained_by = reservation->event;
+        segment.stream = reservation->stream;
+        segment.private_pool = reservation->private_pool;
+        if (reservation->address == event.address && reservation->size_bytes == event.size_bytes) {
+            reservation->is_segment = true;
+            reservation->device = piece.device;
+            segment.page_bytes = segment.reservation = segment.reservation_bytes = 0;
+        }
     }
     add_segment(device, segment);
 }
@@ -298,12 +324,26 @@ void RecordedState::unmap(const Event& event) {
                 return;
             }
             DeviceState* device = &devices_[physical_.piece(mapping.piece).device];
-            if (!device->direct) {
+            if (own_reservation(address) != nullptr) {
+                const bool has_segment = device->segments.find(address) != nullptr;
+                device->totals.unmapped += has_segment ? mapping.size_bytes : 0;
+            } else if (!device->direct) {
                 const std::uint64_t size = std::min(mapping.size_bytes, end - address);
                 remove_range(device, address, address + size, true);
             }
         },
         [this](const PhysicalPiece& piece) { physical_ends(piece); });
+}
+
+void RecordedState::address_free(const Event& event) {
+    if (const Reservation* const own = own_reservation(event.address)) {
+        DeviceState* device = &devices_[own->device];
+        if (device->segments.find(event.address) != nullptr) {
+            device->totals.unmapped -= std::min(device->totals.unmapped, own->size_bytes);
+            remove_range(device, event.address, event.address + own->size_bytes, false);
+        }
+    }
+    reservations_.erase(event.address);
 }
 
 void RecordedState::add_segment(DeviceState* device, const RecordedSegment& segment) {

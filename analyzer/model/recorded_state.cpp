@@ -152,10 +152,16 @@ void RecordedState::apply_known(const Event& event) {
             gap_ = true;
             break;
         case EventKind::kAddressReserve:
-            reservations_[event.address] = {event.size_bytes, position_, event.stream, pool_};
+            reservations_[event.address] = {.address = event.address,
+                                            .size_bytes = event.size_bytes,
+                                            .event = position_,
+                                            .stream = event.stream,
+                                            .private_pool = pool_,
+                                            .is_segment = false,
+                                            .device = event.device};
             break;
         case EventKind::kAddressFree:
-            reservations_.erase(event.address);
+            address_free(event);
             break;
         case EventKind::kPhysicalCreate:
             physical_create(event);

@@ -38,7 +38,10 @@ struct MemoryTotals {
     std::uint64_t slack = 0;
     std::uint64_t allocated = 0;
     std::uint64_t pending = 0;
-    std::uint64_t reserved = 0;   // the pool's segments; of expandable ones the mapped bytes
+    // The pool's segments; of expandable ones the mapped bytes. Other segments count also while a
+    // sleep mode has unmapped them.
+    std::uint64_t reserved = 0;
+    std::uint64_t unmapped = 0;   // part of reserved: segments without memory
     std::uint64_t other = 0;      // driver memory of this process outside the pool
     std::uint64_t past_pool = 0;  // part of other: kFlagPastPool
     // All driver memory of this process. Without a pool, all of it counts as allocated and
@@ -52,7 +55,7 @@ struct MemoryTotals {
     [[nodiscard]] std::uint64_t free_pool() const { return reserved - active(); }
 
     // The pool's part of own. It exceeds reserved while some of the pool's physical memory is
-    // unmapped.
+    // unmapped, and is less while segments have no memory (sleep modes).
     [[nodiscard]] std::uint64_t own_pool() const { return own - std::min(own, other); }
 };
 
@@ -198,10 +201,13 @@ class RecordedState {
     };
 
     struct Reservation {
+        DeviceAddress address;
         std::uint64_t size_bytes;
         EventIndex event;
         StreamId stream;             // kNoStream unless a checkpoint states it
         std::uint32_t private_pool;  // known only together with the stream
+        bool is_segment;             // one segment of the pool covers it, mapped or not
+        DeviceId device;             // is_segment: of its memory
     };
 
     struct Waiting {
@@ -231,7 +237,10 @@ class RecordedState {
     void array_free(DeviceState* device, const Event& event);
     void graph_memory(DeviceState* device, const Event& event);
     void forget_all();
-    void map(const Event& event);
+    Reservation* reservation_of(DeviceAddress address);
+    Reservation* own_reservation(DeviceAddress address);
+    void map(const Event& mapped);
+    void address_free(const Event& event);
     void unmap(const Event& event);
     void block_alloc(DeviceState* device, const Event& event);
     void block_free(DeviceState* device, const Event& event);

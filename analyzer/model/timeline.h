@@ -67,7 +67,7 @@ struct PoolIdentity {
     bool use_on_oom = false;  // kPytorch: other pools may use its free blocks before an OOM
     bool captured = false;    // kPytorch: the recorder saw a capture allocate from it
     std::string kind = {};    // kProgram: "rmm-pool", "bfc", ... or "other", as the program says
-    std::string name = {};    // kProgram: as the program says
+    std::string name = {};    // kProgram, kPytorch: as the program says; may be empty
     std::uint64_t limit_bytes = 0;  // kProgram: the last limit; 0 = none, ~0 = it changed too often
 
     // PyTorch numbers a pool that a capture creates for itself (n, 0). MemPool objects and

@@ -1,5 +1,7 @@
 #include "analyzer/replay/recorded_layout.h"
 
+#include <unordered_map>
+
 namespace fragtrace::analyzer {
 namespace {
 
@@ -15,6 +17,7 @@ std::vector<RecordedSegmentCall> recorded_segments(const Timeline& timeline, Dev
     // The allocator maps a range page by page. Contiguous maps of one request count as one map
     // call.
     DeviceAddress map_end = 0;
+    std::unordered_map<DeviceAddress, std::uint64_t> reserved;  // bytes
     std::size_t next_checkpoint = 0;
     for (EventIndex i = 0; i < events.size(); ++i) {
         if (next_checkpoint < timeline.checkpoints.size() &&
@@ -33,17 +36,25 @@ std::vector<RecordedSegmentCall> recorded_segments(const Timeline& timeline, Dev
             if (const Event event = events[i]; from_allocator(event)) {
                 segments.push_back({DriverCall::Kind::kSegmentAlloc, event.size_bytes, i});
             }
+        } else if (kind == EventKind::kAddressReserve) {
+            reserved[events.address(i)] = events[i].size_bytes;
         } else if (kind == EventKind::kMap) {
             const Event event = events[i];
             if (!from_allocator(event)) {
                 continue;
             }
-            if (map_end != 0 && event.address == map_end) {
+            // An allocator of the program's own serves a whole segment so.
+            const auto range = reserved.find(event.address);
+            const bool whole = range != reserved.end() && range->second == event.size_bytes;
+            if (!whole && map_end != 0 && event.address == map_end) {
                 segments.back().size_bytes += event.size_bytes;
             } else {
-                segments.push_back({DriverCall::Kind::kMap, event.size_bytes, i});
+                segments.push_back(
+                    {whole ? DriverCall::Kind::kSegmentAlloc : DriverCall::Kind::kMap,
+                     event.size_bytes,
+                     i});
             }
-            map_end = event.address + event.size_bytes;
+            map_end = whole ? 0 : event.address + event.size_bytes;
         }
     }
     return segments;

@@ -1,6 +1,7 @@
 #include "analyzer/replay/replayer.h"
 
 #include "analyzer/replay/past_pool.h"
+#include "analyzer/replay/unmapped_segments.h"
 
 #include <algorithm>
 #include <bit>
@@ -162,6 +163,7 @@ ReplayResult replay(const ReplayScript& script,
     std::size_t next_library = 0;
     const std::size_t requests_end = end_of_requests(script);
     PastPool past_pool(pool);
+    UnmappedSegments unmapped_segments(pool);
     // Rare, and therefore not inline: the loop over all steps below stays small, which makes it
     // faster.
     const auto note_free_memory = [&]() __attribute__((noinline)) {
@@ -246,6 +248,19 @@ ReplayResult replay(const ReplayScript& script,
                 break;
             case Step::Kind::kPastPoolFree:
                 past_pool.give_back(step);
+                break;
+            case Step::Kind::kSegmentUnmapped:
+                unmapped_segments.unmap(step);
+                break;
+            case Step::Kind::kSegmentMapped:
+            case Step::Kind::kUnmappedSegmentEnd:
+                if (recorded != nullptr) {
+                    recorded->expect({}, {});
+                }
+                if (!unmapped_segments.map(step) && step.kind == Step::Kind::kSegmentMapped) {
+                    ++result.libraries_failed;
+                    diverge(&result, Divergence::Kind::kFails, step.event, pool);
+                }
                 break;
         }
         return true;

@@ -6,6 +6,7 @@
 #include "analyzer/replay/driver_answers.h"
 #include "analyzer/replay/past_pool.h"
 #include "analyzer/replay/private_pools.h"
+#include "analyzer/replay/unmapped_segments.h"
 
 #include <algorithm>
 #include <bit>
@@ -24,6 +25,7 @@ class Builder {
         : timeline_(timeline),
           pools_(timeline, &script_),
           past_pool_(&script_),
+          unmapped_segments_(&script_),
           answers_(&script_) {
         script_.device = device;
         script_.source = source;
@@ -43,6 +45,7 @@ class Builder {
             if (script_.source == ScriptSource::kDeviceLayer) {
                 follow_device_layer(event, i);
             }
+            follow_unmapped_segments(event, i);
             if (i < checkpoint_end_ && !PastPoolSteps::is_one(event) &&
                 (asks_for_memory(event.kind) || event.kind == EventKind::kMap)) {
                 continue;  // part of the checkpoint's state, which the replay adopts
@@ -99,12 +102,20 @@ class Builder {
             segment.stream = segment.stream == kNoStream ? default_stream() : segment.stream;
         }
         past_pool_.end_all(checkpoint.begin);
+        unmapped_segments_.end_all(checkpoint.begin);
         script_.steps.push_back({.kind = Step::Kind::kAdopt,
                                  .event = checkpoint.begin,
                                  .value = script_.checkpoints.size()});
         pools_.adopt(heap, checkpoint.begin);
         answers_.forget_grants();
         script_.checkpoints.push_back(std::move(heap));
+    }
+
+    void follow_unmapped_segments(const Event& event, EventIndex i) {
+        if (script_.source == ScriptSource::kBlocks &&
+            (event.device == script_.device || event.device == kMaxDevices)) {
+            unmapped_segments_.look_at(event, i, pools_.pool());
+        }
     }
 
     void add_block_event(const Event& event, EventIndex i) {
@@ -323,6 +334,7 @@ class Builder {
     ReplayScript script_;
     PrivatePoolSteps pools_;
     PastPoolSteps past_pool_;
+    UnmappedSegmentSteps unmapped_segments_;
     DriverAnswers answers_;
     std::uint64_t next_pending_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> outstanding_;  // event handle -> pending id

@@ -114,6 +114,9 @@ class Collector {
             case Step::Kind::kSettings:
             case Step::Kind::kPastPool:
             case Step::Kind::kPastPoolFree:
+            case Step::Kind::kSegmentUnmapped:
+            case Step::Kind::kSegmentMapped:
+            case Step::Kind::kUnmappedSegmentEnd:
                 break;
         }
     }

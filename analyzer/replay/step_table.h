@@ -33,6 +33,9 @@ struct Step {
         kMemoryInfo,   // the program queried the free memory and may adapt to it
         kPastPool,     // a request that bypassed the pool because caching was off
         kPastPoolFree,
+        kSegmentUnmapped,     // the program unmapped a segment that the pool still has
+        kSegmentMapped,       // it mapped this segment again
+        kUnmappedSegmentEnd,  // the pool released this segment
     };
     Kind kind = Kind::kAllocate;
     bool recorded_oom = false;  // kAllocate: the request failed in the recorded run
@@ -40,10 +43,10 @@ struct Step {
     bool upper_end = false;     // kAllocate: as in Request
     StreamId stream = 0;
     EventIndex event = kNoEvent;  // the event in the timeline
-    BlockId block = 0;            // allocations and frees: index of the allocating event
+    BlockId block = 0;  // allocations and frees: index of the allocating (unmapping) event
     std::uint32_t private_pool = 0;
     // Depends on the kind: requested bytes, pending id, bits of the fraction, kPool bits, index
-    // into checkpoints or settings, free bytes of the device, or bytes requested from the driver.
+    // into checkpoints or settings, free bytes of the device, or bytes of the driver.
     std::uint64_t value = 0;
     BlockId placed_as = 0;            // kPlace: the earlier block whose place is reused
     std::uint32_t first_pending = 0;  // kRelease: range in ReplayScript::pending

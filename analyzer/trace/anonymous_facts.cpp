@@ -116,6 +116,9 @@ std::string pool_value(std::string_view key, const std::string& value, Anonymous
     if (what == "settings") {
         return is_setting(value) ? value : "";
     }
+    if (what == "name") {
+        return names->numbered("pool_", value);
+    }
     const std::string_view text(value);
     if (what.empty() && text.starts_with("program ")) {
         return program_pool(text.substr(8), names);

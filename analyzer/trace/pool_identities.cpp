@@ -59,6 +59,8 @@ std::map<std::uint32_t, PoolIdentity> pool_identities(
             pools[number].no_split = fact->second == "1";
         } else if (text == ".use_on_oom") {
             pools[number].use_on_oom = fact->second == "1";
+        } else if (text == ".name") {
+            pools[number].name = fact->second;
         } else if (text == ".graph") {
             pools[number].captured = fact->second == "1";
         } else if (text == ".limit") {

@@ -1,6 +1,7 @@
 // Functions that programs and the Python module call to mark phases, to label memory and to report
 // pools; <fragtrace/mark.h> declares them.
 #include "recorder/labels.h"
+#include "recorder/numbered_names.h"
 #include "recorder/program_pools.h"
 #include "recorder/ranges.h"
 
@@ -41,6 +42,12 @@ FT_CALLED_BY_PROGRAMS void fragtrace_label_end() {
 
 FT_CALLED_BY_PROGRAMS void fragtrace_label_memory(const void* address, const char* label) {
     label_block(reinterpret_cast<uint64_t>(address), label);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_mempool_name(uint64_t first,
+                                                  uint64_t second,
+                                                  const char* name) {
+    name_pytorch_pool(first, second, name);
 }
 
 FT_CALLED_BY_PROGRAMS uint32_t fragtrace_pool_create(const char* name, const char* kind) {

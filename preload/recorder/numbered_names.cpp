@@ -137,6 +137,32 @@ uint32_t program_pool_number(uint64_t instance, const char* identity) {
         &g_pools, mixed(mixed(instance + 1) ^ kOfPrograms), describe, identity != nullptr);
 }
 
+void name_pytorch_pool(uint64_t first, uint64_t second, const char* name) {
+    constexpr uint64_t kMostNames = 7;  // the lowest three bits of an entry count them
+    static uint64_t named[kMostNumbers + 1] = {};
+    constexpr size_t kMostName_bytes = 200;
+    const SlowPath slow_path;
+    if (name == nullptr || t_thread.inside_recorder) {
+        return;
+    }
+    const uint32_t pool = pool_number(PoolOwner::kPytorch, first, second);
+    if (pool == 0 || pool == kNumberOfTheRest || !g_lock.lock_within(50 * kMillisecond_ns)) {
+        return;
+    }
+    uint64_t& last = named[pool];
+    const uint64_t names = last & kMostNames;
+    const uint64_t hash = hash_of(name) & ~kMostNames;
+    const bool is_new = names < kMostNames && (names == 0 || (last & ~kMostNames) != hash);
+    last = is_new ? hash | (names + 1) : last;
+    g_lock.unlock();
+    if (is_new) {
+        char key[32];
+        char value[kMostName_bytes + 1];
+        record_fact(Text(key, sizeof key).add("pool.").add_number(pool).add(".name").c_str(),
+                    Text(value, sizeof value).add(name).c_str());
+    }
+}
+
 void reset_numbers_lock() {
     g_lock.reset();
 }

@@ -28,6 +28,10 @@ uint32_t pool_number(PoolOwner owner, uint64_t first, uint64_t second);
 // is "KIND NAME", or nullptr for a pool that gets the number of the rest.
 uint32_t program_pool_number(uint64_t instance, const char* identity);
 
+// Gives a private pool of PyTorch a name of the program's: the fact "pool.N.name". The last one
+// counts, but a pool keeps its 7th name, since facts are never removed.
+void name_pytorch_pool(uint64_t first, uint64_t second, const char* name);
+
 // For a forked child: the thread that owned the lock does not exist there.
 void reset_numbers_lock();
 

@@ -72,7 +72,7 @@ def check_device(found, report, device, assumed):
     if card_known and not assumed:
         # A replay may have another card than the recorded run.
         total = max(device["total_bytes"], (report["capacity_bytes"] or 0) + device["others_bytes"])
-        found.rising(peak_reserved=peak["reserved"], total=total)
+        found.rising(peak_reserved=peak["reserved"], total=total + device["peak_unmapped_bytes"])
     found.rising(
         segments_freed_beside_gaps=device["segments_freed"] * (not gaps(report)),
         segments_ever=device["segments_allocated"] + held_before(report),

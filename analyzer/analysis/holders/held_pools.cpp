@@ -48,11 +48,19 @@ std::vector<PrivatePool> private_pools_of(const Timeline& timeline,
             pool.allocated_bytes += block.state == BlockState::kFree ? 0 : block.size_bytes;
         }
     }
+    for (const auto& [number, bytes] : heap.unmapped_bytes) {
+        if (const auto pool = by_number.find(number); pool != by_number.end()) {
+            pool->second.unmapped_bytes = std::min(bytes, pool->second.reserved_bytes);
+        }
+    }
     std::vector<PrivatePool> pools;
     for (auto& [number, pool] : by_number) {
         pool.number = number;
         const auto identity = timeline.pools.find(number);
-        pool.of_graph = identity != timeline.pools.end() && identity->second.is_graph();
+        if (identity != timeline.pools.end()) {
+            pool.of_graph = identity->second.is_graph();
+            pool.name = identity->second.name;
+        }
         const EventIndex request = request_for(timeline, *oldest[number]);
         if (request < timeline.events.size()) {
             const OriginId origin = timeline.events[request].origin;

@@ -40,6 +40,9 @@ class DeviceMeasurement::Progress {
             segments_unknown_ || (event.device == device_ && is_without_segment(event));
         if (!checkpoint_) {
             measure(i, event, now);
+            if (now.unmapped != 0 && event.kind == EventKind::kBlockAlloc) {
+                metrics_.peak_unmapped = std::max(metrics_.peak_unmapped, now.unmapped);
+            }
             if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
                 settle_peak(state, i + 1);
             }

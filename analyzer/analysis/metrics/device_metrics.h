@@ -42,6 +42,8 @@ struct DeviceMetrics {
     std::uint64_t context_and_others_bytes = 0;  // total - capacity: context, libraries, others
     BesidePool beside_pool;                      // compares other moments with that report
     MemorySample last_sample;                    // the driver's last report in the trace
+    // The most bytes of segments that had no memory (sleep modes) after any request.
+    std::uint64_t peak_unmapped = 0;
 
     std::uint64_t violations = 0;  // broken invariants in the whole trace
     // Events that would be violations but follow from gaps in recording.

@@ -5,6 +5,7 @@
 #include "analyzer/model/request_outcomes.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 #include "analyzer/replay/past_pool.h"
+#include "analyzer/replay/unmapped_segments.h"
 
 #include <algorithm>
 #include <utility>
@@ -185,6 +186,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
     replay(script, *setup.pool, setup.recorded, hooks);
     for (Diagnosis& diagnosis : diagnoses) {
         name_streams(script.streams, &diagnosis.verdict);
+        diagnosis.heap.unmapped_bytes = unmapped_before(script, diagnosis.trouble.event);
         diagnosis.verdict.requester = script.source == ScriptSource::kBlocks ? "pool" : "program";
     }
     return diagnoses;
@@ -242,6 +244,7 @@ std::vector<Diagnosis> diagnose_libraries(const ReplayScript& script,
                                           others_bytes + request.past_pool_bytes);
         diagnosis.heap = state->snapshot();
         diagnosis.heap.device_free_bytes = request.device_free_bytes;
+        diagnosis.heap.unmapped_bytes = unmapped_before(script, request.event);
         diagnosis.wanted = {
             .place = {}, .window_bytes = kNoWindow, .driver_bytes = request.asked_bytes};
         diagnosis.cheapest =

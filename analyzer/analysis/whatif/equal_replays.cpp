@@ -16,7 +16,8 @@ bool has_only_blocks(const ReplayScript& script) {
     return script.libraries.empty() && !script.steps.may_have({Step::Kind::kPlace,
                                                                Step::Kind::kMemoryInfo,
                                                                Step::Kind::kPastPool,
-                                                               Step::Kind::kPastPoolFree});
+                                                               Step::Kind::kPastPoolFree,
+                                                               Step::Kind::kSegmentUnmapped});
 }
 
 // True if a segment that is older than the recording is expandable. Mapped ranges in it merge, so

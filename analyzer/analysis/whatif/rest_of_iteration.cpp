@@ -251,6 +251,11 @@ class Builder {
                 case Step::Kind::kPastPool:
                 case Step::Kind::kPastPoolFree:
                     return none("caching was off during the step that would be its basis");
+                case Step::Kind::kSegmentUnmapped:
+                case Step::Kind::kSegmentMapped:
+                case Step::Kind::kUnmappedSegmentEnd:
+                    return none(
+                        "memory of the pool was unmapped during the step that would be its basis");
             }
         }
         return true;

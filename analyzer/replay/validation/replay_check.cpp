@@ -41,6 +41,9 @@ void tell(const ReplayScript& script, const Step& step, Pool& pool, PlacementChe
         case Step::Kind::kMemoryInfo:
         case Step::Kind::kPoolOptions:
         case Step::Kind::kSettings:
+        case Step::Kind::kSegmentUnmapped:
+        case Step::Kind::kSegmentMapped:
+        case Step::Kind::kUnmappedSegmentEnd:
             break;
         case Step::Kind::kPastPool:
             if (!pool.caches()) {

@@ -96,6 +96,7 @@ Json device_json(const DeviceAnalysis& device, const RunFigures& summary) {
             {"total_bytes", card_bytes_json(device.total_bytes)},
             {"others_bytes", device.others_bytes},
             {"capacity_bytes", card_bytes_json(device.capacity_bytes)},
+            {"peak_unmapped_bytes", device.peak_unmapped_bytes},
             {"peak", peaks_json(summary)},
             {"past_pool",
              {{"peak", if_reserved(device.recorded, device.recorded.peak_past_pool)},

@@ -42,9 +42,11 @@ Json private_pools_json(const std::vector<PrivatePool>& pools) {
     Json rows = Json::array();
     for (const PrivatePool& pool : pools) {
         rows.push_back({{"pool", pool.number},
+                        {"name", pool.name.empty() ? Json() : Json(pool.name)},
                         {"of_graph", pool.of_graph},
                         {"reserved_bytes", pool.reserved_bytes},
                         {"allocated_bytes", pool.allocated_bytes},
+                        {"unmapped_bytes", pool.unmapped_bytes},
                         {"line", pool.line.empty() ? Json() : Json(pool.line)}});
     }
     return rows;

@@ -426,14 +426,21 @@ std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) 
     const Verdict& verdict = oom->verdict;
     const Event& event = analysis.timeline.events[oom->trouble.event];
     std::string text = fmt::format(
-        "  state      {} allocated, {} reserved; free: {} in the pool (largest free block {}), {} "
-        "on the "
-        "device\n",
+        "  state      {} allocated, {} reserved; free: {} in the pool (largest free block {}), "
+        "{} on the device\n",
         format_bytes(verdict.allocated_bytes),
         format_bytes(verdict.reserved_bytes),
         format_bytes(verdict.free_bytes),
         format_bytes(verdict.largest_hole_bytes),
         device_free_text(verdict));
+    std::uint64_t unmapped_bytes = 0;
+    for (const auto& [pool, bytes] : oom->heap.unmapped_bytes) {
+        unmapped_bytes += bytes;
+    }
+    if (unmapped_bytes != 0) {
+        text += fmt::format("  asleep     {} of the reserved memory is unmapped for now\n",
+                            format_bytes(unmapped_bytes));
+    }
     text += fmt::format("  request    {} at {}{}\n",
                         printable(analysis.symbols->describe(event.origin)),
                         format_duration(event.time_ns),

@@ -34,8 +34,6 @@ std::string place_list(const std::vector<HoldingLine>& places, bool differences)
     return text;
 }
 
-// "CUDA graphs hold 512 MiB in 2 private pools (96 MiB of it free); the oldest segment of the
-// largest one was requested by train.py:41 capture". Empty if there is no such pool.
 // " (1 GiB of it free)"; empty if none is free.
 std::string free_part(const PrivatePool& pool) {
     const std::uint64_t free =
@@ -45,10 +43,27 @@ std::string free_part(const PrivatePool& pool) {
                                          : fmt::format(" ({} of it free)", format_bytes(free));
 }
 
+// " (300 MiB of it unmapped for now)"; empty if nothing is.
+std::string unmapped_part(const PrivatePool& pool) {
+    return pool.unmapped_bytes == 0 ? ""
+                                    : fmt::format(" ({} of it unmapped for now)",
+                                                  pool.unmapped_bytes == pool.reserved_bytes
+                                                      ? "all"
+                                                      : format_bytes(pool.unmapped_bytes));
+}
+
+// "pool 3", with the program's name for it: "pool 3 \"weights\"".
+std::string pool_name(const PrivatePool& pool) {
+    return fmt::format("pool {}", pool.number) +
+           (pool.name.empty() ? "" : fmt::format(" \"{}\"", printable(pool.name)));
+}
+
 std::string requested_by(const PrivatePool& pool, std::string_view words) {
     return pool.line.empty() ? "" : std::string(words) + printable(pool.line);
 }
 
+// "CUDA graphs hold 512 MiB in 2 private pools (96 MiB of it free); pool 3: 300 MiB, its oldest
+// segment by train.py:41 capture; ...". Empty if there is no such pool.
 std::string private_pool_text(const Holders& holders, bool of_graph) {
     constexpr std::size_t kMostPools = 3;
     std::vector<const PrivatePool*> pools;
@@ -58,6 +73,7 @@ std::string private_pool_text(const Holders& holders, bool of_graph) {
             pools.push_back(&pool);
             all.reserved_bytes += pool.reserved_bytes;
             all.allocated_bytes += pool.allocated_bytes;
+            all.unmapped_bytes += pool.unmapped_bytes;
         }
     }
     if (pools.empty()) {
@@ -69,13 +85,16 @@ std::string private_pool_text(const Holders& holders, bool of_graph) {
                                    format_counted(pools.size(), "private pool", "private pools"),
                                    free_part(all));
     if (pools.size() == 1) {
+        text += (pools[0]->name.empty() ? "" : ", " + pool_name(*pools[0])) + unmapped_part(all);
         return text + requested_by(*pools[0], "; its oldest segment was requested by ");
     }
+    text += unmapped_part(all);
     for (std::size_t i = 0; i < std::min(kMostPools, pools.size()); ++i) {
-        text += fmt::format("; pool {}: {}{}{}",
-                            pools[i]->number,
+        text += fmt::format("; {}: {}{}{}{}",
+                            pool_name(*pools[i]),
                             format_bytes(pools[i]->reserved_bytes),
                             free_part(*pools[i]),
+                            unmapped_part(*pools[i]),
                             requested_by(*pools[i], ", its oldest segment by "));
     }
     if (pools.size() > kMostPools) {

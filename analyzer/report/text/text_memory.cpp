@@ -105,6 +105,11 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
         format_bytes(run.peak_active),
         format_bytes(run.peak_reserved),
         device.capacity_known ? format_bytes(device.capacity_bytes) : "an unknown capacity");
+    if (device.peak_unmapped_bytes != 0) {
+        text +=
+            fmt::format("  asleep     a sleep mode had unmapped up to {} of the reserved memory\n",
+                        format_bytes(device.peak_unmapped_bytes));
+    }
     text += printed(past_pool_lines(run));
     text += fmt::format(
         "  waste      {}rounding {}, slack {}, pending {}, releasable {}, "

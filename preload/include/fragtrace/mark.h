@@ -45,6 +45,7 @@ struct fragtrace_functions {
     void (*label_begin)(const char* label);
     void (*label_end)(void);
     void (*label_memory)(const void* address, const char* label);
+    void (*mempool_name)(uint64_t first, uint64_t second, const char* name);
     uint32_t (*pool_create)(const char* name, const char* kind);
     void (*pool_destroy)(uint32_t pool);
     void (*pool_limit)(uint32_t pool, uint64_t limit);
@@ -72,6 +73,7 @@ static inline const struct fragtrace_functions* fragtrace_find_functions(void) {
         *(void**)(&functions.label_begin) = dlsym(in_process, "fragtrace_label_begin");
         *(void**)(&functions.label_end) = dlsym(in_process, "fragtrace_label_end");
         *(void**)(&functions.label_memory) = dlsym(in_process, "fragtrace_label_memory");
+        *(void**)(&functions.mempool_name) = dlsym(in_process, "fragtrace_mempool_name");
         *(void**)(&functions.pool_create) = dlsym(in_process, "fragtrace_pool_create");
         *(void**)(&functions.pool_destroy) = dlsym(in_process, "fragtrace_pool_destroy");
         *(void**)(&functions.pool_limit) = dlsym(in_process, "fragtrace_pool_limit");
@@ -149,6 +151,16 @@ static inline void fragtrace_label_memory(const void* address, const char* label
     const struct fragtrace_functions* recorder = fragtrace_find_functions();
     if (recorder->label_memory != NULL) {
         recorder->label_memory(address, label);
+    }
+}
+
+// Names a private pool of PyTorch's allocator (torch.cuda.MemPool, a pool of CUDA graphs) in
+// reports. `first` and `second` are the two numbers of its id (MemPool.id). The last name counts,
+// but a pool keeps its 7th name. Of `name`, the first 200 bytes are kept.
+static inline void fragtrace_mempool_name(uint64_t first, uint64_t second, const char* name) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->mempool_name != NULL) {
+        recorder->mempool_name(first, second, name);
     }
 }
 

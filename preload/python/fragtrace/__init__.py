@@ -18,6 +18,8 @@
     fragtrace.label_tensor(weight, "table") # names one block
     fragtrace.name_modules(model)           # labels blocks with the nn.Module that allocated them
 
+    fragtrace.name_mempool(pool, "weights") # names a torch.cuda.MemPool
+
     frames = fragtrace.pool("frames")       # reports the blocks of a pool of your own
     frames.alloc(address, 4096)
 
@@ -43,7 +45,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 from . import _adaptors, _recorder, loggers
 from ._labels import label, label_tensor, name_modules
 from ._memory import Memory, memory, scalars
-from ._pools import pool
+from ._pools import name_mempool, pool
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -64,6 +66,7 @@ __all__ = [
     "loggers",
     "mark",
     "memory",
+    "name_mempool",
     "name_modules",
     "parse_size",
     "phase",

@@ -1,4 +1,4 @@
-"""Installs the adaptors of memory pools when the program imports their packages.
+"""Installs the adaptors of memory pools and sleep modes when the program imports their packages.
 
 Under the recorder, `import fragtrace` and `python -m fragtrace` put a finder in front of sys.meta_path. It
 finds nothing itself. After one of the packages below has been imported, it installs the adaptor of this
@@ -15,7 +15,11 @@ from . import _recorder
 
 # The package, and the module of fragtrace with its adaptor. RMM is not here: its adaptor makes the program's
 # requests take the GIL, which the program has to ask for.
-_ADAPTORS = {"cupy": ".cupy"}
+_ADAPTORS = {
+    "cupy": ".cupy",
+    "torch_memory_saver": ".torch_memory_saver",
+    "vllm.device_allocator.cumem": ".vllm",
+}
 
 
 def _install(package):

@@ -21,6 +21,17 @@ def _address(pointer: Any) -> int:
     return int(pointer)
 
 
+def name_mempool(pool: Any, name: object) -> None:
+    """Names a `torch.cuda.MemPool`, or a pool of CUDA graphs by its id, in reports.
+
+    The last name counts, but a pool keeps its 7th name. Without the recorder nothing happens.
+    """
+    first, second = pool.id if hasattr(pool, "id") else pool
+    encoded = _recorder.encoded(name)
+    if _recorder.mempool_name is not None:
+        _recorder.mempool_name(int(first), int(second), encoded)
+
+
 class pool:
     """A pool that divides memory into blocks. Its blocks appear in the trace under its name.
 

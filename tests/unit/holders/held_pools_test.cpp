@@ -99,3 +99,26 @@ TEST_CASE("the report lists the largest private pools, with their lines") {
         "free), its oldest segment by run.py:3 capture; pool 2: 3 MiB (2 MiB of it free), its "
         "oldest segment by run.py:9 warm_up; pool 5: 2 MiB (1 MiB of it free); and 1 more");
 }
+
+TEST_CASE("private pools have the program's names, and say what is unmapped for now") {
+    DeviceAnalysis device;
+    Holders& holders = device.held.holders.emplace_back();
+    holders.private_pools.push_back({.number = 3,
+                                     .name = "kv\ncache",
+                                     .reserved_bytes = 8 * kMiB,
+                                     .allocated_bytes = 8 * kMiB,
+                                     .unmapped_bytes = 8 * kMiB,
+                                     .line = ""});
+    CHECK(private_pool_lines(device).at(0).text ==
+          "MemPools hold 8 MiB in 1 private pool, pool 3 \"kv\\ncache\" (all of it unmapped for "
+          "now)");
+    holders.private_pools.push_back({.number = 4,
+                                     .reserved_bytes = 4 * kMiB,
+                                     .allocated_bytes = 4 * kMiB,
+                                     .unmapped_bytes = kMiB,
+                                     .line = ""});
+    CHECK(private_pool_lines(device).at(0).text ==
+          "MemPools hold 12 MiB in 2 private pools (9 MiB of it unmapped for now); pool 3 "
+          "\"kv\\ncache\": 8 MiB (all of it unmapped for now); pool 4: 4 MiB (1 MiB of it unmapped "
+          "for now)");
+}

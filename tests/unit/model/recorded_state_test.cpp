@@ -515,6 +515,46 @@ TEST_CASE("an address allocated again after a context's end belonged to that con
     }
 }
 
+TEST_CASE("a segment with an address range of its own stays while a sleep mode unmaps it",
+          "[state]") {
+    Events events;
+    events.segment(kBase + 64 * kMiB, 2 * kMiB);
+    events.block(kBase + 64 * kMiB, 2 * kMiB, 2 * kMiB);
+    events.add(EventKind::kAddressReserve, kBase, 8 * kMiB, 0, kFlagFromAllocator);
+    events.add(EventKind::kPhysicalCreate, 0x61, 8 * kMiB, 0, kFlagFromAllocator);
+    events.add(EventKind::kMap, kBase, 8 * kMiB, 0x61, kFlagFromAllocator);
+    events.block(kBase, 8 * kMiB, 8 * kMiB);
+    const auto check = [&events](std::uint64_t reserved, std::uint64_t own) {
+        const RecordedState state = at_end(events);
+        CHECK(state.totals(0).reserved == reserved);
+        CHECK(state.totals(0).allocated == reserved);
+        CHECK(state.totals(0).own == own);
+        CHECK(state.totals(0).own_pool() == own);
+        CHECK(state.detached_blocks(0) == 0);
+        CHECK(state.violations().count == 0);
+        CHECK_FALSE(state.snapshot(0).segments.at(0).expandable);
+    };
+    check(10 * kMiB, 10 * kMiB);
+    events.add(EventKind::kUnmap, kBase, 8 * kMiB);
+    events.add(EventKind::kPhysicalRelease, 0x61);
+    check(10 * kMiB, 2 * kMiB);
+    SECTION("it is mapped again, by another library") {
+        events.add(EventKind::kPhysicalCreate, 0x62, 8 * kMiB);
+        CHECK(at_end(events).totals(0).other == 8 * kMiB);
+        events.add(EventKind::kMap, kBase, 8 * kMiB, 0x62);
+        check(10 * kMiB, 10 * kMiB);
+        events.add(EventKind::kAddressReserve, kBase + 8 * kMiB, 2 * kMiB);
+        events.add(EventKind::kPhysicalCreate, 0x63, 2 * kMiB);
+        events.add(EventKind::kMap, kBase + 8 * kMiB, 2 * kMiB, 0x63);
+        CHECK(at_end(events).totals(0).other == 2 * kMiB);  // not in the segment's range
+    }
+    SECTION("it ends while it is unmapped") {
+        events.add(EventKind::kBlockFree, kBase, 8 * kMiB);
+        events.add(EventKind::kAddressFree, kBase, 8 * kMiB);
+        check(2 * kMiB, 2 * kMiB);
+    }
+}
+
 TEST_CASE("physical memory lives as long as its handle or a mapping", "[state]") {
     Events events;
     events.add(EventKind::kAddressReserve, kBase, 64 * kMiB);

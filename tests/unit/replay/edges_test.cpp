@@ -161,3 +161,79 @@ TEST_CASE("memory past the pool ends at a checkpoint that does not list it") {
     CHECK(found == std::vector<std::pair<Step::Kind, EventIndex>>{{Step::Kind::kPastPool, 2},
                                                                   {Step::Kind::kPastPoolFree, 3}});
 }
+
+namespace {
+
+// A segment of 12 MiB with an address reservation of its own, and its block; event 3 is the block.
+Events with_own_segment(DeviceAddress address) {
+    Events events;
+    events.add(EventKind::kAddressReserve, address, mib(12), 0, kFlagFromAllocator);
+    events.add(EventKind::kPhysicalCreate, 0x61, mib(12), 0, kFlagFromAllocator);
+    events.add(EventKind::kMap, address, mib(12), 0x61, kFlagFromAllocator);
+    events.block(address, mib(12), mib(12));
+    return events;
+}
+
+std::vector<std::pair<Step::Kind, EventIndex>> steps_of_unmapped(const Events& events) {
+    const ReplayScript script = make_script(events.timeline, 0);
+    std::vector<std::pair<Step::Kind, EventIndex>> found;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        if (step.kind >= Step::Kind::kSegmentUnmapped) {
+            found.emplace_back(step.kind, step.event);
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("a segment that the program unmaps leaves room for others until it is mapped again") {
+    constexpr DeviceAddress kSegment = 0x10000000;
+    constexpr DeviceAddress kOther = 0x20000000;
+    using Steps = std::vector<std::pair<Step::Kind, EventIndex>>;
+    Events events = with_own_segment(kSegment);
+    events.add(EventKind::kUnmap, kSegment, mib(12));  // 4
+    events.add(EventKind::kPhysicalRelease, 0x61);
+    SECTION("it is mapped again") {
+        events.segment(kOther, mib(40));  // 6
+        events.block(kOther, mib(40), mib(40));
+        events.add(EventKind::kBlockFree, kOther, mib(40));
+        events.add(EventKind::kEmptyCache);  // 9
+        events.add(EventKind::kDeviceFree, kOther, 0, 0, kFlagFromAllocator);
+        events.add(EventKind::kPhysicalCreate, 0x62, mib(12));
+        events.add(EventKind::kMap, kSegment, mib(12), 0x62);  // 12
+        CHECK(steps_of_unmapped(events) ==
+              Steps{{Step::Kind::kSegmentUnmapped, 4}, {Step::Kind::kSegmentMapped, 12}});
+        events.timeline.partner[8] = 7;
+        const ReplayScript script = make_script(events.timeline, 0);
+        const auto ooms = [&script](std::uint64_t capacity) {
+            const auto pool =
+                make_pool("pytorch", "", std::make_unique<FixedDevice>(capacity, capacity, mib(2)));
+            REQUIRE(pool.ok());
+            return replay(script, **pool).ooms();
+        };
+        CHECK(ooms(mib(52)) == 0);
+        CHECK(ooms(mib(40)) == 0);
+        CHECK(ooms(mib(38)) == 1);
+    }
+    SECTION("the allocator frees a segment: it unmaps it first") {
+        events.add(EventKind::kAddressFree, kSegment, mib(12));
+        events.segment(kOther, mib(40));
+        CHECK(steps_of_unmapped(events).empty());
+    }
+    SECTION("the pool releases it while it is unmapped") {
+        events.segment(kOther, mib(40));
+        events.add(EventKind::kAddressFree, kSegment, mib(12));  // 7
+        CHECK(steps_of_unmapped(events) ==
+              Steps{{Step::Kind::kSegmentUnmapped, 4}, {Step::Kind::kUnmappedSegmentEnd, 7}});
+    }
+    SECTION("a checkpoint lists the state again") {
+        events.segment(kOther, mib(40));
+        events.add(EventKind::kCheckpointBegin);  // 7
+        events.add(EventKind::kCheckpointEnd);
+        events.timeline.checkpoints = {{7, 8}};
+        CHECK(steps_of_unmapped(events) ==
+              Steps{{Step::Kind::kSegmentUnmapped, 4}, {Step::Kind::kUnmappedSegmentEnd, 7}});
+    }
+}
