@@ -246,17 +246,21 @@ RecordedState::Reservation* RecordedState::reservation_of(DeviceAddress address)
     return reservation == reservations_.begin() ? nullptr : &std::prev(reservation)->second;
 }
 
-// The reservation of a segment that has an address range of its own, if the range is this one.
-// Sleep modes unmap such a segment and map it again, while the pool has it all the time.
-RecordedState::Reservation* RecordedState::own_reservation(DeviceAddress address) {
+// The reservation of a segment that has an address range of its own, if it is this range. Sleep
+// modes unmap such a segment and map it again, while the pool has it all the time.
+RecordedState::Reservation* RecordedState::own_reservation(DeviceAddress address,
+                                                           std::uint64_t size_bytes) {
     const auto found = reservations_.find(address);
-    return found != reservations_.end() && found->second.is_segment ? &found->second : nullptr;
+    return found != reservations_.end() && found->second.is_segment &&
+                   found->second.size_bytes == size_bytes
+               ? &found->second
+               : nullptr;
 }
 
 void RecordedState::map(const Event& mapped) {
     Event event = mapped;
-    const Reservation* const own = own_reservation(event.address);
-    if (own != nullptr && own->size_bytes == event.size_bytes) {
+    const Reservation* const own = own_reservation(event.address, event.size_bytes);
+    if (own != nullptr) {
         event.flags |= kFlagFromAllocator;
     }
     if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
@@ -324,7 +328,7 @@ void RecordedState::unmap(const Event& event) {
                 return;
             }
             DeviceState* device = &devices_[physical_.piece(mapping.piece).device];
-            if (own_reservation(address) != nullptr) {
+            if (own_reservation(address, mapping.size_bytes) != nullptr) {
                 const bool has_segment = device->segments.find(address) != nullptr;
                 device->totals.unmapped += has_segment ? mapping.size_bytes : 0;
             } else if (!device->direct) {
@@ -336,14 +340,17 @@ void RecordedState::unmap(const Event& event) {
 }
 
 void RecordedState::address_free(const Event& event) {
-    if (const Reservation* const own = own_reservation(event.address)) {
-        DeviceState* device = &devices_[own->device];
-        if (device->segments.find(event.address) != nullptr) {
-            device->totals.unmapped -= std::min(device->totals.unmapped, own->size_bytes);
-            remove_range(device, event.address, event.address + own->size_bytes, false);
-        }
+    const auto reservation = reservations_.find(event.address);
+    if (reservation == reservations_.end()) {
+        return;
     }
-    reservations_.erase(event.address);
+    const Reservation& range = reservation->second;
+    DeviceState* device = &devices_[range.device];
+    if (range.is_segment && device->segments.find(event.address) != nullptr) {
+        device->totals.unmapped -= std::min(device->totals.unmapped, range.size_bytes);
+        remove_range(device, event.address, event.address + range.size_bytes, false);
+    }
+    reservations_.erase(reservation);
 }
 
 void RecordedState::add_segment(DeviceState* device, const RecordedSegment& segment) {

@@ -238,7 +238,7 @@ class RecordedState {
     void graph_memory(DeviceState* device, const Event& event);
     void forget_all();
     Reservation* reservation_of(DeviceAddress address);
-    Reservation* own_reservation(DeviceAddress address);
+    Reservation* own_reservation(DeviceAddress address, std::uint64_t size_bytes);
     void map(const Event& mapped);
     void address_free(const Event& event);
     void unmap(const Event& event);

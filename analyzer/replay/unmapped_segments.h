@@ -13,6 +13,7 @@
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -38,7 +39,7 @@ class UnmappedSegmentSteps {
                     segment->second.unmapped_by = i;
                     unmapped_[event.address] = segment->second;
                     mapped_.erase(segment);
-                    any_new_ = true;
+                    new_.push_back(event.address);
                 }
                 break;
             case EventKind::kPhysicalRelease:
@@ -117,16 +118,14 @@ class UnmappedSegmentSteps {
 
     // Segments that were not freed right after they were unmapped.
     void add_new() {
-        if (!any_new_) {
-            return;
-        }
-        any_new_ = false;
-        for (auto& [address, segment] : unmapped_) {
-            if (!segment.has_step) {
-                segment.has_step = true;
-                add(Step::Kind::kSegmentUnmapped, segment, segment.unmapped_by);
+        for (const DeviceAddress address : new_) {
+            const auto segment = unmapped_.find(address);
+            if (segment != unmapped_.end() && !segment->second.has_step) {
+                segment->second.has_step = true;
+                add(Step::Kind::kSegmentUnmapped, segment->second, segment->second.unmapped_by);
             }
         }
+        new_.clear();
     }
 
     ReplayScript& script_;
@@ -134,7 +133,7 @@ class UnmappedSegmentSteps {
     // Segments that cover a whole reservation.
     std::map<DeviceAddress, Segment> mapped_;
     std::map<DeviceAddress, Segment> unmapped_;
-    bool any_new_ = false;
+    std::vector<DeviceAddress> new_;  // unmapped, without a step so far
 };
 
 // What the recorded program had unmapped before an event, by private pool (HeapSnapshot).

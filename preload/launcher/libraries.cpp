@@ -36,9 +36,12 @@ void add_preload(const fs::path& library, std::vector<std::string>* list) {
     list->push_back(path);
 }
 
-bool is_address_sanitizer(std::string_view library) {
+// The runtime of the address sanitizer must be first. Behind torch_memory_saver, the recorder sees
+// the calls that its cudaMalloc makes.
+bool stays_first(std::string_view library) {
     const std::string_view name = library.substr(library.rfind('/') + 1);
-    return name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan");
+    return name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan") ||
+           name.starts_with("torch_memory_saver");
 }
 
 void add_item(std::string* list, std::string_view item) {
@@ -107,16 +110,15 @@ Libraries choose_libraries(const Installation& installation, bool record, bool v
 }
 
 std::string preload_list(const std::vector<std::string>& ours, std::string_view users) {
-    std::string sanitizers;
+    std::string list;
     std::string others;
     while (!users.empty()) {
         const std::string_view item = users.substr(0, users.find_first_of(" :"));
         users.remove_prefix(item.size() == users.size() ? item.size() : item.size() + 1);
         if (!item.empty()) {
-            add_item(is_address_sanitizer(item) ? &sanitizers : &others, item);
+            add_item(stays_first(item) ? &list : &others, item);
         }
     }
-    std::string list = sanitizers;
     for (const std::string& library : ours) {
         add_item(&list, library);
     }

@@ -32,8 +32,8 @@ struct Libraries {
 // Throws a Refusal if one is missing, or if its path is not allowed in LD_PRELOAD.
 Libraries choose_libraries(const Installation& installation, bool record, bool virtual_gpu);
 
-// Returns LD_PRELOAD for the program: our libraries, then the user's. If the user preloads the
-// runtime of the address sanitizer, it stays first.
+// Returns LD_PRELOAD for the program: our libraries, then the user's. The runtime of the address
+// sanitizer and torch_memory_saver's library stay first.
 std::string preload_list(const std::vector<std::string>& ours, std::string_view users);
 
 // Returns ASAN_OPTIONS for the program. By default, the sanitizer's runtime ends a program if
