@@ -36,7 +36,7 @@ class Adaptor:
             given = arguments[0] if arguments else options.get("tag")
             tag = default_tag if given is None else str(given)
             with original(this, *arguments, **options) as value:
-                self._try(lambda: [name_mempool(pool, tag) for pool in pools_of(this, tag)])
+                self._name(pools_of, this, tag)
                 with self._phase(tag):
                     yield value
 
@@ -49,7 +49,7 @@ class Adaptor:
         @functools.wraps(original)
         def call(this: Any, *arguments: Any, **options: Any) -> Any:
             given = None if tags is None else arguments[0] if arguments else options.get(tags)
-            listed = [given] if isinstance(given, str) else given or []
+            listed = [given] if isinstance(given, str) else given if isinstance(given, (list, tuple)) else []
             with self._phase(" ".join([phase, *map(str, listed)])):
                 return original(this, *arguments, **options)
 
@@ -63,10 +63,10 @@ class Adaptor:
         finally:
             _recorder.range_end()
 
-    def _try(self, act: Callable[[], object]) -> None:
+    def _name(self, pools_of: _Pools, this: Any, tag: str) -> None:
         try:
-            if self._on:
-                act()
+            for pool in pools_of(this, tag) if self._on else ():
+                name_mempool(pool, tag)
         except Exception as error:  # another release of the package than the adaptor knows
             self._on = False
             _recorder.say_off(f"tags of {self._package}", error)
