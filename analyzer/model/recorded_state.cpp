@@ -152,6 +152,7 @@ void RecordedState::apply_known(const Event& event) {
             gap_ = true;
             break;
         case EventKind::kAddressReserve:
+            address_free(event);  // does nothing, unless the end of a former one was lost
             reservations_[event.address] = {.address = event.address,
                                             .size_bytes = event.size_bytes,
                                             .event = position_,

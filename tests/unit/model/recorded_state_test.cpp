@@ -548,6 +548,12 @@ TEST_CASE("a segment with an address range of its own stays while a sleep mode u
         events.add(EventKind::kMap, kBase + 8 * kMiB, 2 * kMiB, 0x63);
         CHECK(at_end(events).totals(0).other == 2 * kMiB);  // not in the segment's range
     }
+    SECTION("its end was lost, and its addresses are reserved again") {
+        events.add(EventKind::kBlockFree, kBase, 8 * kMiB);
+        events.add(EventKind::kAddressReserve, kBase, 4 * kMiB, 0, kFlagFromAllocator);
+        check(2 * kMiB, 2 * kMiB);
+        CHECK(at_end(events).totals(0).unmapped == 0);
+    }
     SECTION("it ends while it is unmapped") {
         events.add(EventKind::kBlockFree, kBase, 8 * kMiB);
         events.add(EventKind::kAddressFree, kBase, 8 * kMiB);
