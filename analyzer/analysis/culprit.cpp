@@ -57,12 +57,8 @@ std::optional<HoldsMost> who_grew(const DeviceAnalysis& device, const Holders* h
     if (most == nullptr || most->held.bytes <= 0) {
         return std::nullopt;
     }
-    const auto now = std::find_if(
-        holders->places.begin(), holders->places.end(), [most](const HoldingLine& line) {
-            return line.held.label == most->held.label &&
-                   shown_category(line) == shown_category(*most);
-        });
-    if (now == holders->places.end()) {
+    const HoldingLine* const now = same_line(holders->places, *most);
+    if (now == nullptr) {
         return std::nullopt;
     }
     return HoldsMost{.place = *now,

@@ -86,26 +86,30 @@ class BlockMap {
         return block != nullptr && block->address == address ? block : nullptr;
     }
 
-    // The address must not be in the map.
-    void insert(const RecordedBlock& block) {
-        if (order_.empty()) {
-            add_leaf(0, block.address);
+    // The address must not be in the map. `next`: where the search for it ended. With another
+    // position the map searches again.
+    void insert(const RecordedBlock& block) { insert(block, Position{}); }
+
+    void insert(const RecordedBlock& block, Position next) {
+        Position position = next;
+        if (position.slot == 0 && position.leaf > 0 && position.leaf <= order_.size()) {
+            position = {position.leaf - 1, leaf_at(position.leaf - 1).count};
         }
-        std::size_t leaf = leaf_of(block.address);
-        if (leaf_at(leaf).count == kLeafBlocks) {
-            split(leaf);
-            leaf = leaf_of(block.address);
+        if (!can_take(block.address, position)) {
+            position = place_for(block.address);
         }
-        Leaf& content = leaf_at(leaf);
-        const std::size_t slot = content.lower_bound(block.address);
-        auto* const keys = content.keys.begin();
-        auto* const blocks = content.blocks.begin();
-        std::copy_backward(keys + slot, keys + content.count, keys + content.count + 1);
-        std::copy_backward(blocks + slot, blocks + content.count, blocks + content.count + 1);
-        content.keys[slot] = block.address;
-        content.blocks[slot] = block;
+        Leaf& content = leaf_at(position.leaf);
+        auto* const keys = content.keys.begin() + position.slot;
+        auto* const blocks = content.blocks.begin() + position.slot;
+        std::copy_backward(
+            keys, content.keys.begin() + content.count, content.keys.begin() + content.count + 1);
+        std::copy_backward(blocks,
+                           content.blocks.begin() + content.count,
+                           content.blocks.begin() + content.count + 1);
+        *keys = block.address;
+        *blocks = block;
         ++content.count;
-        first_keys_[leaf] = content.keys[0];
+        first_keys_[position.leaf] = content.keys[0];
         ++size_;
     }
 
@@ -142,6 +146,35 @@ class BlockMap {
     [[nodiscard]] Leaf& leaf_at(std::size_t leaf) { return leaves_[order_[leaf]]; }
 
     [[nodiscard]] const Leaf& leaf_at(std::size_t leaf) const { return leaves_[order_[leaf]]; }
+
+    // Whether a block fits into a leaf there: between its neighbours, and the leaf is not full.
+    [[nodiscard]] bool can_take(DeviceAddress address, Position position) const {
+        if (position.leaf >= order_.size()) {
+            return false;
+        }
+        const Leaf& leaf = leaf_at(position.leaf);
+        const std::size_t slot = position.slot;
+        if (leaf.count == kLeafBlocks || slot > leaf.count) {
+            return false;
+        }
+        const bool after = slot > 0 ? leaf.keys[slot - 1] < address : position.leaf == 0;
+        const bool before = slot < leaf.count ? address < leaf.keys[slot]
+                                              : position.leaf + 1 == order_.size() ||
+                                                    address < first_keys_[position.leaf + 1];
+        return after && before;
+    }
+
+    [[nodiscard]] Position place_for(DeviceAddress address) {
+        if (order_.empty()) {
+            add_leaf(0, address);
+        }
+        std::size_t leaf = leaf_of(address);
+        if (leaf_at(leaf).count == kLeafBlocks) {
+            split(leaf);
+            leaf = leaf_of(address);
+        }
+        return {leaf, leaf_at(leaf).lower_bound(address)};
+    }
 
     // The last leaf that begins at or before `address`, or the first one.
     [[nodiscard]] std::size_t leaf_of(DeviceAddress address) const {

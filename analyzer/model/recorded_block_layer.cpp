@@ -75,20 +75,23 @@ void RecordedState::block_alloc(DeviceState* device, const Event& event) {
         attach(device, device->segments.find(block.address), block);
         return;
     }
-    device->detached.erase(block.address);
-    clear_way(device, block);
+    if (!device->detached.empty()) {
+        device->detached.erase(block.address);
+    }
+    const BlockMap::Position next = clear_way(device, block);
     RecordedSegment* segment = segment_for(device, block);
     if (segment == nullptr) {
         violation(fmt::format("block {:#x} lies in no segment of its device", block.address));
         device->detached[block.address] = block;
         return;
     }
-    attach(device, segment, block);
+    attach(device, segment, block, next);
 }
 
 // An address range that the pool allocates must be free, even if the recorded state disagrees.
-// Pending blocks there have completed. A live block there is a violation.
-void RecordedState::clear_way(DeviceState* device, const RecordedBlock& block) {
+// Pending blocks there have completed. A live block there is a violation. Returns the position of
+// the next block.
+BlockMap::Position RecordedState::clear_way(DeviceState* device, const RecordedBlock& block) {
     auto position = device->blocks.lower_bound(block.address);
     const RecordedBlock* before = device->blocks.before(position);
     if (before != nullptr && before->end() > block.address) {
@@ -105,6 +108,7 @@ void RecordedState::clear_way(DeviceState* device, const RecordedBlock& block) {
         drop(device, position);
         position = device->blocks.lower_bound(next);
     }
+    return position;
 }
 
 RecordedSegment* RecordedState::segment_for(DeviceState* device, const RecordedBlock& block) {
@@ -131,7 +135,8 @@ RecordedSegment* RecordedState::segment_for(DeviceState* device, const RecordedB
 
 void RecordedState::attach(DeviceState* device,
                            RecordedSegment* segment,
-                           const RecordedBlock& block) {
+                           const RecordedBlock& block,
+                           BlockMap::Position next) {
     if (segment->stream == kNoStream) {
         segment->stream = block.stream;
         segment->private_pool = block.private_pool;
@@ -141,7 +146,7 @@ void RecordedState::attach(DeviceState* device,
     }
     segment->active_bytes += block.size_bytes;
     count_live(block, &device->totals);
-    device->blocks.insert(block);
+    device->blocks.insert(block, next);
     if (device->watch != nullptr) {
         device->watch->block_begins(block);
     }

@@ -1,4 +1,5 @@
 // The device layer of RecordedState: memory that the driver allocated and released.
+#include "analyzer/model/own_segments.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
 
@@ -293,10 +294,6 @@ void RecordedState::map(const Event& mapped) {
         device->totals.unmapped -= std::min(device->totals.unmapped, own->size_bytes);
         return;
     }
-    if (device->segments.overlaps(event.address, event.size_bytes)) {
-        violation(fmt::format("{:#x} is mapped twice", event.address));
-        remove_range(device, event.address, event.address + event.size_bytes, true);
-    }
     RecordedSegment segment = {.address = event.address, .size_bytes = event.size_bytes};
     segment.stream = event.stream;
     segment.private_pool = pool_;
@@ -309,7 +306,7 @@ void RecordedState::map(const Event& mapped) {
         segment.obtained_by = reservation->event;
         segment.stream = reservation->stream;
         segment.private_pool = reservation->private_pool;
-        if (reservation->address == event.address && reservation->size_bytes == event.size_bytes) {
+        if (is_own_segment(event, reservation->address, reservation->size_bytes)) {
             reservation->is_segment = true;
             reservation->device = piece.device;
             segment.page_bytes = segment.reservation = segment.reservation_bytes = 0;
@@ -354,6 +351,10 @@ void RecordedState::address_free(const Event& event) {
 }
 
 void RecordedState::add_segment(DeviceState* device, const RecordedSegment& segment) {
+    if (device->segments.overlaps(segment.address, segment.size_bytes)) {
+        violation(fmt::format("{:#x} overlaps another segment", segment.address));
+        remove_range(device, segment.address, segment.end(), true);
+    }
     device->totals.reserved += segment.size_bytes;
     device->segments.add(segment);
     if (device->watch != nullptr) {

@@ -252,8 +252,11 @@ class RecordedState {
     void add_segment(DeviceState* device, const RecordedSegment& segment);
     void remove_range(DeviceState* device, DeviceAddress begin, DeviceAddress end, bool unmapped);
     RecordedSegment* segment_for(DeviceState* device, const RecordedBlock& block);
-    void clear_way(DeviceState* device, const RecordedBlock& block);
-    void attach(DeviceState* device, RecordedSegment* segment, const RecordedBlock& block);
+    BlockMap::Position clear_way(DeviceState* device, const RecordedBlock& block);
+    void attach(DeviceState* device,
+                RecordedSegment* segment,
+                const RecordedBlock& block,
+                BlockMap::Position next = {});
     void reattach(DeviceState* device, DeviceAddress begin, DeviceAddress end);
     void drop(DeviceState* device, BlockMap::Position position);
     void take_sample(DeviceState* device, const Event& event);

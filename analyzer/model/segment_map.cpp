@@ -8,6 +8,9 @@ namespace {
 // Without a pool each allocation is a segment, and each insertion moves half a leaf.
 constexpr std::size_t kLeafSegments = 64;
 
+// Of PyTorch's pool.
+constexpr DeviceAddress kLeastSegmentBytes = 2 << 20;
+
 bool joins(const RecordedSegment& left, const RecordedSegment& right) {
     return left.expandable() && left.page_bytes == right.page_bytes &&
            left.reservation == right.reservation && left.end() == right.address;
@@ -21,14 +24,15 @@ RecordedSegment* SegmentMap::find(DeviceAddress address) {
                address >= segment_at(at).address &&
                address - segment_at(at).address < segment_at(at).size_bytes;
     };
-    if (!holds(last_hit_)) {
+    Place& hit = hits_[(address / kLeastSegmentBytes) % hits_.size()];
+    if (!holds(hit)) {
         const Place at = first_ending_after(address);
         if (!holds(at)) {
             return nullptr;
         }
-        last_hit_ = at;
+        hit = at;
     }
-    return &leaves_[last_hit_.leaf][last_hit_.slot];
+    return &leaves_[hit.leaf][hit.slot];
 }
 
 const RecordedSegment* SegmentMap::at_or_before(DeviceAddress address) const {

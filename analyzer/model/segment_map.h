@@ -2,13 +2,14 @@
 //
 // A cudaMalloc is one segment. In an expandable reservation, every maximal mapped range is one
 // segment. Segments are few and change rarely, but every block event looks one up. They are stored
-// as a sorted list in leaves. The last hit is remembered. An insertion moves the entries of one
+// as a sorted list in leaves. The last hits are remembered. An insertion moves the entries of one
 // leaf only, however many segments there are. Pointers are valid until the next insertion or
 // removal. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -166,7 +167,8 @@ class SegmentMap {
 
     Leaves leaves_;
     std::size_t size_ = 0;
-    Place last_hit_;
+    // Where segments were found, by address. A place is checked before it is used.
+    std::array<Place, 64> hits_ = {};
 };
 
 }  // namespace fragtrace::analyzer

@@ -1,6 +1,6 @@
 #include "analyzer/replay/recorded_layout.h"
 
-#include <unordered_map>
+#include "analyzer/model/own_segments.h"
 
 namespace fragtrace::analyzer {
 namespace {
@@ -17,7 +17,7 @@ std::vector<RecordedSegmentCall> recorded_segments(const Timeline& timeline, Dev
     // The allocator maps a range page by page. Contiguous maps of one request count as one map
     // call.
     DeviceAddress map_end = 0;
-    std::unordered_map<DeviceAddress, std::uint64_t> reserved;  // bytes
+    OwnSegments own_segments;
     std::size_t next_checkpoint = 0;
     for (EventIndex i = 0; i < events.size(); ++i) {
         if (next_checkpoint < timeline.checkpoints.size() &&
@@ -26,26 +26,25 @@ std::vector<RecordedSegmentCall> recorded_segments(const Timeline& timeline, Dev
             i = timeline.checkpoints[next_checkpoint++].end;
             continue;
         }
-        if (events.device(i) != device) {
-            continue;
-        }
         const EventKind kind = events.kind(i);
-        if (kind == EventKind::kBlockAlloc || kind == EventKind::kBlockFree) {
+        if (kind == EventKind::kAddressReserve) {  // often names no device
+            own_segments.reserve(events[i]);
+        } else if (kind == EventKind::kAddressFree) {
+            own_segments.free(events.address(i));
+        } else if (events.device(i) != device) {
+            continue;
+        } else if (kind == EventKind::kBlockAlloc || kind == EventKind::kBlockFree) {
             map_end = 0;
         } else if (kind == EventKind::kDeviceAlloc) {
             if (const Event event = events[i]; from_allocator(event)) {
                 segments.push_back({DriverCall::Kind::kSegmentAlloc, event.size_bytes, i});
             }
-        } else if (kind == EventKind::kAddressReserve) {
-            reserved[events.address(i)] = events[i].size_bytes;
         } else if (kind == EventKind::kMap) {
             const Event event = events[i];
             if (!from_allocator(event)) {
                 continue;
             }
-            // An allocator of the program's own serves a whole segment so.
-            const auto range = reserved.find(event.address);
-            const bool whole = range != reserved.end() && range->second == event.size_bytes;
+            const bool whole = own_segments.has(event);
             if (!whole && map_end != 0 && event.address == map_end) {
                 segments.back().size_bytes += event.size_bytes;
             } else {

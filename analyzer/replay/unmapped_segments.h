@@ -2,16 +2,15 @@
 // mode of vLLM, torch_memory_saver. The pool does not know it, and its blocks stay allocated. In
 // the meantime others can use that much more of the card.
 //
-// Such a segment comes from an allocator of the program's own (CUDAPluggableAllocator), or from an
-// interposed cudaMalloc, and has an address reservation of its own size.
+// Such a segment has an address reservation of its own (model/own_segments.h).
 #pragma once
 
+#include "analyzer/model/own_segments.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
 
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -27,9 +26,7 @@ class UnmappedSegmentSteps {
     void look_at(const Event& event, EventIndex i, std::uint32_t pool) {
         switch (event.kind) {
             case EventKind::kAddressReserve:
-                if ((event.flags & kFlagFromAllocator) != 0) {
-                    reserved_[event.address] = event.size_bytes;
-                }
+                own_.reserve(event);
                 break;
             case EventKind::kMap:
                 map(event, i);
@@ -61,7 +58,7 @@ class UnmappedSegmentSteps {
         while (!unmapped_.empty()) {
             end(unmapped_.begin()->first, checkpoint);
         }
-        reserved_.clear();
+        own_.clear();
         mapped_.clear();
     }
 
@@ -74,8 +71,7 @@ class UnmappedSegmentSteps {
     };
 
     void map(const Event& event, EventIndex i) {
-        const auto reserved = reserved_.find(event.address);
-        if (reserved == reserved_.end() || reserved->second != event.size_bytes) {
+        if (!own_.has(event)) {
             return;  // a page of an expandable segment, or memory outside the pool
         }
         Segment segment{.size_bytes = event.size_bytes};
@@ -102,7 +98,7 @@ class UnmappedSegmentSteps {
             add(Step::Kind::kUnmappedSegmentEnd, segment->second, i);
             unmapped_.erase(segment);
         }
-        reserved_.erase(address);
+        own_.free(address);
         mapped_.erase(address);
     }
 
@@ -129,8 +125,7 @@ class UnmappedSegmentSteps {
     }
 
     ReplayScript& script_;
-    std::unordered_map<DeviceAddress, std::uint64_t> reserved_;  // bytes
-    // Segments that cover a whole reservation.
+    OwnSegments own_;
     std::map<DeviceAddress, Segment> mapped_;
     std::map<DeviceAddress, Segment> unmapped_;
     std::vector<DeviceAddress> new_;  // unmapped, without a step so far

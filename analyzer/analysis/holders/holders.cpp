@@ -85,6 +85,13 @@ std::size_t first_request_from(const Requests& requests, EventIndex event) {
 
 }  // namespace
 
+const HoldingLine* same_line(const std::vector<HoldingLine>& rows, const HoldingLine& row) {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&row](const HoldingLine& other) {
+        return other.held.label == row.held.label && shown_category(other) == shown_category(row);
+    });
+    return found == rows.end() ? nullptr : &*found;
+}
+
 BlockLabels::BlockLabels(const Timeline& timeline, const HeapSnapshot& heap, Symbolizer* symbols)
     : timeline_(timeline), symbols_(symbols) {
     for (const HeapBlock& block : heap.blocks) {

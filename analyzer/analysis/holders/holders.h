@@ -74,6 +74,9 @@ bool category_known(const Row& row) {
     return !row.user_category.empty() || row.category != Category::kOther;
 }
 
+// The row for the same line of code and the same category; nullptr: there is none.
+const HoldingLine* same_line(const std::vector<HoldingLine>& rows, const HoldingLine& row);
+
 // Labels the blocks of an address map: by line, or by size if no block has a stack.
 class BlockLabels {
   public:

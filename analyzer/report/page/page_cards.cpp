@@ -138,12 +138,7 @@ class CardBuilder {
     // nullopt: the difference lists only some lines, and not this one.
     static std::optional<std::int64_t> change_of(const HoldingLine& place,
                                                  const IterationDifference& since) {
-        const auto found = std::find_if(
-            since.places.begin(), since.places.end(), [&place](const HoldingLine& other) {
-                return other.held.label == place.held.label &&
-                       shown_category(other) == shown_category(place);
-            });
-        if (found != since.places.end()) {
+        if (const HoldingLine* const found = same_line(since.places, place)) {
             return found->held.bytes;
         }
         return since.places.size() < kMostPlaces ? std::optional<std::int64_t>(0) : std::nullopt;

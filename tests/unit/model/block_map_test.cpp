@@ -34,7 +34,12 @@ TEST_CASE("the block map behaves like an ordered map", "[block_map]") {
             RecordedBlock block = {};
             block.address = address;
             block.size_bytes = random();
-            blocks.insert(block);
+            // Insertion must not depend on what the caller knows.
+            const BlockMap::Position hints[] = {position,
+                                                {},
+                                                blocks.lower_bound(random() % 3000 * 512),
+                                                {random() % 90, random() % 70}};
+            blocks.insert(block, hints[random() % 4]);
             model[address] = block.size_bytes;
         } else if (!grow && present) {
             blocks.erase(position);

@@ -101,6 +101,25 @@ TEST_CASE("after a checkpoint only the pools listed in it are in use", "[state]"
     CHECK(at_end(events).releasable_bytes(0) == 0);
 }
 
+TEST_CASE("an allocation that becomes a segment replaces the segments in it", "[state]") {
+    Events events;
+    events.segment(kBase + 64 * kMiB, 2 * kMiB);
+    events.block(kBase + 64 * kMiB, 2 * kMiB, 2 * kMiB);
+    events.add(EventKind::kDeviceAlloc, kBase, 16 * kMiB);
+    events.segment(kBase + 8 * kMiB, 4 * kMiB);
+    events.block(kBase + 8 * kMiB, kMiB, kMiB);
+    events.block(kBase, kMiB, kMiB);  // in the first allocation
+    const RecordedState state = at_end(events);
+    const HeapSnapshot heap = state.snapshot(0);
+    REQUIRE(heap.segments.size() == 2);
+    CHECK(heap.segments[0].address == kBase);
+    CHECK(heap.segments[0].size_bytes == 16 * kMiB);
+    CHECK(state.totals(0).reserved == 18 * kMiB);
+    CHECK(state.totals(0).blocks == 3);
+    CHECK(state.totals(0).other == 0);
+    CHECK(state.violations().count == 1);
+}
+
 TEST_CASE("ten violations are described, and all are counted", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);

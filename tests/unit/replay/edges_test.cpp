@@ -54,6 +54,26 @@ TEST_CASE("map calls before and after a checkpoint are not merged") {
     CHECK(calls[1].size_bytes == 2 * page);
 }
 
+TEST_CASE("a map that fills its reservation is a whole segment, others are pages") {
+    Events events;
+    const std::uint64_t size = 4 << 20;
+    const DeviceAddress at = 0x10000000;
+    const auto reserve = [&](std::uint64_t bytes) {
+        events.add(EventKind::kAddressReserve, at, bytes, 0, kFlagFromAllocator).device(31);
+    };
+    const auto map = [&](std::uint32_t handle) {
+        events.add(EventKind::kPhysicalCreate, handle, size, 0, kFlagFromAllocator);
+        events.add(EventKind::kMap, at, size, handle, kFlagFromAllocator);
+        return recorded_segments(events.timeline, 0).back().kind;
+    };
+    reserve(size);
+    CHECK(map(1) == DriverCall::Kind::kSegmentAlloc);
+    events.add(EventKind::kAddressFree, at, size).device(31);
+    CHECK(map(2) == DriverCall::Kind::kMap);
+    reserve(2 * size);
+    CHECK(map(3) == DriverCall::Kind::kMap);
+}
+
 TEST_CASE("in a checkpoint the ranges of one reservation are one segment") {
     Events events;
     events.add(EventKind::kCheckpointBegin);

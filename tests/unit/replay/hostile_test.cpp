@@ -1,6 +1,7 @@
 // Events that no recorder would write: every kind, with absurd numbers, in any order. They are only
 // counted. Nothing crashes or hangs.
 #include "analyzer/analysis/analyze.h"
+#include "analyzer/model/recorded_state.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
@@ -89,6 +90,21 @@ class Attack {
 
 }  // namespace
 
+// Searches by address need this order.
+void check_segments(const Timeline& timeline) {
+    RecordedState state(timeline);
+    for (EventIndex i = 0; i < timeline.events.size(); i += 20) {
+        state.advance_to(i);
+        for (DeviceId device = 0; device < 2; ++device) {
+            DeviceAddress end = 0;
+            for (const HeapSegment& segment : state.snapshot(device).segments) {
+                REQUIRE(segment.address >= end);
+                end = segment.address + segment.size_bytes;
+            }
+        }
+    }
+}
+
 TEST_CASE("hostile events of every kind are counted and do no harm", "[hostile]") {
     TemporaryFolder folder;
     const Terminal terminal(STDOUT_FILENO, ColorChoice::kNever);
@@ -102,6 +118,7 @@ TEST_CASE("hostile events of every kind are counted and do no harm", "[hostile]"
         const Timeline& timeline = (*analysis)->timeline;
         REQUIRE(timeline.partner.size() == timeline.events.size());
         REQUIRE(timeline.events.size() == trace.events().size());
+        check_segments(timeline);
         for (const Phase& phase : timeline.phases) {
             REQUIRE(phase.begin <= phase.end);
             REQUIRE(phase.end <= timeline.events.size());
