@@ -1,23 +1,14 @@
 // Recorded memory when a pool, a context or a mapping is replaced by another at the same address.
-#include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
-#include "tests/unit/model/events.h"
+#include "tests/unit/model/recorded_states.h"
 
 #include <catch2/catch.hpp>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
-using fragtrace::testing::Events;
+using namespace fragtrace::testing;
 
 namespace {
-
-constexpr std::uint64_t kBase = 0x7f0000000000;
-
-RecordedState at_end(const Events& events) {
-    RecordedState state(events.timeline);
-    state.advance_to(static_cast<EventIndex>(events.timeline.events.size()));
-    return state;
-}
 
 // Assigns the event added last to this private pool.
 void of_pool(Events* events, std::uint32_t pool) {

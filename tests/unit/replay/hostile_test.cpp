@@ -1,7 +1,6 @@
 // Events that no recorder would write: every kind, with absurd numbers, in any order. They are only
 // counted. Nothing crashes or hangs.
 #include "analyzer/analysis/analyze.h"
-#include "analyzer/model/recorded_state.h"
 #include "analyzer/report/json/json.h"
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
@@ -9,6 +8,7 @@
 #include "analyzer/support/units.h"
 #include "analyzer/trace/describe_event.h"
 #include "tests/support/trace_writer.h"
+#include "tests/unit/model/recorded_states.h"
 
 #include <catch2/catch.hpp>
 
@@ -19,6 +19,7 @@
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
+using fragtrace::testing::check_snapshot;
 using fragtrace::testing::keep_report;
 using fragtrace::testing::TemporaryFolder;
 using fragtrace::testing::TraceWriter;
@@ -90,21 +91,6 @@ class Attack {
 
 }  // namespace
 
-// Searches by address need this order.
-void check_segments(const Timeline& timeline) {
-    RecordedState state(timeline);
-    for (EventIndex i = 0; i < timeline.events.size(); i += 20) {
-        state.advance_to(i);
-        for (DeviceId device = 0; device < 2; ++device) {
-            DeviceAddress end = 0;
-            for (const HeapSegment& segment : state.snapshot(device).segments) {
-                REQUIRE(segment.address >= end);
-                end = segment.address + segment.size_bytes;
-            }
-        }
-    }
-}
-
 TEST_CASE("hostile events of every kind are counted and do no harm", "[hostile]") {
     TemporaryFolder folder;
     const Terminal terminal(STDOUT_FILENO, ColorChoice::kNever);
@@ -118,7 +104,12 @@ TEST_CASE("hostile events of every kind are counted and do no harm", "[hostile]"
         const Timeline& timeline = (*analysis)->timeline;
         REQUIRE(timeline.partner.size() == timeline.events.size());
         REQUIRE(timeline.events.size() == trace.events().size());
-        check_segments(timeline);
+        RecordedState state(timeline);
+        for (EventIndex i = 0; i < timeline.events.size(); i += 20) {
+            state.advance_to(i);
+            check_snapshot(state.snapshot(0));
+            check_snapshot(state.snapshot(1));
+        }
         for (const Phase& phase : timeline.phases) {
             REQUIRE(phase.begin <= phase.end);
             REQUIRE(phase.end <= timeline.events.size());
