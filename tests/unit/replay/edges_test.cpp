@@ -5,6 +5,7 @@
 #include "analyzer/replay/recorded_layout.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
+#include "analyzer/replay/unmapped_segments.h"
 #include "tests/unit/model/events.h"
 #include "tests/unit/pools/pool_driver.h"
 
@@ -206,7 +207,40 @@ std::vector<std::pair<Step::Kind, EventIndex>> steps_of_unmapped(const Events& e
     return found;
 }
 
+ReplayResult replayed(const Events& events, std::uint64_t capacity_bytes) {
+    const auto pool = make_pool(
+        "pytorch", "", std::make_unique<FixedDevice>(capacity_bytes, capacity_bytes, mib(2)));
+    REQUIRE(pool.ok());
+    return replay(make_script(events.timeline, 0), **pool);
+}
+
 }  // namespace
+
+TEST_CASE("an unmapped segment counts for the private pool of its first block") {
+    constexpr DeviceAddress kSegment = 0x10000000;
+    Events events = with_own_segment(kSegment);
+    events.add(EventKind::kBlockFree, kSegment, mib(12));
+    events.block(kSegment, mib(6), mib(6));
+    events.timeline.event_pools.add(3, 5);
+    events.timeline.event_pools.add(5, 6);
+    events.add(EventKind::kUnmap, kSegment, mib(12));
+    events.segment(0x20000000, mib(2));
+    const ReplayScript script = make_script(events.timeline, 0);
+    CHECK(unmapped_before(script, 7) == std::map<std::uint32_t, std::uint64_t>{{5, mib(12)}});
+}
+
+TEST_CASE("memory that a library maps, unmaps and maps again is not a segment") {
+    constexpr DeviceAddress kRange = 0x10000000;
+    Events events;
+    events.segment(0x20000000, mib(2));
+    events.block(0x20000000, mib(2), mib(2));
+    events.add(EventKind::kAddressReserve, kRange, mib(12));
+    events.add(EventKind::kMap, kRange, mib(12), 0x61);
+    events.add(EventKind::kUnmap, kRange, mib(12));
+    events.segment(0x30000000, mib(2));
+    events.add(EventKind::kMap, kRange, mib(12), 0x61);
+    CHECK(steps_of_unmapped(events).empty());
+}
 
 TEST_CASE("a segment that the program unmaps leaves room for others until it is mapped again") {
     constexpr DeviceAddress kSegment = 0x10000000;
@@ -226,16 +260,25 @@ TEST_CASE("a segment that the program unmaps leaves room for others until it is 
         CHECK(steps_of_unmapped(events) ==
               Steps{{Step::Kind::kSegmentUnmapped, 4}, {Step::Kind::kSegmentMapped, 12}});
         events.timeline.partner[8] = 7;
+        CHECK(replayed(events, mib(52)).ooms() == 0);
+        CHECK(replayed(events, mib(40)).ooms() == 0);
+        CHECK(replayed(events, mib(38)).ooms() == 1);
         const ReplayScript script = make_script(events.timeline, 0);
-        const auto ooms = [&script](std::uint64_t capacity) {
-            const auto pool =
-                make_pool("pytorch", "", std::make_unique<FixedDevice>(capacity, capacity, mib(2)));
-            REQUIRE(pool.ok());
-            return replay(script, **pool).ooms();
-        };
-        CHECK(ooms(mib(52)) == 0);
-        CHECK(ooms(mib(40)) == 0);
-        CHECK(ooms(mib(38)) == 1);
+        CHECK(unmapped_before(script, 4).empty());
+        CHECK(unmapped_before(script, 12) == std::map<std::uint32_t, std::uint64_t>{{0, mib(12)}});
+        CHECK(unmapped_before(script, 13).empty());
+    }
+    SECTION("when it is mapped again, too little memory is free") {
+        events.segment(kOther, mib(40));
+        events.block(kOther, mib(40), mib(40));
+        events.add(EventKind::kMap, kSegment, mib(12), 0x62);
+        CHECK(replayed(events, mib(52)).libraries_failed == 0);
+        CHECK(replayed(events, mib(45)).libraries_failed == 1);
+    }
+    SECTION("in a replay the pool never got it") {
+        events.block(kOther, mib(10), mib(10));
+        CHECK(replayed(events, mib(12)).ooms() == 0);
+        CHECK(replayed(events, mib(8)).ooms() == 2);
     }
     SECTION("the allocator frees a segment: it unmaps it first") {
         events.add(EventKind::kAddressFree, kSegment, mib(12));
