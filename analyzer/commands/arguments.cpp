@@ -290,7 +290,7 @@ Result<std::optional<std::uint64_t>> CommonOptions::capacity_bytes() const {
     if (capacity.empty()) {
         return std::optional<std::uint64_t>{};
     }
-    auto parsed = parse_bytes(capacity);
+    auto parsed = parse_card_bytes(capacity);
     if (!parsed) {
         return Error{parsed.error().code, "--capacity: " + parsed.error().message};
     }
@@ -327,7 +327,7 @@ Result<ReplayAssumptions> CommonOptions::assumptions() const {
     }
     assumed.driver_page_bytes = *page;
     if (!context.empty()) {
-        const auto taken = parse_bytes(context);
+        const auto taken = parse_card_bytes(context);
         if (!taken) {
             return Error{taken.error().code, "--context: " + taken.error().message};
         }

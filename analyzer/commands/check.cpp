@@ -29,7 +29,7 @@ Result<Limits> limits_of(const LimitTexts& texts, Limits limits) {
         if (text.empty()) {
             return Ok{};
         }
-        const auto bytes = parse_bytes(text);
+        const auto bytes = parse_card_bytes(text);
         if (!bytes) {
             return bytes.error();
         }

@@ -16,6 +16,7 @@
 #include "analyzer/report/text/text.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
+#include "analyzer/support/input_file.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 
@@ -295,7 +296,7 @@ Result<std::vector<std::string>> recordings_of_job(const std::string& folder) {
 Result<std::vector<std::string>> recordings_of_job(const std::vector<std::string>& inputs) {
     std::vector<std::string> paths;
     for (const std::string& input : inputs) {
-        if (!std::filesystem::is_directory(input)) {
+        if (!is_folder(input)) {
             paths.push_back(input);
             continue;
         }

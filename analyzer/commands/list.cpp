@@ -6,6 +6,7 @@
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
+#include "analyzer/support/input_file.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
@@ -261,7 +262,7 @@ Status run_list(int argc, char** argv) {
     const Listed listed = read_outlines(options);
     if (!listed.unreadable.empty()) {
         const std::string& reason = listed.unreadable.front().reason;
-        const bool one_file = listed.files == 1 && !fs::is_directory(options.paths.front());
+        const bool one_file = listed.files == 1 && !is_folder(options.paths.front());
         const Status written = !common.json.empty() ? write_output(common.json, list_json(listed))
                                : one_file           ? Status(Ok{})
                                                     : write_text(list_text(listed, options.limit));

@@ -140,8 +140,11 @@ Status run_replay(int argc, char** argv) {
     }
     std::optional<std::uint64_t> requested;
     if (!asked.empty()) {
-        const auto bytes = parse_bytes(asked);
-        if (!bytes || *bytes == 0) {
+        const auto bytes = parse_card_bytes(asked);
+        if (!bytes) {
+            return Error{bytes.error().code, "--request: " + bytes.error().message};
+        }
+        if (*bytes == 0) {
             return Error{ErrorCode::kUsage,
                          fmt::format("--request: '{}' is no size; give one such as 2GiB", asked)};
         }

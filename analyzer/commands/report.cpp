@@ -13,6 +13,7 @@
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/page/page_sources.h"
 #include "analyzer/report/text/text.h"
+#include "analyzer/support/input_file.h"
 #include "analyzer/support/output_file.h"
 
 #include <cstdio>
@@ -183,7 +184,7 @@ Status run_report(int argc, char** argv) {
         options->pools = !summary && !(html.empty() && common.json.empty());
     }
     common.trace = traces.front();
-    const bool folder = traces.size() == 1 && std::filesystem::is_directory(common.trace);
+    const bool folder = traces.size() == 1 && is_folder(common.trace);
     if (folder || traces.size() > 1 || is_summaries_file(common.trace)) {
         // The summary at the end of a run leaves nothing in the user's folder.
         return report_job(

@@ -117,9 +117,10 @@ int dispatch(std::string_view program, int argc, char** argv) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-    end_well_on(SIGINT);
-    end_well_on(SIGTERM);
-    end_well_on(SIGHUP);
+    for (const int signal :
+         {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM}) {
+        end_well_on(signal);
+    }
     std::signal(SIGPIPE, SIG_DFL);
     const std::string_view program = program_name(argc, argv);
     try {
@@ -128,6 +129,12 @@ int run_command_line(int argc, char** argv) {
         return printed || result == status(ExitCode::kBadInput)
                    ? result
                    : report_error(program, printed.error());
+    } catch (const std::filesystem::filesystem_error& failure) {
+        return report_error(
+            program,
+            {ErrorCode::kInput,
+             fmt::format(
+                 "{}: cannot be read: {}", failure.path1().string(), failure.code().message())});
     } catch (const std::system_error& failure) {
         // fmt::print() throws if it cannot write.
         return report_error(

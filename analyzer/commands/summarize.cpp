@@ -14,6 +14,7 @@
 #include "analyzer/report/json/json_figures.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/support/guarded.h"
+#include "analyzer/support/input_file.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/symbols.h"
@@ -193,7 +194,7 @@ bool is_current(const std::string& trace, const std::string& output, bool whatif
 // Writes what the view of a job needs of a trace, or of each trace of a folder.
 Status write_for_job(const std::string& input, const std::string& output, bool whatif) {
     std::vector<std::string> paths = {input};
-    if (std::filesystem::is_directory(input)) {
+    if (is_folder(input)) {
         Result<std::vector<std::string>> found = recordings_of_job(input);
         if (!found) {
             return found.error();
@@ -349,7 +350,7 @@ Status run_summarize(int argc, char** argv) {
         }
         return write_for_job(common.trace, output, !no_whatif);
     }
-    if (std::filesystem::is_directory(common.trace)) {
+    if (is_folder(common.trace)) {
         return summarize_folder(common.trace, common.json, !no_stacks);
     }
     const Result<TraceSummary> summary = summarize_trace(common.trace, !no_stacks);

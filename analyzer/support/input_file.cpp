@@ -19,6 +19,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
+constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks
+
 Error cannot_open(const std::string& path, int code) {
     if (code == ENOENT || code == ENOTDIR) {
         return {ErrorCode::kInput, fmt::format("{}: no such file. Check the path.", path)};
@@ -27,6 +29,13 @@ Error cannot_open(const std::string& path, int code) {
             fmt::format("{}: cannot be read: {}. Check its permissions.",
                         path,
                         std::generic_category().message(code))};
+}
+
+Error special_file(const std::string& path, const struct stat& status) {
+    return {ErrorCode::kInput,
+            S_ISDIR(status.st_mode)
+                ? fmt::format("{}: is a folder. Name a file in it.", path)
+                : fmt::format("{}: is not a regular file. Name one that is.", path)};
 }
 
 // The files that this process opened, so that no result replaces them. Thread-safe.
@@ -71,12 +80,16 @@ bool only_we_rename_in(const struct stat& folder) {
 }  // namespace
 
 Result<InputFile> InputFile::open(const std::string& path) {
+    struct stat status = {};
+    // Opening a device can already do something, and traces name files.
+    if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        return special_file(path, status);
+    }
     // O_NONBLOCK prevents a FIFO without a writer from blocking the tool.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
         return cannot_open(path, errno);
     }
-    struct stat status = {};
     if (fstat(descriptor, &status) != 0) {
         const int code = errno;
         ::close(descriptor);
@@ -84,14 +97,11 @@ Result<InputFile> InputFile::open(const std::string& path) {
     }
     InputFile file(descriptor,
                    static_cast<std::uint64_t>(status.st_size),
+                   static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes,
                    {status.st_dev, status.st_ino},
                    status.st_uid);
-    if (S_ISDIR(status.st_mode)) {
-        return Error{ErrorCode::kInput, fmt::format("{}: is a folder. Name a file in it.", path)};
-    }
     if (!S_ISREG(status.st_mode)) {
-        return Error{ErrorCode::kInput,
-                     fmt::format("{}: is not a regular file. Name one that is.", path)};
+        return special_file(path, status);
     }
     files_read().add(status.st_dev, status.st_ino);
     return file;
@@ -111,6 +121,11 @@ void forget_files_read() {
     files_read().clear();
 }
 
+bool is_folder(const std::string& path) {
+    struct stat status = {};
+    return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 bool was_read(std::uint64_t device, std::uint64_t inode) {
     return files_read().contains(device, inode);
 }
@@ -118,12 +133,14 @@ bool was_read(std::uint64_t device, std::uint64_t inode) {
 InputFile::InputFile(InputFile&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_),
+      allocated_bytes_(other.allocated_bytes_),
       identity_(other.identity_),
       owner_(other.owner_) {}
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
     std::swap(size_, other.size_);
+    std::swap(allocated_bytes_, other.allocated_bytes_);
     std::swap(identity_, other.identity_);
     std::swap(owner_, other.owner_);
     return *this;

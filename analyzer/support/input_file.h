@@ -27,6 +27,9 @@ class InputFile {
 
     [[nodiscard]] std::uint64_t size() const { return size_; }
 
+    // Bytes that the file takes on the disk. Holes take none.
+    [[nodiscard]] std::uint64_t allocated_bytes() const { return allocated_bytes_; }
+
     [[nodiscard]] std::uint64_t inode() const { return identity_.inode; }
 
     [[nodiscard]] std::uint32_t owner() const { return owner_; }
@@ -52,14 +55,26 @@ class InputFile {
         bool operator==(const Identity&) const = default;
     };
 
-    InputFile(int descriptor, std::uint64_t size, Identity identity, std::uint32_t owner)
-        : descriptor_(descriptor), size_(size), identity_(identity), owner_(owner) {}
+    InputFile(int descriptor,
+              std::uint64_t size,
+              std::uint64_t allocated_bytes,
+              Identity identity,
+              std::uint32_t owner)
+        : descriptor_(descriptor),
+          size_(size),
+          allocated_bytes_(allocated_bytes),
+          identity_(identity),
+          owner_(owner) {}
 
     int descriptor_ = -1;
     std::uint64_t size_ = 0;
+    std::uint64_t allocated_bytes_ = 0;
     Identity identity_;
     std::uint32_t owner_ = 0;
 };
+
+// Whether the path names a folder. False if that cannot be found out.
+bool is_folder(const std::string& path);
 
 // Whether this process opened the file with InputFile::open(). A result must not replace such a
 // file.

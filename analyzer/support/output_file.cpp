@@ -41,6 +41,11 @@ Error is_a_folder(const std::string& path) {
 }
 
 Status write_standard_output(std::string_view content) {
+    // In a JSON text the escapes mean the same characters.
+    const std::string shown = isatty(STDOUT_FILENO) != 0 ? shown_text(content) : std::string();
+    if (!shown.empty()) {
+        content = shown;
+    }
     if (std::fwrite(content.data(), 1, content.size(), stdout) != content.size()) {
         return failed("standard output", "write");
     }
@@ -50,6 +55,7 @@ Status write_standard_output(std::string_view content) {
 // Whether an earlier fraganalyze wrote this file, or the file is empty.
 bool is_ours(const std::string& path) {
     constexpr std::size_t kPart = 64 << 10;
+    constexpr std::string_view kSchema = "\"schema\": 1";
     const Result<InputFile> file = InputFile::open(path);
     if (!file.ok()) {
         return false;
@@ -65,9 +71,8 @@ bool is_ours(const std::string& path) {
         return text.find(word) != std::string::npos;
     };
     const std::string line = first.substr(0, first.find('\n'));
-    return first.empty() ||
-           (first[0] == '{' && (has(first, "\"schema\":") || has(last, "\"schema\":"))) ||
-           has(first, " - fragtrace</title>") || (has(line, "lower") && has(line, "upper")) ||
+    return first.empty() || (first[0] == '{' && (has(first, kSchema) || has(last, kSchema))) ||
+           has(first, " - fragtrace</title>") || line == "id,lower,upper,size,offset" ||
            (first.starts_with("FTRACE\r\n") && has(first, "trace.anonymized"));
 }
 

@@ -103,4 +103,15 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
     return size_bytes;
 }
 
+Result<std::uint64_t> parse_card_bytes(std::string_view text) {
+    constexpr std::uint64_t kLeastWithoutUnit = 1000;
+    const auto bytes = parse_bytes(text);
+    if (bytes && *bytes > 0 && *bytes < kLeastWithoutUnit &&
+        text.find_first_not_of("0123456789.") == std::string_view::npos) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("'{0}' has no unit; write {0}GiB, or {0}B for bytes", text)};
+    }
+    return bytes;
+}
+
 }  // namespace fragtrace::analyzer

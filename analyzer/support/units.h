@@ -37,4 +37,7 @@ std::string format_counted(std::uint64_t count, std::string_view one, std::strin
 // Errors are kUsage.
 Result<std::uint64_t> parse_bytes(std::string_view text);
 
+// The same for memory of a card. "24" is refused: it would be 24 bytes.
+Result<std::uint64_t> parse_card_bytes(std::string_view text);
+
 }  // namespace fragtrace::analyzer

@@ -53,6 +53,16 @@ std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::ui
     return {};
 }
 
+// A file with holes is small on the disk, and tables in its holes would fill the memory. File
+// systems that compress make the used parts of a ring smaller as well.
+bool tables_are_there(const RingHeader& ring, std::uint64_t allocated_bytes) {
+    constexpr std::uint64_t kCompressed = 64;
+    constexpr std::uint64_t kAlways = std::uint64_t{1} << 20;
+    return std::uint64_t{ring.node_count} * sizeof(StackNode) + ring.code_bytes +
+               ring.facts_bytes <=
+           kAlways + allocated_bytes * kCompressed;
+}
+
 // Reads the events (tail, head]. A slot without the expected number counts as unfinished.
 void read_slots(const InputFile& file, RingContents* ring) {
     const RingHeader& header = ring->header;
@@ -133,7 +143,10 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
     if (ring.path.empty()) {
         return ring;
     }
-    Result<InputFile> file = InputFile::open(ring.path);
+    // The recorder writes an absolute path. Another one would depend on where the reader is.
+    Result<InputFile> file = ring.path.front() == '/'
+                                 ? InputFile::open(ring.path)
+                                 : Error{ErrorCode::kInput, "no absolute path"};
     if (!file.ok()) {
         const std::filesystem::path name = std::filesystem::path(ring.path).filename();
         const std::string beside = std::filesystem::path(trace_path).replace_filename(name);
@@ -146,6 +159,9 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
     RingHeader& header = ring.header;
     const bool whole = file->read_at(0, &header, sizeof header) == sizeof header;
     ring.reason = whole ? check_ring(header, trace, file->size()) : "it is cut off";
+    if (ring.reason.empty() && !tables_are_there(header, file->allocated_bytes())) {
+        ring.reason = "it is damaged";
+    }
     if (!ring.reason.empty()) {
         ring.state = RingContents::State::kIgnored;
         return ring;
@@ -157,7 +173,8 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
         // Stacks of these events may have been added after the header was read.
         RingHeader later = {};
         if (file->read_at(0, &later, sizeof later) == sizeof later &&
-            check_ring(later, trace, file->size()).empty()) {
+            check_ring(later, trace, file->size()).empty() &&
+            tables_are_there(later, file->allocated_bytes())) {
             header.node_count = later.node_count;
             header.code_bytes = later.code_bytes;
             header.facts_bytes = later.facts_bytes;

@@ -7,6 +7,7 @@
 #include "analyzer/trace/process_end.h"
 #include "analyzer/trace/ring_reader.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -16,10 +17,13 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <system_error>
 #include <unistd.h>
+#include <unordered_map>
+#include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -119,25 +123,63 @@ bool are_elsewhere(const Facts& one, const Facts& other) {
     return differ(kPidNamespaceFact) || differ(kBootFact);
 }
 
+// The names of a folder's traces with `.PID.` in them. A folder is listed once for all traces, and
+// again after it has changed. Thread-safe.
+std::vector<std::string> traces_of_process(const std::filesystem::path& folder, std::uint32_t pid) {
+    struct Listed {
+        std::filesystem::path folder;
+        std::filesystem::file_time_type changed;
+        std::unordered_map<std::string, std::vector<std::string>> by_number;
+    };
+
+    static std::mutex mutex;
+    static Listed listed;
+    const std::lock_guard lock(mutex);
+    std::error_code failed;
+    const auto changed = std::filesystem::last_write_time(folder, failed);
+    if (failed || listed.folder != folder || listed.changed != changed) {
+        listed = {.folder = folder, .changed = changed, .by_number = {}};
+        std::filesystem::directory_iterator entry(folder, failed);
+        for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+            const std::string name = entry->path().filename();
+            if (!name.ends_with(".ftrace")) {
+                continue;
+            }
+            for (std::size_t begin = name.find('.'); begin != std::string::npos;) {
+                const std::size_t end = name.find('.', ++begin);
+                const std::string part = name.substr(begin, end - begin);
+                if (part.find_first_not_of("0123456789") == std::string::npos) {
+                    listed.by_number[part].push_back(name);
+                }
+                begin = end;
+            }
+        }
+    }
+    const auto found = listed.by_number.find(std::to_string(pid));
+    return found == listed.by_number.end() ? std::vector<std::string>() : found->second;
+}
+
 // Whether this process became another program by exec.
 bool called_exec(const std::string& path, const TraceHeader& trace, const Facts& facts) {
     if (trace.pid == 0 || trace.process_start_ticks == 0) {
         return false;
     }
-    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    const std::string pid_part = fmt::format(".{}.", trace.pid);
-    std::error_code failed;
-    std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, failed);
-    for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
-        const std::string name = entry->path().filename();
-        if (!name.ends_with(".ftrace") || name.find(pid_part) == std::string::npos) {
-            continue;
-        }
-        const Result<InputFile> file = InputFile::open(entry->path());
+    // Processes of many hosts may have one number, but few on one host that have no end.
+    constexpr std::size_t kMostTraces = 32;
+    const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+    const std::filesystem::path folder = parent.empty() ? "." : parent;
+    std::vector<std::string> names = traces_of_process(folder, trace.pid);
+    const std::string host(trace.host, strnlen(trace.host, sizeof trace.host));
+    std::stable_partition(names.begin(), names.end(), [&host](const std::string& name) {
+        return name.find(host) != std::string::npos;
+    });
+    names.resize(std::min(names.size(), kMostTraces));
+    for (const std::string& name : names) {
+        const std::string other = folder / name;
+        const Result<InputFile> file = InputFile::open(other);
         TraceHeader later = {};
         if (file.ok() && file->read_at(0, &later, sizeof later) == sizeof later &&
-            may_follow(later, trace) &&
-            !are_elsewhere(facts, first_facts(entry->path(), *file, later))) {
+            may_follow(later, trace) && !are_elsewhere(facts, first_facts(other, *file, later))) {
             return true;
         }
     }
@@ -157,7 +199,9 @@ ProcessState process_state(const std::string& path,
         return state;
     }
     const std::string ring(trace.ring_path, strnlen(trace.ring_path, sizeof trace.ring_path));
-    const Result<InputFile> ring_file = InputFile::open(ring.empty() ? "/dev/null" : ring);
+    const Result<InputFile> ring_file = ring.starts_with('/')
+                                            ? InputFile::open(ring)
+                                            : Error{ErrorCode::kInput, "no absolute path"};
     std::ifstream maps(fmt::format("/proc/{}/maps", trace.pid));
     if (!ring_file.ok() || !maps) {
         return ProcessState::kRuns;

@@ -139,24 +139,24 @@ void report_losses() {
     const Session& session = g_session;
     char line[1024];
     Text text(line, sizeof line);
-    const uint32_t state = load_acquire(&session.state);
+    const bool running = load_acquire(&session.state) == kRunning;
+    // The drain writes the reason of a failure under this lock. While it hangs, it is not read.
+    const bool settled = !running || g_session.flush_lock.lock_within(kReportPatience_ns);
     const uint64_t refused = load_relaxed(&session.lost_before_start) + session.lost_removed;
-    if (session.failure[0] != '\0' && !session.has_file && refused != 0) {
-        const uint64_t more =
-            state == kRunning ? load_relaxed(&session.ring.header->lost_ring_full) : 0;
+    if (settled && session.failure[0] != '\0' && !session.has_file && refused != 0) {
+        const uint64_t more = running ? load_relaxed(&session.ring.header->lost_ring_full) : 0;
         text.add("fragtrace: nothing was recorded: ").add(session.failure).add(" (");
         text.add_number(refused + more).add(" events)\n");
-    } else if (state == kRunning && !session.has_file && session.wants_file) {
+    } else if (running && !session.has_file && session.wants_file) {
         text.add("fragtrace: nothing was recorded: ").add(session.options.output);
         text.add(" does not answer (").add_number(load_relaxed(&session.ring.header->head));
         text.add(" events)\n");
         g_session.ring.remove_file();  // no trace would ever refer to the ring
-    } else if (state == kRunning) {
-        const bool held = g_session.flush_lock.lock_within(kReportPatience_ns);
-        describe_losses(session, held, &text);
-        if (held) {
-            g_session.flush_lock.unlock();
-        }
+    } else if (running) {
+        describe_losses(session, settled, &text);
+    }
+    if (running && settled) {
+        g_session.flush_lock.unlock();
     }
     if (text.size() != 0) {
         say(text);

@@ -8,7 +8,7 @@ import pathlib
 import re
 
 import real_process
-from real_process import ANALYZER, DEMOS, SOURCE, environment
+from real_process import ANALYZER, DEMOS, SOURCE, environment, page_header
 
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "grows.py"
 
@@ -55,8 +55,7 @@ class Compare(real_process.RealProcessTest):
         """The data of the page that compares two runs, and the text beside it."""
         file = self.folder / "compare.html"
         text = self.run_well([ANALYZER, "compare", a, b, "--html", file, *options]).stdout
-        html = file.read_text()
-        return json.loads(re.search(r'id="ft-header">(.*?)</script>', html, re.DOTALL).group(1)), text
+        return page_header(file), text
 
     def test_the_page_of_two_runs_says_what_the_terminal_says(self):
         good, bad = self.trace("good"), self.trace("bad", "--keep")

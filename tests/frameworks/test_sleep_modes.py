@@ -7,7 +7,7 @@ import unittest
 
 import real_process
 import test_tools
-from real_process import ANALYZER, MIB, SOURCE, TORCH_PYTHON, environment
+from real_process import ANALYZER, MIB, SOURCE, TORCH_PYTHON, environment, page_header
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs")
 PACKAGE = SOURCE / "preload" / "python"
@@ -131,6 +131,19 @@ class TorchMemorySaver(real_process.RealProcessTest):
         self.assertIn("asleep     460 MiB of the reserved memory is unmapped for now", text)
         self.assertIn("MemPools hold 460 MiB in 2 private pools (all of it unmapped for now)", text)
         self.assertRegex(text, r'pool \d "kv_cache": 300 MiB \(all of it unmapped for now\), its oldest')
+        page = self.folder / "page.html"
+        self.run_well([ANALYZER, trace, "--no-whatif", "--html", page])
+        shown = page_header(page)["devices"][0]
+        rows = [
+            row["text"] for row in shown["lines"] + shown["cards"][0]["lines"] if row["label"] == "asleep"
+        ]
+        self.assertEqual(
+            rows,
+            [
+                "a sleep mode had unmapped up to 460 MiB of the reserved memory",
+                "460 MiB of the reserved memory is unmapped for now",
+            ],
+        )
 
 
 if __name__ == "__main__":

@@ -86,6 +86,11 @@ def traces(folder):
     return sorted(pathlib.Path(folder).glob("*.ftrace"))
 
 
+def page_header(file):
+    """The small part of a page's data."""
+    return json.loads(re.search(r'id="ft-header">(.*?)</script>', file.read_text(), re.DOTALL).group(1))
+
+
 def interpreters():
     """Installed interpreters with ctypes, by version: the first of each in FRAGTRACE_PYTHONS."""
     found = {}

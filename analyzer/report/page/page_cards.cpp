@@ -158,6 +158,9 @@ class CardBuilder {
                 card.lines.push_back(survived_line(kept));
             }
         }
+        for (ReportLine& line : asleep_lines(diagnosis)) {
+            card.lines.push_back(std::move(line));
+        }
         const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
         card.asked_by = analysis_.symbols->describe(event.origin);
         // Use the same words as the text report.

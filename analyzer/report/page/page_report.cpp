@@ -63,6 +63,7 @@ void add_report(const Analysis& analysis,
     add(step_lines(device));
     add(forecast_lines(device));
     if (segments_known(device.recorded) && !device.state_only) {
+        add(asleep_lines(device));
         add(past_pool_lines(device.recorded));
         add(driver_lines(device));
     }

@@ -433,14 +433,7 @@ std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) 
         format_bytes(verdict.free_bytes),
         format_bytes(verdict.largest_hole_bytes),
         device_free_text(verdict));
-    std::uint64_t unmapped_bytes = 0;
-    for (const auto& [pool, bytes] : oom->heap.unmapped_bytes) {
-        unmapped_bytes += bytes;
-    }
-    if (unmapped_bytes != 0) {
-        text += fmt::format("  asleep     {} of the reserved memory is unmapped for now\n",
-                            format_bytes(unmapped_bytes));
-    }
+    text += printed(asleep_lines(*oom));
     text += fmt::format("  request    {} at {}{}\n",
                         printable(analysis.symbols->describe(event.origin)),
                         format_duration(event.time_ns),

@@ -70,6 +70,28 @@ std::vector<ReportLine> past_pool_lines(const RunFigures& run) {
                          format_bytes(run.peak_with_past_pool))}};
 }
 
+std::vector<ReportLine> asleep_lines(const DeviceAnalysis& device) {
+    if (device.peak_unmapped_bytes == 0) {
+        return {};
+    }
+    return {{"asleep",
+             fmt::format("a sleep mode had unmapped up to {} of the reserved memory",
+                         format_bytes(device.peak_unmapped_bytes))}};
+}
+
+std::vector<ReportLine> asleep_lines(const Diagnosis& failure) {
+    std::uint64_t unmapped_bytes = 0;
+    for (const auto& [pool, bytes] : failure.heap.unmapped_bytes) {
+        unmapped_bytes += bytes;
+    }
+    if (unmapped_bytes == 0) {
+        return {};
+    }
+    return {{"asleep",
+             fmt::format("{} of the reserved memory is unmapped for now",
+                         format_bytes(unmapped_bytes))}};
+}
+
 std::vector<ReportLine> driver_lines(const DeviceAnalysis& device) {
     const RunFigures& run = device.recorded;
     std::string text = fmt::format("{}, {}, {}",
@@ -105,11 +127,7 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
         format_bytes(run.peak_active),
         format_bytes(run.peak_reserved),
         device.capacity_known ? format_bytes(device.capacity_bytes) : "an unknown capacity");
-    if (device.peak_unmapped_bytes != 0) {
-        text +=
-            fmt::format("  asleep     a sleep mode had unmapped up to {} of the reserved memory\n",
-                        format_bytes(device.peak_unmapped_bytes));
-    }
+    text += printed(asleep_lines(device));
     text += printed(past_pool_lines(run));
     text += fmt::format(
         "  waste      {}rounding {}, slack {}, pending {}, releasable {}, "

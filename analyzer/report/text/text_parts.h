@@ -139,6 +139,10 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
 // Parts of it. past_pool_lines(): memory allocated while caching was off; empty without such
 // memory.
 std::vector<ReportLine> past_pool_lines(const RunFigures& run);
+// Reserved memory that a sleep mode had unmapped, at most; empty without.
+std::vector<ReportLine> asleep_lines(const DeviceAnalysis& device);
+// The same at a failure.
+std::vector<ReportLine> asleep_lines(const Diagnosis& failure);
 std::vector<ReportLine> driver_lines(const DeviceAnalysis& device);
 // The device's name and the settings in force.
 std::vector<ReportLine> device_lines(const Analysis& analysis, const DeviceAnalysis& device);

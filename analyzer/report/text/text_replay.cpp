@@ -63,6 +63,11 @@ std::string class_text(const WhatIfRow& row) {
     return text;
 }
 
+std::string room_text(std::uint64_t capacity_bytes) {
+    return capacity_bytes == kUnlimitedBytes ? "no limit (the size of the card is unknown)"
+                                             : format_bytes(capacity_bytes) + " for the pool";
+}
+
 }  // namespace
 
 std::string replay_text(const Analysis& analysis,
@@ -76,10 +81,10 @@ std::string replay_text(const Analysis& analysis,
     if (const std::string part = part_text(analysis.timeline); !part.empty()) {
         text += fmt::format("  read       {}; --events all replays everything\n", part);
     }
-    text += fmt::format("  pool       {}, settings: {}, {} for the pool\n",
+    text += fmt::format("  pool       {}, settings: {}, {}\n",
                         candidate.pool,
                         candidate.config.empty() ? "default" : printable(candidate.config),
-                        format_bytes(candidate.capacity_bytes));
+                        room_text(candidate.capacity_bytes));
     text +=
         fmt::format("  peaks      requested {}, allocated {}, active {}, reserved {} ({} bytes)\n",
                     format_bytes(run.peak_requested),
@@ -123,10 +128,10 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
     std::string text = printed(part_lines(analysis.timeline));
     for (const DeviceAnalysis& device : analysis.devices) {
         text += terminal.styled(Style::kBold,
-                                fmt::format("device {}  {}, {} for the pool",
+                                fmt::format("device {}  {}, {}",
                                             device.device,
                                             printable(device.name),
-                                            format_bytes(device.capacity_bytes))) +
+                                            room_text(device.capacity_bytes))) +
                 "\n";
         text += whatif_table(device, device.settings, device.settings.size(), terminal);
         if (!device.capacities.empty()) {

@@ -67,15 +67,15 @@ bool add_buffer(Communicator* to, uint64_t bytes) {
 unsigned char needed(const Communicator& on, const Call& call, int peer) {
     const bool root = call.root == on.rank;
     switch (call.kind) {
-        case Kind::kSend:
+        case CallKind::kSend:
             return peer == call.root ? kSends : 0;
-        case Kind::kReceive:
+        case CallKind::kReceive:
             return peer == call.root ? kReceives : 0;
-        case Kind::kAlltoAll:
+        case CallKind::kAlltoAll:
             return kSends | kReceives;
-        case Kind::kGather:
+        case CallKind::kGather:
             return root ? kReceives : peer == call.root ? kSends : 0;
-        case Kind::kScatter:
+        case CallKind::kScatter:
             return root ? kSends : peer == call.root ? kReceives : 0;
         default:
             return (peer == (on.rank + 1) % on.ranks ? kRingSends : 0) |

@@ -80,7 +80,7 @@ FT_EXPORT int ncclAllReduce(const void* from,
                             int operation,
                             Communicator* on,
                             void* stream) {
-    return run(on, {Kind::kAllReduce, from, to, count, type, operation, 0, stream});
+    return run(on, {CallKind::kAllReduce, from, to, count, type, operation, 0, stream});
 }
 
 FT_EXPORT int ncclReduce(const void* from,
@@ -91,7 +91,7 @@ FT_EXPORT int ncclReduce(const void* from,
                          int root,
                          Communicator* on,
                          void* stream) {
-    return run(on, {Kind::kReduce, from, to, count, type, operation, root, stream});
+    return run(on, {CallKind::kReduce, from, to, count, type, operation, root, stream});
 }
 
 FT_EXPORT int ncclReduceScatter(const void* from,
@@ -101,45 +101,45 @@ FT_EXPORT int ncclReduceScatter(const void* from,
                                 int operation,
                                 Communicator* on,
                                 void* stream) {
-    return run(on, {Kind::kReduceScatter, from, to, count, type, operation, 0, stream});
+    return run(on, {CallKind::kReduceScatter, from, to, count, type, operation, 0, stream});
 }
 
 FT_EXPORT int ncclBroadcast(
     const void* from, void* to, size_t count, int type, int root, Communicator* on, void* stream) {
-    return run(on, {Kind::kBroadcast, from, to, count, type, 0, root, stream});
+    return run(on, {CallKind::kBroadcast, from, to, count, type, 0, root, stream});
 }
 
 FT_EXPORT int ncclBcast(
     void* buffer, size_t count, int type, int root, Communicator* on, void* stream) {
-    return run(on, {Kind::kBroadcast, buffer, buffer, count, type, 0, root, stream});
+    return run(on, {CallKind::kBroadcast, buffer, buffer, count, type, 0, root, stream});
 }
 
 FT_EXPORT int ncclAllGather(
     const void* from, void* to, size_t count, int type, Communicator* on, void* stream) {
-    return run(on, {Kind::kAllGather, from, to, count, type, 0, 0, stream});
+    return run(on, {CallKind::kAllGather, from, to, count, type, 0, 0, stream});
 }
 
 FT_EXPORT int ncclAlltoAll(
     const void* from, void* to, size_t count, int type, Communicator* on, void* stream) {
-    return run(on, {Kind::kAlltoAll, from, to, count, type, 0, 0, stream});
+    return run(on, {CallKind::kAlltoAll, from, to, count, type, 0, 0, stream});
 }
 
 FT_EXPORT int ncclGather(
     const void* from, void* to, size_t count, int type, int root, Communicator* on, void* stream) {
-    return run(on, {Kind::kGather, from, to, count, type, 0, root, stream});
+    return run(on, {CallKind::kGather, from, to, count, type, 0, root, stream});
 }
 
 FT_EXPORT int ncclScatter(
     const void* from, void* to, size_t count, int type, int root, Communicator* on, void* stream) {
-    return run(on, {Kind::kScatter, from, to, count, type, 0, root, stream});
+    return run(on, {CallKind::kScatter, from, to, count, type, 0, root, stream});
 }
 
 FT_EXPORT int ncclSend(
     const void* from, size_t count, int type, int peer, Communicator* on, void* stream) {
-    return run(on, {Kind::kSend, from, nullptr, count, type, 0, peer, stream});
+    return run(on, {CallKind::kSend, from, nullptr, count, type, 0, peer, stream});
 }
 
 FT_EXPORT int ncclRecv(void* to, size_t count, int type, int peer, Communicator* on, void* stream) {
-    return run(on, {Kind::kReceive, nullptr, to, count, type, 0, peer, stream});
+    return run(on, {CallKind::kReceive, nullptr, to, count, type, 0, peer, stream});
 }
 }  // extern "C"

@@ -44,8 +44,8 @@ uint64_t now_ns() {
     return uint64_t(now.tv_sec) * 1000000000 + uint64_t(now.tv_nsec);
 }
 
-bool is_collective(Kind kind) {
-    return kind != Kind::kSend && kind != Kind::kReceive;
+bool is_collective(CallKind kind) {
+    return kind != CallKind::kSend && kind != CallKind::kReceive;
 }
 
 const char* name_of(int kind) {
@@ -60,7 +60,7 @@ const char* name_of(int kind) {
                                       "Send",
                                       "Recv",
                                       "CommSplit"};
-    return kind >= 0 && kind <= int(Kind::kSplit) ? kNames[kind] : "an unknown call";
+    return kind >= 0 && kind <= int(CallKind::kSplit) ? kNames[kind] : "an unknown call";
 }
 
 void look_for_gone(Communicator* on) {
@@ -87,8 +87,8 @@ bool collective_has_room(const Communicator& on) {
 bool has_room(const Work& work, uint64_t* offset) {
     Communicator* on = work.on;
     const Call& call = work.call;
-    if (call.kind == Kind::kReceive) return true;
-    if (call.kind == Kind::kSend) {
+    if (call.kind == CallKind::kReceive) return true;
+    if (call.kind == CallKind::kSend) {
         const Pair& pair = pair_of(on->segment, on->rank, call.root);
         if (is_here(*on, call.root) && load(pair.received) + kMessages <= pair.sent) return false;
     } else if (!collective_has_room(*on)) {
@@ -159,7 +159,7 @@ State state_of(Communicator* on, const Work& work) {
         return calls_agree(on, work) ? State::kReady : State::kFails;
     }
     const bool here = is_here(*on, call.root);
-    const bool sends = call.kind == Kind::kSend;
+    const bool sends = call.kind == CallKind::kSend;
     const Pair& pair = sends ? pair_of(on->segment, on->rank, call.root)
                              : pair_of(on->segment, call.root, on->rank);
     if (load(sends ? pair.expected : pair.sent) > work.number) {
@@ -199,9 +199,9 @@ void end(Communicator* on, const Work& work, bool with_result) {
     free(result);
     if (!work.posted) {
         --on->unposted;
-    } else if (call.kind == Kind::kReceive) {
+    } else if (call.kind == CallKind::kReceive) {
         store(pair_of(on->segment, call.root, on->rank).received, work.number + 1);
-    } else if (call.kind != Kind::kSend) {
+    } else if (call.kind != CallKind::kSend) {
         mark_consumed(*on, work.number);
     }
 }
@@ -231,11 +231,11 @@ void post(Work* work, uint64_t offset) {
                      work->number,
                      &entry);
     };
-    if (call.kind == Kind::kReceive) {
+    if (call.kind == CallKind::kReceive) {
         Pair& pair = pair_of(on->segment, call.root, on->rank);
         work->number = pair.expected;
         store(pair.expected, work->number + 1);
-    } else if (call.kind == Kind::kSend) {
+    } else if (call.kind == CallKind::kSend) {
         Pair& pair = pair_of(on->segment, on->rank, call.root);
         work->number = pair.sent;
         put();
@@ -268,7 +268,7 @@ struct Look {
 bool try_to_post(Work* work, Look* look) {
     uint64_t offset = 0;
     if (work->posted || failed(*work->on)) return false;
-    if (work->call.kind != Kind::kReceive) {
+    if (work->call.kind != CallKind::kReceive) {
         bool& full = look->full[ring_of(*work->on, work->call)];
         if (!full) full = !has_room(*work, &offset);
         if (full) return false;
@@ -282,7 +282,7 @@ bool try_to_post(Work* work, Look* look) {
 State state_in_order(const Work& work, Look* look) {
     Communicator* on = work.on;
     bool& earlier_waits = look->waits[ring_of(*on, work.call)];
-    const bool in_order = work.call.kind != Kind::kSend;
+    const bool in_order = work.call.kind != CallKind::kSend;
     State state = State::kWaits;
     if (work.posted && !(in_order && earlier_waits)) state = state_of(on, work);
     if (state == State::kWaits && failed(*on)) return State::kFails;
@@ -337,7 +337,7 @@ bool all_posted_or_failed(Communicator* on) {
 bool works_may_begin(void* first) {
     for (const Work* work = static_cast<Work*>(first); work != nullptr; work = work->next) {
         // A receive keeps no contents and always has room.
-        if (work->call.kind != Kind::kReceive && !all_posted_or_failed(work->on)) return false;
+        if (work->call.kind != CallKind::kReceive && !all_posted_or_failed(work->on)) return false;
     }
     return true;
 }
@@ -544,7 +544,7 @@ int post_agreement(Communicator* communicator, int colour, int key, uint64_t* nu
     *number = me.posted;
     Post& post = post_of(communicator->segment, communicator->rank, *number);
     post = {};
-    post.kind = int32_t(Kind::kSplit);
+    post.kind = int32_t(CallKind::kSplit);
     post.operation = colour;
     post.root = key;
     store(me.posted, *number + 1);

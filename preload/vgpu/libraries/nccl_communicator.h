@@ -23,7 +23,7 @@ constexpr int kInvalidArgument = 4;
 constexpr int kInvalidUsage = 5;
 constexpr int kRemoteError = 6;
 
-enum class Kind : int {
+enum class CallKind : int {
     kAllReduce,
     kReduce,
     kReduceScatter,
@@ -38,7 +38,7 @@ enum class Kind : int {
 };
 
 struct Call {
-    Kind kind;
+    CallKind kind;
     const void* from;
     void* to;
     size_t count;  // of one rank's part

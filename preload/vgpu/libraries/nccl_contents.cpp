@@ -51,7 +51,7 @@ bool reduce_all(const Communicator& on,
                 unsigned char* result,
                 size_t bytes) {
     if (!can_reduce(call.type)) return false;
-    const size_t from = call.kind == Kind::kReduceScatter ? size_t(on.rank) * bytes : 0;
+    const size_t from = call.kind == CallKind::kReduceScatter ? size_t(on.rank) * bytes : 0;
     auto* other = static_cast<unsigned char*>(malloc(bytes));
     bool known = other != nullptr;
     for (int rank = 0; rank < on.ranks && known; ++rank) {
@@ -67,8 +67,9 @@ bool reduce_all(const Communicator& on,
 
 }  // namespace
 
-bool reduces(Kind kind) {
-    return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
+bool reduces(CallKind kind) {
+    return kind == CallKind::kAllReduce || kind == CallKind::kReduce ||
+           kind == CallKind::kReduceScatter;
 }
 
 size_t part_bytes(const Call& call) {
@@ -79,14 +80,14 @@ size_t bytes_sent(const Communicator& on, const Call& call) {
     const size_t part = part_bytes(call);
     const bool root = call.root == on.rank;
     switch (call.kind) {
-        case Kind::kReduceScatter:
-        case Kind::kAlltoAll:
+        case CallKind::kReduceScatter:
+        case CallKind::kAlltoAll:
             return part * size_t(on.ranks);
-        case Kind::kBroadcast:
+        case CallKind::kBroadcast:
             return root ? part : 0;
-        case Kind::kScatter:
+        case CallKind::kScatter:
             return root ? part * size_t(on.ranks) : 0;
-        case Kind::kReceive:
+        case CallKind::kReceive:
             return 0;
         default:
             return part;
@@ -97,14 +98,14 @@ size_t bytes_received(const Communicator& on, const Call& call) {
     const size_t part = part_bytes(call);
     const bool root = call.root == on.rank;
     switch (call.kind) {
-        case Kind::kAllGather:
-        case Kind::kAlltoAll:
+        case CallKind::kAllGather:
+        case CallKind::kAlltoAll:
             return part * size_t(on.ranks);
-        case Kind::kReduce:
+        case CallKind::kReduce:
             return root ? part : 0;
-        case Kind::kGather:
+        case CallKind::kGather:
             return root ? part * size_t(on.ranks) : 0;
-        case Kind::kSend:
+        case CallKind::kSend:
             return 0;
         default:
             return part;
@@ -112,7 +113,7 @@ size_t bytes_received(const Communicator& on, const Call& call) {
 }
 
 int ring_of(const Communicator& on, const Call& call) {
-    return call.kind == Kind::kSend || call.kind == Kind::kReceive ? call.root : on.ranks;
+    return call.kind == CallKind::kSend || call.kind == CallKind::kReceive ? call.root : on.ranks;
 }
 
 bool find_place(Communicator* on, int ring, uint64_t bytes, uint64_t* offset) {
@@ -176,18 +177,18 @@ bool compute(const Communicator& on,
              unsigned char* result,
              size_t bytes) {
     const size_t part = part_bytes(call);
-    if (call.kind == Kind::kReceive) {
+    if (call.kind == CallKind::kReceive) {
         const Pair& pair = pair_of(on.segment, call.root, on.rank);
         return copy_part(on, call.root, pair.messages[number % kMessages], 0, part, result);
     }
     if (reduces(call.kind)) return reduce_all(on, call, number, result, bytes);
-    if (call.kind == Kind::kBroadcast || call.kind == Kind::kScatter) {
-        const size_t from = call.kind == Kind::kScatter ? size_t(on.rank) * part : 0;
+    if (call.kind == CallKind::kBroadcast || call.kind == CallKind::kScatter) {
+        const size_t from = call.kind == CallKind::kScatter ? size_t(on.rank) * part : 0;
         return copy_part(on, call.root, post_of(on.segment, call.root, number), from, part, result);
     }
     bool known = false;
     for (int rank = 0; rank < on.ranks; ++rank) {
-        const size_t from = call.kind == Kind::kAlltoAll ? size_t(on.rank) * part : 0;
+        const size_t from = call.kind == CallKind::kAlltoAll ? size_t(on.rank) * part : 0;
         const Post& post = post_of(on.segment, rank, number);
         if (copy_part(on, rank, post, from, part, result + size_t(rank) * part)) known = true;
     }

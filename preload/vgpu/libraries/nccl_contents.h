@@ -12,7 +12,7 @@ namespace fragtrace::vgpu {
 // Inputs and results of at most this size have contents. Larger ones are zeros.
 constexpr size_t kMostContents = size_t{1} << 20;
 
-bool reduces(Kind kind);
+bool reduces(CallKind kind);
 
 size_t part_bytes(const Call& call);
 size_t bytes_sent(const Communicator& on, const Call& call);

@@ -26,7 +26,7 @@ int agree(Forming* forming) {
     int rank = 0;
     for (int other = 0; other < parent->ranks; ++other) {
         const Post& post = post_of(parent->segment, other, forming->agreement);
-        if (post.kind != int(Kind::kSplit)) {
+        if (post.kind != int(CallKind::kSplit)) {
             return fail(parent, kInvalidUsage, "a rank called a collective instead of CommSplit");
         }
         if (post.operation != forming->colour) continue;

@@ -8,7 +8,9 @@ import gzip
 import json
 import os
 import pickle
+import struct
 import unittest
+import zlib
 
 from hostile import BASE, Attacks
 from trace_bytes import *
@@ -155,6 +157,21 @@ class Quadratic(Attacks):
             squeezed=True,
         )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+    def test_a_folder_of_traces_with_one_process_number_takes_linear_time(self):
+        count = 1000
+        for i in range(count):
+            trace = self.card(pid=77, session=(i + 1, 7)).facts(
+                host__boot_id=f"b{i}", host__pid_namespace=str(i)
+            )
+            data = bytearray(trace.bytes())
+            data[48:56] = struct.pack("<Q", count - i)  # its start
+            data[72:80] = struct.pack("<Q", 5)  # the start of the process
+            data[20:24] = bytes(4)
+            data[20:24] = struct.pack("<I", zlib.crc32(bytes(data[:512])))
+            (self.folder / f"train.h.77.{i}.ftrace").write_bytes(data)
+        for command in (["list"], []):
+            self.bounded(*command, self.folder)
 
 
 class Amplification(Attacks):

@@ -126,14 +126,35 @@ class Outputs(Attacks):
         self.assertEqual(notes.read_text(), "mine")
         self.bounded("summarize", self.trace, "--force", "--json", notes, statuses=(0,))
         self.assertIn('"schema"', notes.read_text())
-        for output in ("r.json", "p.html"):  # our own files are replaced
+
+    def test_files_that_resemble_ours_are_foreign(self):
+        mine = self.folder / "mine"
+        plan = self.folder / "plan.csv"
+        plan.write_text("id,lower,upper,size\n1,0,2,10\n")
+        for text, command in (
+            ('{"schema": "https://example.org/data", "precious": 1}', ["summarize", self.trace, "--json"]),
+            ("a flower at supper\nmore\n", [self.trace, "--html"]),
+            ("id,lower,upper,note\n1,0,2,precious\n", ["plan", plan, "-o"]),
+        ):
+            mine.write_text(text)
+            self.refused(*command, mine, saying=b"--force")
+            self.assertEqual(mine.read_text(), text)
+
+    def test_our_own_files_are_replaced(self):
+        for command in (
+            [self.trace, "--json"],
+            [self.trace, "--html"],
+            ["summarize", self.trace, "--json"],
+            ["whatif", self.trace, "--json"],
+            ["replay", self.trace, "--json"],
+            ["compare", self.trace, self.trace, "--json"],
+            ["check", self.trace, "--no-oom", "--json"],
+            ["list", self.trace, "--json"],
+        ):
+            output = self.folder / "out"
             for _ in range(2):
-                self.bounded(
-                    self.trace,
-                    "--json" if output == "r.json" else "--html",
-                    self.folder / output,
-                    statuses=(0,),
-                )
+                self.bounded(*command, output, statuses=(0,))
+            output.unlink()
 
     def test_new_outputs_follow_the_umask_and_old_ones_keep_their_mode(self):
         report = self.folder / "r.json"

@@ -157,6 +157,37 @@ class Unbounded(Attacks):
             file.truncate(100 << 30)
         self.bounded("dump", trace.save(self.folder / "t.ftrace"))
 
+    def test_the_tables_of_a_ring_may_not_lie_in_holes(self):
+        ring = self.folder / "t.ring"
+        trace = self.card(ring_path=ring)
+        trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
+        data = bytearray(trace.ring(slots=64))
+        for capacity, used, most in ((56, 256, 1 << 27), (60, 264, (1 << 32) - 1), (80, 276, (1 << 32) - 1)):
+            for at in (capacity, used):  # stack nodes, code, facts
+                data[at : at + 4] = struct.pack("<I", most)
+        with ring.open("wb") as file:
+            file.write(data)
+            file.truncate(100 << 30)
+        path = trace.save(self.folder / "t.ftrace")
+        for command in (["dump"], ["dump", "--facts"], ["list"], ["summarize"]):
+            result = self.bounded(*command, path, statuses=(0,))
+            if command == ["dump"]:
+                self.assertIn(b"is ignored: it is damaged", result.err)
+
+    def test_only_regular_files_with_absolute_paths_are_opened_as_rings(self):
+        (self.folder / "sub").mkdir()
+        (self.folder / "sub" / "there.ring").write_bytes(b"ring")
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        opened = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, opened)
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, "/")
+        for name in (str(pipe), "/dev/ptmx", "sub/there.ring"):
+            trace = self.card(ring_path=name).events(Event(DEVICE_ALLOC, BASE, 2 << 20))
+            result = self.bounded("dump", trace.save(self.folder / "t.ftrace"), statuses=(0,))
+            self.assertNotIn(b"is ignored", result.err)
+
     def test_special_or_damaged_module_files_named_by_a_trace_do_no_harm(self):
         pipe = self.folder / "pipe.so"
         os.mkfifo(pipe)
@@ -215,8 +246,21 @@ class Misuse(Attacks):
         ):
             baseline.write_text(text)
             self.refused("check", trace, "--baseline", baseline)
+        (self.folder / "loop").symlink_to("loop")
+        for name, why in (("x" * 300, b"name too long"), (self.folder / "loop", b"symbolic links")):
+            for command in ([], ["list"], ["summarize"], ["dump"]):
+                self.refused(*command, name, saying=why)
+                self.assertNotIn(b"standard output", self.refused(*command, name).err)
         self.refused("x" * 5000)
         self.refused("x" * 5000, "y" * 5000)
+        for command, option in (
+            ("whatif", "--capacity"),
+            ("whatif", "--context"),
+            ("check", "--max-reserved"),
+            ("check", "--max-allocated"),
+            ("replay", "--request"),
+        ):
+            self.refused(command, trace, option, "24", saying=b"'24' has no unit; write 24GiB")
         self.refused("top", "1", "--interval", "nan", saying=b"interval")
         self.refused("top", "1", "--interval", "-nan", saying=b"interval")
 

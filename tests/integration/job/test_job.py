@@ -3,11 +3,10 @@
 import gzip
 import json
 import pickle
-import re
 import sys
 
 import real_process
-from real_process import ANALYZER, MIB, environment, traces
+from real_process import ANALYZER, MIB, environment, page_header, traces
 
 CLIENT = real_process.SOURCE / "tests" / "integration" / "control" / "client.py"
 CARD = "1GiB,context=0"
@@ -266,7 +265,7 @@ class JobTest(real_process.RealProcessTest):
         done = self.run_well([ANALYZER, *arguments, "--html", file], expected)
         text = file.read_text()
         self.assertTrue(text.rstrip().endswith("</html>"))
-        header = json.loads(re.search(r'id="ft-header">(.*?)</script>', text, re.DOTALL).group(1))
+        header = page_header(file)
         self.assert_rows_of_the_text(header["job"], done.stdout.splitlines())
         return header, done
 
