@@ -22,6 +22,7 @@ constexpr uint32_t kMostCopiesByItself = 8;
 constexpr size_t kMaxPath_bytes = 4096;
 constexpr uint64_t kFetchAhead = 8;  // events; about the latency of memory
 
+// On failure, errno has the reason.
 bool write_all(int fd, const void* data, size_t size_bytes) {
     const auto* from = static_cast<const char*>(data);
     while (size_bytes != 0) {
@@ -30,6 +31,7 @@ bool write_all(int fd, const void* data, size_t size_bytes) {
             continue;
         }
         if (written <= 0) {
+            errno = written < 0 ? errno : ENOSPC;
             return false;
         }
         from += written;
@@ -98,7 +100,7 @@ bool write_checkpoint(Session* session) {
     const size_t size_bytes = (count + 2) * sizeof(EventRecord);
     auto* events = static_cast<EventRecord*>(map_private(size_bytes));
     if (events == nullptr) {
-        return false;
+        return session->file.refuse(ENOMEM);
     }
     session->parts.live.copy_to(events + 1);
     events[0] = marker(session, EventKind::kCheckpointBegin, 0);
@@ -114,7 +116,7 @@ bool write_checkpoint(Session* session) {
         const EventRecord* from = events + first;
         ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
         written =
-            may_grow(session) &&
+            (may_grow(session) || session->file.refuse(EFBIG)) &&
             encode_events([from](size_t i) -> const EventRecord& { return from[i]; },
                           batch,
                           session->file.column_scratch(),
@@ -190,6 +192,7 @@ void begin_next_part(Session* session) {
 }
 
 // ---- copies -------------------------------------------------------------------------------------
+// On failure, errno has the reason.
 
 bool copy_range(Session* session, int to, int from, uint64_t begin, uint64_t end) {
     uint8_t* buffer = session->file.scratch();
@@ -197,7 +200,14 @@ bool copy_range(Session* session, int to, int from, uint64_t begin, uint64_t end
         const uint64_t left = end - begin;
         const size_t wanted = left < TraceFile::kScratch_bytes ? left : TraceFile::kScratch_bytes;
         const ssize_t got = pread(from, buffer, wanted, static_cast<off_t>(begin));
-        if (got <= 0 || !write_all(to, buffer, static_cast<size_t>(got))) {
+        if (got <= 0) {
+            errno = got < 0 ? errno : EIO;
+            return false;
+        }
+        // Other processes may use the space meanwhile, for example the copies of the other ranks.
+        const auto size_bytes = static_cast<size_t>(got);
+        if (!session->file.leaves_enough_free(to, size_bytes) ||
+            !write_all(to, buffer, size_bytes)) {
             return false;
         }
         begin += static_cast<uint64_t>(got);
@@ -254,13 +264,23 @@ bool write_copy_end(Session* session, int to, const char* why) {
            write_small_chunk(to, ChunkType::kEnd, &end, sizeof end);
 }
 
-// Returns the open file, -1 if it could not be written. `why` is nullptr at the end of the process:
-// the chunks then already contain the end.
+uint64_t most_bytes_of_copy(const Session* session) {
+    constexpr uint64_t kCopyEnd_bytes = 256;
+    const Parts& parts = session->parts;
+    const uint64_t bytes = session->file.size_bytes() + kCopyEnd_bytes;
+    return parts.before_bytes == 0
+               ? bytes
+               : bytes + parts.before_bytes - (parts.checkpoint_end - parts.checkpoint_begin);
+}
+
+// Returns the open file, -1 if it could not be written: then nothing of it stays. `why` is nullptr
+// at the end of the process: the chunks then already contain the end.
 int join_parts(Session* session, const char* path, const char* why) {
     char name[kMaxPath_bytes];
     Text temporary(name, sizeof name);
     temporary.add(path).add(".tmp");
     if (temporary.full()) {
+        errno = ENAMETOOLONG;
         return -1;
     }
     unlink(name);
@@ -272,13 +292,22 @@ int join_parts(Session* session, const char* path, const char* why) {
     header.part = 0;
     memset(header.ring_path, 0, sizeof header.ring_path);
     header.crc = header_crc(header);
-    if (write_all(to, &header, sizeof header) && copy_chunks(session, to) &&
+    if (session->file.leaves_enough_free(to, most_bytes_of_copy(session)) &&
+        write_all(to, &header, sizeof header) && copy_chunks(session, to) &&
         (why == nullptr || write_copy_end(session, to, why)) && rename_to_new(name, path)) {
         return to;
     }
+    const int error = errno;
     close(to);
     unlink(name);
+    errno = error;
     return -1;
+}
+
+bool copy_failed(Session* session) {
+    session->parts.copy_error = errno;
+    count_up(&session->ring.header->trace_write_errors);
+    return false;
 }
 
 bool may_have_lost_frees(const Session* session) {
@@ -387,10 +416,9 @@ bool copy_parts(Session* session, const char* why) {
     char name[kMaxPath_bytes];
     Text path(name, sizeof name);
     session->file.name_of(what, &path);
-    const int copy = path.full() ? -1 : join_parts(session, name, why);
+    const int copy = join_parts(session, name, why);
     if (copy < 0) {
-        count_up(&session->ring.header->trace_write_errors);
-        return false;
+        return copy_failed(session);
     }
     close(copy);
     return true;
@@ -412,6 +440,7 @@ void join_parts_at_end(Session* session) {
     } else {
         const int joined = join_parts(session, name, nullptr);
         if (joined < 0) {
+            copy_failed(session);
             return;
         }
         session->file.adopt(joined, name, static_cast<uint64_t>(lseek(joined, 0, SEEK_END)));

@@ -30,6 +30,7 @@ struct Parts {
     uint32_t copies;
     uint32_t copies_by_itself;
     uint64_t last_copy_ns;
+    int copy_error;  // errno of the last copy that could not be written; 0 = none
 };
 
 // Returns false without memory.

@@ -117,19 +117,28 @@ void describe_losses(const Session& session, bool path_is_settled, Text* text) {
     if (!session.has_file || (lost == 0 && load_relaxed(&ring->trace_write_errors) == 0)) {
         return;
     }
-    text->add("fragtrace: ").add_number(lost).add(" events were lost");
-    if (session.lost_write_failed != 0 || load_relaxed(&ring->trace_write_errors) != 0) {
+    text->add("fragtrace: ");
+    if (lost == 0) {
+        text->add("no events were lost");
+    } else {
+        text->add_number(lost).add(" events were lost");
+    }
+    const int error = session.file.last_error();
+    if (error != 0 &&
+        (session.lost_write_failed != 0 || load_relaxed(&ring->trace_write_errors) != 0)) {
         text->add("; writing failed: ");
-        add_error(text, session.file.last_error());
-        if (session.file.kept_free()) {
-            text->add(" except the reserved space (FRAGTRACE_KEEP_FREE)");
-        }
+        add_error(text, error);
+    }
+    if (session.parts.copy_error != 0) {
+        text->add("; a copy of the last parts could not be written: ");
+        add_error(text, session.parts.copy_error);
     }
     if (session.lost_removed != 0) {
         text->add("; somebody removed the trace, or cut it");
     }
     if (path_is_settled) {
-        text->add("; the rest is in ").add(session.file.path());
+        text->add(lost == 0 ? "; the trace is in " : "; the rest is in ");
+        text->add(session.file.path());
     }
     text->add("\n");
 }

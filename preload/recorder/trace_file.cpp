@@ -169,8 +169,11 @@ bool TraceFile::write_chunk(ChunkType type,
                              : type == ChunkType::kFacts ? index_bytes(2) + kEndChunk_bytes
                                                          : reserve_bytes();
     const bool ends = type == ChunkType::kEnd || type == ChunkType::kFacts;
-    if ((!ends && !leaves_enough_free(total)) || !has_space(end_, total + reserve) ||
-        !write_at(end_, out_, total)) {
+    if (!ends && !leaves_enough_free(fd_, total)) {
+        last_error_ = errno;
+        return false;
+    }
+    if (!has_space(end_, total + reserve) || !write_at(end_, out_, total)) {
         return false;
     }
     if (entry_count_ < kMaxEntries) {
@@ -217,21 +220,21 @@ bool TraceFile::write_index() {
 }
 
 // The host needs room for its own files; on a shared file system, other users need it too.
-bool TraceFile::leaves_enough_free(uint64_t size_bytes) {
+bool TraceFile::leaves_enough_free(int fd, uint64_t size_bytes) const {
     struct statvfs place {};
 
-    if ((keep_free_percent_ == 0 && keep_free_bytes_ == 0) || fstatvfs(fd_, &place) != 0) {
+    if ((keep_free_percent_ == 0 && keep_free_bytes_ == 0) || fstatvfs(fd, &place) != 0) {
         return true;
     }
     const uint64_t share_bytes =
         static_cast<uint64_t>(place.f_blocks) / 100 * keep_free_percent_ * place.f_frsize;
     const uint64_t least_bytes = share_bytes > keep_free_bytes_ ? share_bytes : keep_free_bytes_;
-    kept_free_ =
-        place.f_blocks != 0 && uint64_t{place.f_bavail} * place.f_frsize < least_bytes + size_bytes;
-    if (kept_free_) {
-        last_error_ = ENOSPC;
+    if (place.f_blocks != 0 &&
+        uint64_t{place.f_bavail} * place.f_frsize < least_bytes + size_bytes) {
+        errno = kSpaceKeptFree;
+        return false;
     }
-    return !kept_free_;
+    return true;
 }
 
 // Allocates the blocks before they are written. With KEEP_SIZE, the file does not grow. If the file

@@ -30,8 +30,9 @@ class TraceFile {
         keep_free_bytes_ = size_bytes;
     }
 
-    // True if a write failed because it would have used that space.
-    [[nodiscard]] bool kept_free() const { return kept_free_; }
+    // Returns whether that space stays free if `fd`, a file in the trace's folder, grows by
+    // `size_bytes`. Otherwise errno is kSpaceKeptFree.
+    [[nodiscard]] bool leaves_enough_free(int fd, uint64_t size_bytes) const;
 
     // Fails a write with `error`, although the file could take it.
     bool refuse(int error) {
@@ -102,7 +103,6 @@ class TraceFile {
     void open_compressor(int level);
     bool map_buffers();
     bool has_space(uint64_t offset, uint64_t size_bytes);
-    bool leaves_enough_free(uint64_t size_bytes);
     bool is_open();
     bool write_at(uint64_t offset, const uint8_t* data, size_t size_bytes);
 
@@ -143,7 +143,6 @@ class TraceFile {
     int level_;
     uint32_t keep_free_percent_;
     uint64_t keep_free_bytes_;
-    bool kept_free_;
     ZSTD_CCtx_s* compressor_;
     void* compressor_memory_;
     size_t compressor_bytes_;

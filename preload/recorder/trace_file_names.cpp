@@ -163,11 +163,10 @@ bool TraceFile::begin_part(uint32_t part) {
     end_ = 0;
     entry_count_ = 0;
     has_index_ = false;
-    if (!path.full() && open_path()) {
-        return true;
+    if (path.full()) {
+        return refuse(ENAMETOOLONG);
     }
-    last_error_ = errno;
-    return false;
+    return open_path() || refuse(errno);
 }
 
 bool TraceFile::keep_part() {
@@ -206,7 +205,10 @@ bool TraceFile::become_part(const TraceHeader& header) {
     char name[sizeof path_];
     Text path(name, sizeof name);
     name_of("part1", &path);
-    if (path.full() || !is_open() || !rename_to(name)) {
+    if (path.full()) {
+        return refuse(ENAMETOOLONG);
+    }
+    if (!is_open() || !rename_to(name)) {
         return false;
     }
     in_parts_ = true;

@@ -232,6 +232,7 @@ void add_error(Text* text, int error) {
         {EPERM, "operation not permitted"},
         {EROFS, "read-only file system"},
         {EAGAIN, "resource temporarily unavailable"},
+        {kSpaceKeptFree, "no space left on device except the reserved space (FRAGTRACE_KEEP_FREE)"},
     };
     for (const Name& name : kNames) {
         if (name.error == error) {

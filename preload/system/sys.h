@@ -192,6 +192,9 @@ class Text {
 // must not change.
 void say(const Text& text);
 
+// In errno: a write would have used space that must stay free (FRAGTRACE_KEEP_FREE).
+inline constexpr int kSpaceKeptFree = -1;
+
 // Adds a text for an error of creating or writing files, such as "no space left on device".
 void add_error(Text* text, int error);
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <random>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -428,6 +429,41 @@ TEST_CASE("the space to keep free is never used, and the loss is reported") {
     const Dump dump = read_trace(folder.traces()[0]);
     CHECK(dump.defects.empty());
     CHECK(std::stoull(dump.facts.at("lost.write_failed")) > 100000);
+}
+
+TEST_CASE(
+    "a copy that would use the space to keep free is not written, and the reason is reported") {
+    for (const bool at_end : {false, true}) {
+        const Folder folder;
+        const Child child = in_child(folder.path(),
+                                     [&] {
+                                         record_noise(100000);
+                                         preload::Session* session = &preload::g_session;
+                                         preload::flush_now(session);
+                                         session->file.keep_free(99, 0);
+                                         for (int i = 0; i < 3 && !at_end; ++i) {
+                                             if (preload::write_copy(session, "call")) {
+                                                 _exit(1);
+                                             }
+                                         }
+                                         session->file.keep_free(at_end ? 99 : 0, 0);
+                                     },
+                                     {{"FRAGTRACE_FLIGHT", "2MiB"}, {"FRAGTRACE_KEEP_FREE", "0"}});
+        CHECK(child.status == 0);
+        const std::vector<std::string> traces = folder.traces();
+        REQUIRE(traces.size() == (at_end ? 2 : 1));  // the parts stay if they cannot be joined
+        const std::string last = std::max(traces.front(), traces.back());
+        CHECK(child.errors ==
+              "fragtrace: no events were lost; a copy of the last parts could not be written: "
+              "no space left on device except the reserved space (FRAGTRACE_KEEP_FREE); "
+              "the trace is in " +
+                  last + "\n");
+        for (const std::string& trace : traces) {
+            CHECK(read_trace(trace).defects.empty());
+        }
+        const std::filesystem::directory_iterator files(folder.path());
+        CHECK(std::distance(begin(files), end(files)) == static_cast<long>(traces.size()));
+    }
 }
 
 TEST_CASE("invalid settings are named") {
