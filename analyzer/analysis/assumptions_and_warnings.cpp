@@ -278,6 +278,8 @@ constexpr std::pair<const char*, const char*> kLosses[] = {
     {"held.without_room",
      "live allocations are missing at the start of this part: the recorder had no memory for its "
      "list of them. Their frees are unknown too"},
+    {"ranges.without_room",
+     "phases may lack their begin or end: the recorder had no room for so many open ranges"},
     {"lost.facts", "facts are missing: the table of facts was full"},
 };
 

@@ -203,6 +203,7 @@ std::string anonymous_fact(std::string_view key, const std::string& value, Anony
                                           "stacks.python_failures",
                                           "stacks.python_none",
                                           "held.without_room",
+                                          "ranges.without_room",
                                           "trace.compression",
                                           "trace.write_errors",
                                           "trace.anonymized",

@@ -25,11 +25,14 @@ struct OpenRange {
     char text[107];  // cut here; the trace has the full text unless recording began later
 };
 
-constexpr uint32_t kMostOpen = 256;
+constexpr uint32_t kFirstOpen = 256;
+constexpr uint32_t kMostOpen = 16384;  // 2 MiB; a program may never end its ranges
 constexpr uint64_t kPatience_ns = 50 * kMillisecond_ns;
 
-OpenRange g_open[kMostOpen];  // in the order in which they began
+OpenRange* g_open;  // in the order in which they began
 uint32_t g_count;
+uint32_t g_room;  // ranges that fit in g_open
+uint64_t g_without_room;
 uint64_t g_last_id;
 Lock g_lock;
 
@@ -70,6 +73,29 @@ void remove(uint32_t at) {
     memmove(&g_open[at], &g_open[at + 1], (g_count - at) * sizeof g_open[0]);
 }
 
+// Returns whether g_open has room for another range. Another thread may fork at any point: the
+// child must find a table with at least the room that it reads.
+bool make_room() {
+    if (g_count < g_room) {
+        return true;
+    }
+    const uint32_t room = g_room == 0 ? kFirstOpen : 2 * g_room;
+    auto* more =
+        room > kMostOpen ? nullptr : static_cast<OpenRange*>(map_private(room * sizeof(OpenRange)));
+    if (more == nullptr) {
+        return false;
+    }
+    OpenRange* before = g_open;
+    const uint32_t before_room = g_room;
+    if (before != nullptr) {
+        memcpy(more, before, g_count * sizeof *before);
+    }
+    store_release(&g_open, more);
+    store_release(&g_room, room);
+    unmap(before, before_room * sizeof *before);
+    return true;
+}
+
 void open(RangeKind kind, uint32_t domain, uint64_t id, const char* text) {
     if (text == nullptr) {
         text = "";
@@ -78,18 +104,25 @@ void open(RangeKind kind, uint32_t domain, uint64_t id, const char* text) {
     const bool records = session_records();
     record_ranges_of_before();
     const uint32_t number = records ? text_number(text) : 0;
+    bool has_room = false;
     if (g_lock.lock_within(kPatience_ns)) {
-        if (g_count == kMostOpen) {
+        has_room = make_room();
+        if (!has_room && g_count != 0) {
             remove(0);  // the oldest: its thread has most likely ended
         }
-        OpenRange* range = &g_open[g_count++];
-        range->id = id;
-        range->thread = thread;
-        range->number = number;
-        range->domain = domain;
-        range->kind = kind;
-        Text(range->text, sizeof range->text).add(text);
+        if (g_count < g_room) {
+            OpenRange* range = &g_open[g_count++];
+            range->id = id;
+            range->thread = thread;
+            range->number = number;
+            range->domain = domain;
+            range->kind = kind;
+            Text(range->text, sizeof range->text).add(text);
+        }
         g_lock.unlock();
+    }
+    if (!has_room) {
+        count_up(&g_without_room);
     }
     if (records) {
         record_range(EventKind::kRangeBegin, kind, id, number, thread);
@@ -111,6 +144,8 @@ void close(RangeKind kind, uint64_t id, IsIt is_it) {
             }
         }
         g_lock.unlock();
+    } else {
+        count_up(&g_without_room);
     }
     // A range that did not begin in this recording has no end in it. But an end with an id is
     // recorded even if the range is unknown, because the id identifies the range.
@@ -165,8 +200,11 @@ void record_open_ranges() {
     // Does nothing in a signal handler that interrupted the recorder. The request is cleared before
     // the loop, because recording a range comes through here again.
     if (t_thread.inside_recorder ||
-        __atomic_exchange_n(&g_ranges_to_record, 0u, __ATOMIC_ACQ_REL) == 0 ||
-        !g_lock.lock_within(kPatience_ns)) {
+        __atomic_exchange_n(&g_ranges_to_record, 0u, __ATOMIC_ACQ_REL) == 0) {
+        return;
+    }
+    if (!g_lock.lock_within(kPatience_ns)) {
+        count_up(&g_without_room, uint64_t{load_relaxed(&g_count)});
         return;
     }
     for (uint32_t at = 0; at < g_count; ++at) {
@@ -177,6 +215,10 @@ void record_open_ranges() {
         record_range(EventKind::kRangeBegin, range->kind, range->id, range->number, range->thread);
     }
     g_lock.unlock();
+}
+
+uint64_t ranges_without_room() {
+    return load_relaxed(&g_without_room);
 }
 
 void forget_ranges_of_other_threads(uint32_t parent_thread) {
@@ -190,6 +232,7 @@ void forget_ranges_of_other_threads(uint32_t parent_thread) {
         }
     }
     g_count = kept;
+    g_without_room = 0;
 }
 
 }  // namespace fragtrace::preload

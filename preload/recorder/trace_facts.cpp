@@ -1,5 +1,6 @@
 #include "recorder/trace_facts.h"
 
+#include "recorder/ranges.h"
 #include "recorder/session.h"
 #include "system/address_table.h"
 #include "system/sys.h"
@@ -308,6 +309,7 @@ void add_loss_facts(Session* session, bool exact) {
         {"lost.facts", lost_facts()},
         {"lost.completions", load_relaxed(&g_addresses_without_room)},
         {"held.without_room", session->parts.live.lost()},
+        {"ranges.without_room", ranges_without_room()},
         {"stacks.without_room", load_relaxed(&ring->stacks_without_room)},
         {"stacks.native_failures", load_relaxed(&ring->native_unwind_failures)},
         {"stacks.python_failures", load_relaxed(&ring->python_walk_failures)},
