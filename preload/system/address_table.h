@@ -11,8 +11,8 @@
 
 namespace fragtrace::preload {
 
-// Number of entries for which a table had no memory, and of streams of a block beyond the supported
-// number.
+// Number of entries for which a table had no memory, and of streams of a block and nested labels
+// beyond the supported number.
 inline uint64_t g_addresses_without_room;
 
 // kSlots: size of the first part, which always exists. Each further part has four times as many

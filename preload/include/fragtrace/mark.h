@@ -128,8 +128,8 @@ static inline void fragtrace_mark(const char* name) {
 
 // From here on, blocks that the calling thread allocates carry this label: those of PyTorch's
 // allocator and of pools (fragtrace_pool_create).
-// Labels of a thread are nested, and the innermost one counts. Beyond 32 nested labels, the 32nd
-// one stays. Memory that the program allocates from the driver has no label.
+// Labels of a thread are nested, and the innermost one counts. Memory that the program
+// allocates from the driver has no label.
 static inline void fragtrace_label_begin(const char* label) {
     const struct fragtrace_functions* recorder = fragtrace_find_functions();
     if (recorder->label_begin != NULL) {
