@@ -233,7 +233,7 @@ def main():
         stderr = recorded.stderr
         if options.lost != "nothing":
             stderr = re.sub(
-                rb"fragtrace: (\d+ events were lost|nothing was recorded|no trace yet).*\n", b"", stderr
+                rb"fragtrace: (\w+ events were lost|nothing was recorded|no trace yet).*\n", b"", stderr
             )
         if options.says:
             said = [line for line in stderr.splitlines(True) if line.startswith(b"fragtrace: ")]
