@@ -47,7 +47,7 @@ TEST_CASE("a block gets the innermost of 40 nested labels, on the way in and on 
         }
     }
     CHECK(labels == 4 * kLabels);
-    CHECK(dump.facts.count("lost.completions") == 0);
+    CHECK(!dump.facts.contains("lost.completions"));
 }
 
 TEST_CASE("labels beyond the deepest place are counted, and name no block wrongly") {
