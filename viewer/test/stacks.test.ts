@@ -227,6 +227,35 @@ test("a hidden function is left out with all its lines: its callees follow its c
     }
 });
 
+test("the frames of libraries between the user's own are one part", () => {
+    const stacks = new Stacks(tables);
+    const parts = (node: number, least: number) => stacks.parts(stacks.frames(node), least);
+    assert.deepEqual(parts(5, 2), [
+        [0, 1],
+        [1, 2],
+        [2, 4],
+        [4, 5],
+    ]);
+    assert.equal(parts(5, 3).length, 5);
+    assert.deepEqual(parts(9, 2), [
+        [0, 2],
+        [2, 3],
+    ]);
+    const frames = { ...tables.frames, library: tables.frames.library.map(() => 21) };
+    const foreign = new Stacks({ ...tables, frames });
+    assert.equal(foreign.parts(foreign.frames(5), 2).length, 5, "nothing but libraries");
+});
+
+test("very many callers are counted, not named", () => {
+    const stacks = new Stacks(tables);
+    assert.equal(
+        stacks.callers(5, 2),
+        "samples.py:33 keep ‹ nn/module.py:3 forward ‹ 2 more frames",
+    );
+    assert.equal(stacks.callers(5, 3).endsWith(" ‹ 1 more frame"), true);
+    assert.equal(stacks.callers(2, 3), "train.py:1 main");
+});
+
 test("a stack is named after the innermost frame of the user's own", () => {
     const stacks = new Stacks(tables);
     assert.equal(stacks.label(stacks.telling(5)), "samples.py:33 keep");

@@ -1,5 +1,6 @@
 // The call tree of all stacks: labels, search, and sums for the icicle. A parent always has a
 // smaller number than its children, so one backward pass computes sums without recursion.
+import { formatCounted } from "./format";
 import type { StackTables } from "./header";
 import { findText } from "./search";
 
@@ -85,6 +86,38 @@ export class Stacks {
     isOwn(node: number): boolean {
         const { frames, strings, stacks } = this.header;
         return this.isPython(node) && strings[frames.library[stacks.frame[node]]] === "";
+    }
+
+    private isLibrary(node: number): boolean {
+        const { frames, strings, stacks } = this.header;
+        return strings[frames.library[stacks.frame[node]]] !== "";
+    }
+
+    /**
+     * The frames in parts, from begin to end: single frames, and `least` or more frames of
+     * libraries in a row. A stack of libraries only has single frames.
+     */
+    parts(frames: number[], least: number): [begin: number, end: number][] {
+        const isLibrary = frames.map((node) => this.isLibrary(node));
+        const folds = isLibrary.includes(false);
+        const parts: [number, number][] = [];
+        for (let begin = 0; begin < frames.length;) {
+            let end = begin;
+            while (end < frames.length && isLibrary[end]) ++end;
+            if (!folds || end - begin < least) end = begin + 1;
+            parts.push([begin, end]);
+            begin = end;
+        }
+        return parts;
+    }
+
+    /** The callers of a node's frame, innermost first, at most `most` by name. */
+    callers(node: number, most: number): string {
+        const frames = this.frames(node).slice(1);
+        const named = frames.slice(0, most).map((at) => this.label(at));
+        const more = frames.length - named.length;
+        if (more > 0) named.push(formatCounted(more, "more frame", "more frames"));
+        return named.join(" ‹ ");
     }
 
     /** The frame that names the stack in reports. */

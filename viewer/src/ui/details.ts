@@ -1,5 +1,5 @@
 // The selected block: its life, the blocks that used its bytes before and after, and its stack.
-import { formatBytes, formatCount, formatTime } from "../data/format";
+import { formatBytes, formatCount, formatCounted, formatTime } from "../data/format";
 import { type Life, lifeOf } from "../data/life";
 import { never } from "../data/model";
 import { phaseAt } from "../data/phases";
@@ -10,6 +10,8 @@ import { copyAndSay, stackText } from "./copy";
 import { button, byId, el } from "./dom";
 import { sourceCode } from "./source";
 import type { PageView } from "./view";
+
+const leastFolded = 3; // frames
 
 function lifeList(page: PageView, life: Life): HTMLElement {
     const { head, phases } = page.model;
@@ -67,16 +69,39 @@ function lifeList(page: PageView, life: Life): HTMLElement {
 }
 
 // A frame of the stack. If the page has its source code, it can be opened.
-function frameItem(page: PageView, node: number, open: boolean): HTMLElement {
+function frameItem(page: PageView, node: number, number: number, open: boolean): HTMLElement {
     const { header, stacks } = page;
     const label = el("code", {}, stacks.label(node));
     const source = sourceOf(header, stacks.frame(node));
     return el(
         "li",
-        { title: stacks.place(node), class: stacks.isOwn(node) ? "own" : "" },
+        {
+            value: String(number),
+            title: stacks.place(node),
+            class: stacks.isOwn(node) ? "own" : "",
+        },
         source
             ? el("details", open ? { open: "" } : {}, el("summary", {}, label), sourceCode(source))
             : label,
+    );
+}
+
+// The user's own frames, and the libraries between them folded.
+function frameItems(page: PageView, frames: number[], telling: number): HTMLElement[] {
+    const items = frames.map((node, at) => frameItem(page, node, at + 1, node === telling));
+    return page.stacks
+        .parts(frames, leastFolded)
+        .map(([begin, end]) =>
+            end - begin === 1 ? items[begin] : foldedItem(begin + 1, items.slice(begin, end)),
+        );
+}
+
+function foldedItem(number: number, items: HTMLElement[]): HTMLElement {
+    const words = formatCounted(items.length, "frame of a library", "frames of libraries");
+    return el(
+        "li",
+        { value: String(number) },
+        el("details", {}, el("summary", {}, words), el("ol", {}, ...items)),
     );
 }
 
@@ -117,6 +142,10 @@ export function showDetails(page: PageView): void {
         ),
         frames.length === 0
             ? el("div", { class: "faint" }, "no stack recorded")
-            : el("ol", {}, ...frames.map((node) => frameItem(page, node, node === telling))),
+            : el(
+                  "ol",
+                  { tabindex: "0", "aria-label": "stack" }, // it scrolls
+                  ...frameItems(page, frames, telling),
+              ),
     );
 }

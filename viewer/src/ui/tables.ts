@@ -25,6 +25,8 @@ const count = (name: string): TableColumn => ({ name, show: formatCount });
 const text = (name: string): TableColumn => ({ name });
 const time = (name: string): TableColumn => ({ name, show: formatTime });
 
+const mostCallers = 6;
+
 const lines = new WeakMap<Stacks, Map<number, string>>();
 
 // Caches the names: tables name the lines of many blocks that share a few stacks.
@@ -289,11 +291,7 @@ export function stackTables(page: PageView): TableData[] {
                 blocks.get(stack) ?? null,
                 line(page, stack),
                 stacks.label(stack),
-                stacks
-                    .frames(stack)
-                    .slice(1)
-                    .map((node) => stacks.label(node))
-                    .join(" ‹ "),
+                stacks.callers(stack, mostCallers),
             ]);
     const tables = [{ title: `Stacks by ${what}`, columns, rows: rows(sums) }];
     if (shrunk.size > 0) {
