@@ -52,10 +52,21 @@ Status write_standard_output(std::string_view content) {
     return flush_standard_output();
 }
 
+// Whether a JSON text has the number of one of our schemas.
+bool has_schema(std::string_view json) {
+    constexpr std::string_view kKey = "\"schema\":";
+    for (std::size_t at = json.find(kKey); at != std::string_view::npos; at = json.find(kKey, at)) {
+        at = json.find_first_not_of(' ', at + kKey.size());
+        if (at != std::string_view::npos && json[at] >= '0' && json[at] <= '9') {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Whether an earlier fraganalyze wrote this file, or the file is empty.
 bool is_ours(const std::string& path) {
     constexpr std::size_t kPart = 64 << 10;
-    constexpr std::string_view kSchema = "\"schema\": 1";
     const Result<InputFile> file = InputFile::open(path);
     if (!file.ok()) {
         return false;
@@ -71,7 +82,7 @@ bool is_ours(const std::string& path) {
         return text.find(word) != std::string::npos;
     };
     const std::string line = first.substr(0, first.find('\n'));
-    return first.empty() || (first[0] == '{' && (has(first, kSchema) || has(last, kSchema))) ||
+    return first.empty() || (first[0] == '{' && (has_schema(first) || has_schema(last))) ||
            has(first, " - fragtrace</title>") || line == "id,lower,upper,size,offset" ||
            (first.starts_with("FTRACE\r\n") && has(first, "trace.anonymized"));
 }
