@@ -76,7 +76,7 @@ if "pause" in sys.argv:
     fragtrace.start()
 for depth in range(40):
     fragtrace._recorder.label_begin and fragtrace._recorder.label_begin(b"deep %d" % depth)
-block(1, "deep 31")
+block(1, "deep 39")
 for _ in range(40):
     fragtrace._recorder.label_begin and fragtrace._recorder.label_end()
 block(18, None)
