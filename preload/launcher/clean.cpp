@@ -303,7 +303,8 @@ int clean(int argc, char** argv) {
                left,
                static_cast<double>(left_bytes) / (1 << 20),
                left == 1 ? "stays" : "stay");
-    return fflush(stdout) != 0 ? kBadUsage : exit_code;
+    print_output("");  // all of the list
+    return exit_code;
 }
 
 }  // namespace fragtrace::launcher

@@ -82,9 +82,7 @@ void print_help(const CLI::App& app, const std::string& command) {
     if (const std::size_t usage = text.find("\nUsage: "); usage != std::string::npos) {
         text.insert(text.find('\n', usage + 1), command.empty() ? "" : ' ' + command);
     }
-    if (fputs(text.c_str(), stdout) < 0 || fflush(stdout) != 0) {
-        throw Refusal{kBadUsage, "standard output: cannot be written"};
-    }
+    print_output(text);
 }
 
 }  // namespace fragtrace::launcher

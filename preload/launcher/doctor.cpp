@@ -262,13 +262,11 @@ void make_bundle(const DoctorRequest& request,
         files.push_back({"trace.ftrace", "", trace});
     }
     write_bundle(request.bundle, files);
-    fmt::print("Written: {}. It contains\n{}Look at it before you send it: tar -xzf {}\n",
-               one_line(request.bundle),
-               list,
-               one_line(request.bundle));
-    if (fflush(stdout) != 0) {
-        throw Refusal{kBadUsage, "standard output: cannot be written"};
-    }
+    print_output(
+        fmt::format("Written: {}. It contains\n{}Look at it before you send it: tar -xzf {}\n",
+                    one_line(request.bundle),
+                    list,
+                    one_line(request.bundle)));
 }
 
 }  // namespace
@@ -295,10 +293,7 @@ int doctor(int argc, char** argv) {
         make_bundle(request, installation, findings, has_card);
     } else {
         const Findings shown = with_texts(findings, plain);
-        const std::string text = request.json ? json_of(shown, has_card) : text_of(shown, has_card);
-        if (fputs(text.c_str(), stdout) < 0 || fflush(stdout) != 0) {
-            throw Refusal{kBadUsage, "standard output: cannot be written"};
-        }
+        print_output(request.json ? json_of(shown, has_card) : text_of(shown, has_card));
     }
     return has_problem(findings) ? 1 : 0;
 }

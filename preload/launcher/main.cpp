@@ -28,7 +28,8 @@ namespace fragtrace::launcher {
 namespace {
 
 int print(const std::string& text) {
-    return fputs(text.c_str(), stdout) < 0 || fflush(stdout) != 0 ? 1 : 0;
+    print_output(text);
+    return 0;
 }
 
 // `fragtrace top` runs the `top` command of fraganalyze.

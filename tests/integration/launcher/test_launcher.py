@@ -122,6 +122,20 @@ class Launcher(LauncherTest):
     def test_the_option_version_prints_name_and_number(self):
         self.assertRegex(self.launch("--version").stdout, r"^fragtrace \d+\.\d+\.\d+\n$")
 
+    def test_an_output_that_cannot_be_written_is_said(self):
+        for words in (["--help"], ["--version"], ["run", "--help"], ["clean"], ["doctor", "--help"]):
+            with self.subTest(words), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run(
+                    [LAUNCHER, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+                )
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("standard output: cannot be written: No space left on device", done.stderr)
+
+    def test_messages_cannot_control_the_terminal(self):
+        done = run([LAUNCHER, "run", "--", "./a\u202eb\u009bc\x1bd\ne\u2066é"])
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("./a?b?c?d?e?é", done.stderr)
+
     def test_bad_usage_is_one_line_and_exit_code_2(self):
         for arguments in (
             [],
