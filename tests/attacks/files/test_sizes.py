@@ -179,14 +179,17 @@ class Unbounded(Attacks):
         (self.folder / "sub" / "there.ring").write_bytes(b"ring")
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
-        opened = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        self.addCleanup(os.close, opened)
+        # Ends as soon as somebody opens the pipe.
+        writer = subprocess.Popen(["/bin/sh", "-c", ": >pipe"], cwd=self.folder)
         os.chdir(self.folder)
         self.addCleanup(os.chdir, "/")
         for name in (str(pipe), "/dev/ptmx", "sub/there.ring"):
             trace = self.card(ring_path=name).events(Event(DEVICE_ALLOC, BASE, 2 << 20))
             result = self.bounded("dump", trace.save(self.folder / "t.ftrace"), statuses=(0,))
             self.assertNotIn(b"is ignored", result.err)
+        self.assertIsNone(writer.poll(), "the pipe was opened")
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+        self.assertEqual(writer.wait(timeout=60), 0)
 
     def test_special_or_damaged_module_files_named_by_a_trace_do_no_harm(self):
         pipe = self.folder / "pipe.so"

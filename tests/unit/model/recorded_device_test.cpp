@@ -141,7 +141,6 @@ TEST_CASE("the driver's free memory follows from the last sample and later event
 }
 
 // Measured on an H200: the driver refused 20 MiB and reported 22,609,920 bytes as free.
-
 TEST_CASE("free memory that the driver refused to give counts as used", "[state]") {
     constexpr std::uint64_t kReported = 22609920;
     const auto refuse = [](Events* events, std::uint64_t bytes, std::uint64_t reported) {
