@@ -45,6 +45,7 @@ add_library(fragtrace_recorder_core OBJECT
     system/modules.cpp
     system/loaded_objects.cpp
     system/local_symbols.cpp
+    system/own_thread.cpp
     system/sys.cpp
     system/thread_state.cpp)
 

@@ -5,13 +5,13 @@
 #include "recorder/session.h"
 #include "recorder/stack_python.h"
 #include "system/clock.h"
+#include "system/own_thread.h"
 #include "system/thread_state.h"
 
 #include <algorithm>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +39,6 @@ constexpr uint64_t kCopyPatience_ns = 10 * kSecond_ns;  // it copies two parts o
 // The first event waits this long for its file. That suffices for the file to exist before the
 // program can be killed.
 constexpr uint64_t kBeginPatience_ns = 200 * kMillisecond_ns;
-constexpr size_t kDrainStack_bytes = 256 * 1024;
 
 bool worth_flushing(const Session* session, uint64_t last_flush_ns) {
     const RingHeader* header = session->ring.header;
@@ -158,9 +157,27 @@ bool wait_until_served(const Session* session, uint64_t until_ns) {
     }
 }
 
+// Returns whether there is a drain. The host may have been allowed no thread at the start, so this
+// tries again, once a second.
+bool has_drain(Session* session) {
+    constexpr uint64_t kPause_ns = kSecond_ns;
+    if (load_acquire(&session->drain_runs)) {
+        return true;
+    }
+    if (load_acquire(&session->finished) != 0 || !session->ask_lock.try_lock()) {
+        return false;
+    }
+    const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    if (!session->drain_runs && now_ns - session->drain_tried_ns >= kPause_ns) {
+        start_drain(session);
+    }
+    session->ask_lock.unlock();
+    return load_acquire(&session->drain_runs);
+}
+
 // Returns false also if the task was not done in time; the drain may still do it later.
 bool ask(Session* session, const DrainTask& task, uint64_t patience_ns = kTaskPatience_ns) {
-    if (!session->drain_runs || t_thread.is_drain) {
+    if (t_thread.is_drain || !has_drain(session)) {
         return perform(session, task);
     }
     const uint64_t patience = load_relaxed(&session->drain_hangs) ? 0 : patience_ns;
@@ -200,10 +217,8 @@ void leave_the_starters_processor() {
 
 void* drain_main(void* argument) {
     auto* session = static_cast<Session*>(argument);
-    t_thread.inside_hook = true;
-    t_thread.inside_recorder = true;
+    begin_own_thread();
     t_thread.is_drain = true;
-    prctl(PR_SET_NAME, "fragtrace", 0, 0, 0);
     leave_the_starters_processor();
     uint64_t last_flush_ns = 0;
     for (;;) {
@@ -230,29 +245,14 @@ void* drain_main(void* argument) {
 }  // namespace
 
 void start_drain(Session* session) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, kDrainStack_bytes);
     pthread_t thread{};
-    int error = pthread_create(&thread, &attributes, drain_main, session);
-    if (error != 0) {
-        // Large static TLS of the host's libraries may need a larger stack than ours.
-        pthread_attr_setstacksize(&attributes, 8u << 20);
-        error = pthread_create(&thread, &attributes, drain_main, session);
-    }
-    session->drain_runs = error == 0;
-    if (session->drain_runs) {
+    session->drain_tried_ns = clock_ns(CLOCK_MONOTONIC);
+    if (start_own_thread(drain_main, session, &thread) == 0) {
         // The thread sets its name too, but may not have run yet. No observer should see another
         // name.
         pthread_setname_np(thread, "fragtrace");
+        store_release(&session->drain_runs, true);
     }
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void wake_drain(Session* session) {
@@ -267,7 +267,7 @@ bool enough_waits(const Session* session) {
 }
 
 uint64_t claim_when_room(Session* session) {
-    if (!session->drain_runs) {
+    if (!has_drain(session)) {
         return flush_now(session) ? session->ring.try_claim() : 0;
     }
     if (load_relaxed(&session->gave_up_at) == load_relaxed(&session->room_made) + 1) {

@@ -4,8 +4,8 @@
 // main thread. It does all file work, so that slow or hanging storage and the stack space of that
 // work do not affect the host program. A host thread that requests work waits for it at most two
 // seconds (ten for a copy), and only once: while the drain hangs, nobody waits again. Events that
-// are not written then are in the ring, where a reader finds them. The host's threads do the work
-// themselves only if no drain thread could be created.
+// are not written then are in the ring, where a reader finds them. While no drain thread can be
+// created, the host's threads do the work themselves; they try again once a second.
 #pragma once
 
 #include <fragtrace/format.h>

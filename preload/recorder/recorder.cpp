@@ -101,7 +101,7 @@ inline uint64_t thread_now_ns() {
 // After the end of the trace, the drain continues, and the last handler of exit() writes the
 // remaining events. After that handler, the recording thread must write its event itself.
 void serve_end(Session* session) {
-    if (load_acquire(&session->finished) == kFinishedLast || !session->drain_runs) {
+    if (load_acquire(&session->finished) == kFinishedLast || !load_relaxed(&session->drain_runs)) {
         flush_now(session);
     }
 }

@@ -3,6 +3,7 @@
 #include <fragtrace/sizes.h>
 
 #include "system/folder_names.h"
+#include "system/own_thread.h"
 
 #include <fcntl.h>
 #include <initializer_list>
@@ -19,6 +20,8 @@ constexpr uint64_t kPage_bytes = 4096;
 constexpr const char* kMemoryDirectory = "/dev/shm";
 // An area grows by this step.
 constexpr uint64_t kStep_bytes = 256u << 10;
+// The first event waits at most this long for a file on other storage than memory.
+constexpr uint64_t kPatience_ns = 500 * kMillisecond_ns;
 // The host needs memory too: an allocation for the ring may use at most 1/kPart of the available
 // memory.
 constexpr uint64_t kPart = 4;
@@ -263,6 +266,84 @@ void Ring::name_file() {
     unnamed_ = false;
 }
 
+// Files outside memory are made by a thread of their own, because their storage may not answer.
+// The thread and its creator share this; the later one of both releases it.
+struct Ring::Making {
+    enum State : uint32_t { kRuns, kDone, kGivenUp };
+
+    uint32_t state;  // a futex
+    bool made;
+    bool named;
+    uint64_t session[2];
+    Ring ring;
+    char folders[3][kPage_bytes];  // tried in this order; empty = none
+};
+
+void* Ring::make(void* argument) {
+    begin_own_thread();
+    auto* making = static_cast<Making*>(argument);
+    for (const char* folder : making->folders) {
+        making->made = making->made ||
+                       making->ring.create_file(folder, making->session, false, making->named);
+    }
+    uint32_t state = Making::kRuns;
+    if (__atomic_compare_exchange_n(
+            &making->state, &state, Making::kDone, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        futex_wake_all(&making->state);
+        return nullptr;
+    }
+    if (making->made) {
+        making->ring.remove_file();
+        unmap(making->ring.header, making->ring.size_bytes_);
+    }
+    unmap(making, sizeof *making);
+    return nullptr;
+}
+
+bool Ring::create_in_time(const uint64_t session[2],
+                          const char* directory,
+                          const char* fallback_directory,
+                          bool named) {
+    auto* making = static_cast<Making*>(map_private(sizeof(Making)));
+    if (making == nullptr) {
+        return false;
+    }
+    const char* temporary = getenv("TMPDIR");
+    if (directory[0] != '\0') {
+        Text(making->folders[0], kPage_bytes).add(directory);
+    } else {
+        Text(making->folders[0], kPage_bytes).add(temporary == nullptr ? "" : temporary);
+        Text(making->folders[1], kPage_bytes).add("/tmp");
+        Text(making->folders[2], kPage_bytes)
+            .add(fallback_directory[0] == '\0' ? "." : fallback_directory);
+    }
+    making->named = named;
+    memcpy(making->session, session, sizeof making->session);
+    making->ring = *this;
+    pthread_t thread{};
+    if (start_own_thread(make, making, &thread) != 0) {
+        unmap(making, sizeof *making);
+        return false;
+    }
+    const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + kPatience_ns;
+    uint64_t now_ns = 0;
+    while (load_acquire(&making->state) == Making::kRuns &&
+           (now_ns = clock_ns(CLOCK_MONOTONIC)) < until_ns) {
+        futex_wait(&making->state, Making::kRuns, until_ns - now_ns);
+    }
+    uint32_t state = Making::kRuns;
+    if (__atomic_compare_exchange_n(
+            &making->state, &state, Making::kGivenUp, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    const bool made = making->made;
+    if (made) {
+        *this = making->ring;
+    }
+    unmap(making, sizeof *making);
+    return made;
+}
+
 bool Ring::create(const uint64_t session[2],
                   uint32_t slot_count,
                   const char* directory,
@@ -270,19 +351,9 @@ bool Ring::create(const uint64_t session[2],
                   bool named) {
     unnamed_ = false;
     plan_areas(slot_count);
-    bool in_file = false;
-    if (directory[0] != '\0') {
-        in_file = create_file(directory, session, false, named);
-    } else {
-        const char* temporary = getenv("TMPDIR");
-        in_file =
-            create_file(kMemoryDirectory, session, true, named) ||
-            (temporary != nullptr && create_file(temporary, session, false, named)) ||
-            create_file("/tmp", session, false, named) ||
-            create_file(
-                fallback_directory[0] == '\0' ? "." : fallback_directory, session, false, named);
-    }
-    if (!in_file) {
+    const bool in_memory =
+        directory[0] == '\0' && create_file(kMemoryDirectory, session, true, named);
+    if (!in_memory && !create_in_time(session, directory, fallback_directory, named)) {
         path_[0] = '\0';
         header = static_cast<RingHeader*>(map_private(size_bytes_));
         if (header == nullptr) {

@@ -32,7 +32,8 @@ class Ring {
   public:
     // Creates and maps a ring. If `directory` is not empty, only that one is tried. Otherwise:
     // memory-backed storage, $TMPDIR, /tmp and `fallback_directory`. The last resort is memory that
-    // dies with the process; path() is then empty. Returns false if there is no memory at all.
+    // dies with the process; path() is then empty. It is also used if other storage than memory does
+    // not answer within half a second. Returns false if there is no memory at all.
     // Without `named`, the file has no name before name_file(), if the file system supports that: a
     // process that is killed leaves nothing.
     bool create(const uint64_t session[2],
@@ -128,6 +129,13 @@ class Ring {
     GrowingArea facts_room;
 
   private:
+    struct Making;
+
+    static void* make(void* making);
+    bool create_in_time(const uint64_t session[2],
+                        const char* directory,
+                        const char* fallback_directory,
+                        bool named);
     bool create_file(const char* directory,
                      const uint64_t session[2],
                      bool memory_backed,

@@ -73,7 +73,7 @@ struct alignas(64) Session {
 
     // Drain. All but the words that threads sleep on belongs to the owner of flush_lock.
     Lock flush_lock;
-    bool drain_runs;
+    bool drain_runs;       // it may start late; see has_drain()
     bool ended;            // an end chunk was written
     uint32_t drain_wakes;  // a futex: counts requests to drain
     uint32_t room_made;    // a futex: counts advances of the tail
@@ -82,6 +82,7 @@ struct alignas(64) Session {
     uint64_t waiting_ns;      // CLOCK_MONOTONIC, start of the current wait for room
     uint64_t waited_ns;       // total time in which at least one thread waited for room
     uint32_t gave_up_at;      // value of room_made + 1 at which a wait for room failed
+    uint64_t drain_tried_ns;  // CLOCK_MONOTONIC of the last attempt to start the drain
     uint32_t followed_count;  // events after the tail that update_live_table() has seen
     Parts parts;
 

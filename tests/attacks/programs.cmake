@@ -19,6 +19,7 @@ client_library(slow_library slow_library.c)
 client_program(slow_storage slow_storage.c)
 client_library(slow_files slow_files.c)
 client_program(removed_folder removed_folder.c)
+client_program(late_thread late_thread.c)
 client_program(full_memory full_memory.c -fno-omit-frame-pointer)
 foreach(library zstd.so.1 unwind.so.8 lzma.so.5)
     string(REGEX REPLACE "[.].*" "" name ${library})
@@ -81,11 +82,15 @@ client("a library whose constructor takes seconds, opened meanwhile" slow_dlopen
 client("storage that does not answer" slow_storage --then ./libslow_files.so --recorder SLOW=open
        --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@
        --lost anything --no-trace)
+client("a ring's folder that does not answer" slow_storage --then ./libslow_files.so
+       --recorder SLOW=ring --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/rings)
 client("storage that hangs in mid-run: the ring has the rest" slow_storage
        --then ./libslow_files.so --recorder SLOW=write --ended killed)
 client("a flight recorder's copy on slow storage is waited for" tied_thread
        --then ./libslow_files.so --recorder SLOW=little --recorder FRAGTRACE_FLIGHT=on)
 client("a program that removes the folder of its trace" removed_folder --lost anything --no-trace)
+client("a program that may create no thread at first" late_thread
+       --recorder FRAGTRACE_RING_EVENTS=4096)
 client("the first call by a thread tied to a processor" tied_thread)
 
 client("vfork and exec: parent and children have traces of their own" processes -- vfork)

@@ -1,11 +1,12 @@
-/* Preloaded after the recorder: storage that hangs. SLOW=open: a trace is never opened. SLOW=write:
- * the third and every later write of a trace does not return. SLOW=little: each write takes half a
- * second. */
+/* Preloaded after the recorder: storage that hangs. SLOW=open: a trace is never opened. SLOW=ring:
+ * the folder of the ring does not answer. SLOW=write: the third and every later write of a trace
+ * does not return. SLOW=little: each write takes half a second. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -31,6 +32,15 @@ int open(const char* path, int flags, ...) {
     }
     int (*real)(const char*, int, ...) = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, "open");
     return real(path, flags, mode);
+}
+
+int statfs(const char* path, struct statfs* place) {
+    if (strstr(path, "/rings") != NULL && is_slow("ring")) {
+        hang();
+    }
+    int (*real)(const char*, struct statfs*) =
+        (int (*)(const char*, struct statfs*))dlsym(RTLD_NEXT, "statfs");
+    return real(path, place);
 }
 
 ssize_t pwrite(int file, const void* data, size_t bytes, off_t offset) {
