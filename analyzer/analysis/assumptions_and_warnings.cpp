@@ -280,7 +280,22 @@ constexpr std::pair<const char*, const char*> kLosses[] = {
      "list of them. Their frees are unknown too"},
     {"ranges.without_room",
      "phases may lack their begin or end: the recorder had no room for so many open ranges"},
+    {"tables.without_room",
+     "contexts, pools, allocators, names or labels could not be remembered: the recorder's tables "
+     "for them were full. The device, pool, name or label of what belongs to them may be missing"},
     {"lost.facts", "facts are missing: the table of facts was full"},
+};
+
+// Facts with "off", "incomplete" or "unknown" and the reason, if something was not recorded.
+constexpr std::pair<const char*, const char*> kStates[] = {
+    {"stacks.native", "native stacks are"},
+    {"stacks.python", "python stacks are"},
+    {"torch.pools", "PyTorch's private pools are"},
+    {"torch.captures", "PyTorch's captures of graphs are"},
+    {"tensorflow.pool", "the record of TensorFlow's pool is"},
+    {"jax.pool", "the record of JAX's pool is"},
+    {"onnxruntime.pool", "the record of ONNX Runtime's arena is"},
+    {"nvtx.memory", "the record of NVTX's heaps and regions is"},
 };
 
 // Rules that are probably typing errors. A starter has rules for more than one program uses.
@@ -359,10 +374,11 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
         lines.push_back(fmt::format(
             "the setting {} was not understood while recording: its default was used", rejected));
     }
-    for (const char* kind : {"native", "python"}) {
-        const std::string state = timeline.fact(fmt::format("stacks.{}", kind));
-        if (state.starts_with("off")) {
-            lines.push_back(fmt::format("{} stacks are {}", kind, state));
+    for (const auto& [fact, what] : kStates) {
+        const std::string state = timeline.fact(fact);
+        if (state.starts_with("off") || state.starts_with("incomplete") ||
+            state.starts_with("unknown")) {
+            lines.push_back(fmt::format("{} {}", what, state));
         }
     }
     for (const DeviceAnalysis& device : analysis->devices) {

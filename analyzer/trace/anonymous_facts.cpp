@@ -204,6 +204,7 @@ std::string anonymous_fact(std::string_view key, const std::string& value, Anony
                                           "stacks.python_none",
                                           "held.without_room",
                                           "ranges.without_room",
+                                          "tables.without_room",
                                           "trace.compression",
                                           "trace.write_errors",
                                           "trace.anonymized",

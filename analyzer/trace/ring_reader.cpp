@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
@@ -29,7 +30,8 @@ std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::ui
     if (std::memcmp(ring.magic, kRingMagic, sizeof kRingMagic) != 0) {
         return "it is not a ring";
     }
-    if (ring.version != kFormatVersion || ring.header_bytes != sizeof(RingHeader)) {
+    if (ring.version != kFormatVersion || (ring.header_bytes != sizeof(RingHeader) &&
+                                           ring.header_bytes != offsetof(RingHeader, losses))) {
         return "it has another format version";
     }
     if (std::memcmp(ring.session, trace.session, sizeof ring.session) != 0) {
@@ -133,6 +135,9 @@ void read_losses(RingContents* ring) {
     add("stacks.native_failures", header.native_unwind_failures);
     add("stacks.python_failures", header.python_walk_failures);
     add("trace.write_errors", header.trace_write_errors);
+    for (unsigned i = 0; i < kRingLossCount && header.header_bytes == sizeof header; ++i) {
+        add(kRingLosses[i], header.losses[i]);
+    }
 }
 
 }  // namespace

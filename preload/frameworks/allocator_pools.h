@@ -3,6 +3,7 @@
 #pragma once
 
 #include "recorder/program_pools.h"
+#include "system/losses.h"
 #include "system/sys.h"
 #include "system/thread_state.h"
 
@@ -32,6 +33,7 @@ class AllocatorPools {
         }
         const SlowPath slow_path;
         if (!lock_.lock_within(kWait_ns)) {
+            count_up(&g_entries_without_room);
             return 0;
         }
         uint32_t pool = find(allocator);
@@ -39,6 +41,8 @@ class AllocatorPools {
         if (place != nullptr && (pool = create()) != 0) {
             __atomic_store_n(&place->pool, pool, __ATOMIC_RELAXED);
             store_release(&place->allocator, allocator);
+        } else if (place == nullptr && pool == 0) {
+            count_up(&g_entries_without_room);
         }
         lock_.unlock();
         return pool;

@@ -206,7 +206,7 @@ const void* register_heap(const void* domain, const HeapDescription* description
     const bool has_range =
         description->range != nullptr && description->range_bytes >= sizeof(Range);
     if (!g_heaps_lock.lock_within(50 * kMillisecond_ns)) {
-        count_up(&g_addresses_without_room);
+        count_up(&g_events_without_room);
         return handle_of_no_heap();
     }
     uint32_t place = 0;
@@ -230,7 +230,7 @@ const void* register_heap(const void* domain, const HeapDescription* description
         }
         handle = handle_of(static_cast<uint16_t>(place));
     } else {
-        count_up(&g_addresses_without_room);
+        count_up(&g_events_without_room);
     }
     g_heaps_lock.unlock();
     return handle;

@@ -1,5 +1,6 @@
 #include "frameworks/nvtx_names.h"
 
+#include "system/losses.h"
 #include "system/sys.h"
 
 #include <initializer_list>
@@ -15,6 +16,7 @@ class Names {
     uintptr_t add(const char* text) {
         const uint32_t at = __atomic_fetch_add(&count_, 1, __ATOMIC_RELAXED);
         if (at >= kMost) {
+            count_up(&g_entries_without_room);
             return 0;
         }
         Text(names_[at], kNvtxNameBytes).add(text);

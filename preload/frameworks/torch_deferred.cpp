@@ -122,13 +122,18 @@ uint64_t g_numbers;
 Lock g_lock;  // needed because every device has its own mutex
 
 constexpr uint64_t kPatience_ns = 50 * kMillisecond_ns;
+constexpr const char* kFreesLost = "incomplete: not all frees that wait for captures are known";
 
 // Removes and returns the first wanted one for which `is_better` is true, or else the first wanted
 // one. 0: none.
 template <typename IsWanted, typename IsBetter>
 uint64_t take_deferred(IsWanted is_wanted, IsBetter is_better) {
     uint64_t number = 0;
-    if (load_acquire(&g_waiting) == 0 || !g_lock.lock_within(kPatience_ns)) {
+    if (load_acquire(&g_waiting) == 0) {
+        return number;
+    }
+    if (!g_lock.lock_within(kPatience_ns)) {
+        torch_pools_incomplete(kFreesLost);
         return number;
     }
     Deferred* best = nullptr;
@@ -182,7 +187,11 @@ uint32_t defer_free(uint64_t block, uint16_t device, bool has_events, PendingOn*
     Use uses[kMaxPendingEvents];
     (void)g_own_streams.take(block, &own);
     const uint32_t use_count = take_uses(block, uses, kMaxPendingEvents);
-    if (use_count == 0 || has_events || !may_capture(device) || !g_lock.lock_within(kPatience_ns)) {
+    if (use_count == 0 || has_events || !may_capture(device)) {
+        return 0;
+    }
+    if (!g_lock.lock_within(kPatience_ns)) {
+        torch_pools_incomplete(kFreesLost);
         return 0;
     }
     uint32_t count = 0;
@@ -197,7 +206,7 @@ uint32_t defer_free(uint64_t block, uint16_t device, bool has_events, PendingOn*
     const bool full = g_end == kMaxDeferred;
     g_lock.unlock();
     if (full) {
-        torch_pools_incomplete("incomplete: more frees wait for captures than are kept");
+        torch_pools_incomplete(kFreesLost);
     }
     return count;
 }

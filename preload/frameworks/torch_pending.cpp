@@ -120,7 +120,7 @@ void torch_event_recorded(const void* caller, void* event, void* stream) {
         pending.event = reinterpret_cast<uint64_t>(event);
         pending.stream = reinterpret_cast<uint64_t>(stream);
     } else {
-        count_up(&g_addresses_without_room);
+        count_up(&g_events_without_room);
     }
 }
 

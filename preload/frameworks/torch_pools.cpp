@@ -31,10 +31,13 @@ constexpr int kMaxPools = 1024;
 PoolUsers g_users[kMaxPools];
 Lock g_lock;
 
+constexpr const char* kPoolsLost = "incomplete: not all users of private pools are known";
+
 // Adds or removes one user. Returns true if that was the last one.
 bool count_user(uint32_t pool, uint16_t device, int32_t change) {
     bool last = false;
     if (!g_lock.lock_within(50 * kMillisecond_ns)) {
+        torch_pools_incomplete(kPoolsLost);
         return last;
     }
     PoolUsers* place = nullptr;
@@ -54,6 +57,9 @@ bool count_user(uint32_t pool, uint16_t device, int32_t change) {
         last = place->users == 0;
     }
     g_lock.unlock();
+    if (place == nullptr && change > 0) {
+        torch_pools_incomplete(kPoolsLost);
+    }
     return last;
 }
 

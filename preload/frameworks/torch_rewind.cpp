@@ -135,7 +135,9 @@ bool hold_back(uint64_t address, uint64_t bytes) {
     if (back == nullptr) {
         return false;
     }
-    if (bytes != 0 && back->count < kMaxBlocksSetBack) {
+    if (back->count == kMaxBlocksSetBack) {
+        torch_pools_incomplete("incomplete: a restored pool has more blocks than are kept");
+    } else if (bytes != 0) {
         back->blocks[back->count++] = {address, bytes};
     }
     return true;

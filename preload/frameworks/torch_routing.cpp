@@ -10,6 +10,8 @@
 namespace fragtrace::preload {
 namespace {
 
+constexpr const char* kRoutingsLost = "incomplete: not all routings to private pools are known";
+
 // ---- filters ------------------------------------------------------------------------------------
 
 struct WatchedFilter {
@@ -71,11 +73,12 @@ Routed g_routed[kMaxRouted];
 uint32_t g_routed_count;
 Lock g_lock;  // writers only
 
-void route(const Routed& wanted) {
-    torch_note_special_block();
+// Adds a routing, or removes it if its pool is 0. Returns false if that was impossible.
+bool change_routings(const Routed& wanted) {
     if (!g_lock.lock_within(50 * kMillisecond_ns)) {
-        return;
+        return false;
     }
+    bool done = wanted.pool == 0;  // the removed one may not have been kept
     for (Routed& routed : g_routed) {
         const bool known = routed.what == wanted.what && routed.device == wanted.device &&
                            routed.by_capture == wanted.by_capture;
@@ -85,10 +88,19 @@ void route(const Routed& wanted) {
             routed.by_capture = wanted.by_capture;
             store_release(&routed.pool, wanted.pool);
             count_up(&g_routed_count, wanted.pool != 0 ? 1u : ~0u);
+            done = true;
             break;
         }
     }
     g_lock.unlock();
+    return done;
+}
+
+void route(const Routed& wanted) {
+    torch_note_special_block();
+    if (!change_routings(wanted)) {
+        torch_pools_incomplete(kRoutingsLost);
+    }
 }
 
 // Returns the graph that a stream is being captured into, 0 if none, by the same query as the
@@ -125,7 +137,7 @@ void watch_filter(Filter* filter, uint32_t pool) {
             return;
         }
     }
-    torch_pools_incomplete("incomplete: more routings at one time than are kept");
+    torch_pools_incomplete(kRoutingsLost);
 }
 
 uint32_t pool_of_stream(uint16_t device, uint64_t stream) {

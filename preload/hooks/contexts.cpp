@@ -5,6 +5,7 @@
 #include "hooks/framework.h"
 #include "hooks/hook_call.h"
 #include "hooks/memory_delta.h"
+#include "system/losses.h"
 
 namespace fragtrace::preload {
 namespace {
@@ -39,6 +40,7 @@ void note_own(const void* context, uint16_t device) {
             return;
         }
     }
+    count_up(&g_entries_without_room);
 }
 
 // Returns false if the driver does not report it.

@@ -1,6 +1,7 @@
 #include "hooks/pools_cuda.h"
 
 #include "recorder/numbered_names.h"
+#include "system/losses.h"
 
 namespace fragtrace::preload {
 namespace {
@@ -51,6 +52,7 @@ void note_pool(const void* pool, uint16_t device) {
             return;
         }
     }
+    count_up(&g_entries_without_room);
 }
 
 void forget_pool(const void* pool) {

@@ -1,5 +1,6 @@
 // The effect of each kind of event on the live table.
 #include "live/live_table.h"
+#include "system/losses.h"
 
 namespace fragtrace::preload {
 namespace {
@@ -375,7 +376,12 @@ void LiveTable::memory_info(const EventRecord& event) {
 
 void LiveTable::remember_segment(Thing thing, const EventRecord& event) {
     if ((event.flags & kFlagFromAllocator) != 0 && event.stream == kStreamUnknown) {
-        new_segments_[next_new_segment_ % kNewSegments] = {event.address, thing};
+        NewSegment& place = new_segments_[next_new_segment_ % kNewSegments];
+        if (place.thing != Thing::kNone &&
+            find(place.thing, place.address)->thing != Thing::kNone) {
+            count_up(&g_entries_without_room);
+        }
+        place = {event.address, thing};
         ++next_new_segment_;
         ++new_segment_count_;
     }

@@ -66,7 +66,7 @@ void begin_label(const char* text) {
     if (uint32_t* place = place_at(depth); place != nullptr) {
         *place = label_number(text);
     } else {
-        count_up(&g_addresses_without_room);
+        count_up(&g_entries_without_room);
     }
     t_labels.depth = depth;
     show_innermost();

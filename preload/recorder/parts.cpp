@@ -314,7 +314,7 @@ bool may_have_lost_frees(const Session* session) {
     const RingHeader* ring = session->ring.header;
     return (load_relaxed(&ring->lost_ring_full) | load_relaxed(&ring->lost_reentrant) |
             load_relaxed(&session->lost_before_start) | session->lost_unfinished |
-            load_relaxed(&g_addresses_without_room)) != 0;
+            load_relaxed(&g_events_without_room)) != 0;
 }
 
 }  // namespace

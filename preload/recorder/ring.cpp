@@ -83,8 +83,9 @@ uint64_t available_bytes(const struct statfs& place) {
     return place.f_bavail * static_cast<uint64_t>(place.f_bsize);
 }
 
-// Returns the size of our rings in a folder: those of running processes, and those of ended
-// processes whose traces nobody has read.
+// Returns the size of this user's rings in a folder: those of running processes, and those of ended
+// processes whose traces nobody has read. Rings of other users do not count: they could be made to
+// switch off the safety of ours.
 uint64_t bytes_of_rings(const char* directory) {
     uint64_t bytes = 0;
     const int folder = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -94,7 +95,7 @@ uint64_t bytes_of_rings(const char* directory) {
         const size_t length = strlen(name);
         if (strncmp(name, "fragtrace-", 10) == 0 && length > 5 &&
             strcmp(name + length - 5, ".ring") == 0 &&
-            fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0) {
+            fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0 && file.st_uid == getuid()) {
             bytes += static_cast<uint64_t>(file.st_blocks) * 512;
         }
         return true;
@@ -283,8 +284,8 @@ void* Ring::make(void* argument) {
     begin_own_thread();
     auto* making = static_cast<Making*>(argument);
     for (const char* folder : making->folders) {
-        making->made = making->made ||
-                       making->ring.create_file(folder, making->session, false, making->named);
+        making->made =
+            making->made || making->ring.create_file(folder, making->session, false, making->named);
     }
     uint32_t state = Making::kRuns;
     if (__atomic_compare_exchange_n(

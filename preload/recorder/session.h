@@ -45,7 +45,7 @@ struct DrainTask {
 };
 
 struct alignas(64) Session {
-    static constexpr uint32_t kLossKinds = 18;
+    static constexpr uint32_t kLossKinds = 19;
 
     // Fields that every event reads are next to each other.
     uint32_t state;     // SessionState; a futex

@@ -2,9 +2,10 @@
 
 #include "recorder/ranges.h"
 #include "recorder/session.h"
-#include "system/address_table.h"
+#include "system/losses.h"
 #include "system/sys.h"
 
+#include <algorithm>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -83,6 +84,9 @@ void copy_stored_facts(Session* session) {
     if (size != 0 && room_for_facts(&session->ring, size) - header->facts_bytes >= size) {
         memcpy(session->ring.facts + header->facts_bytes, g_store + begin, size);
         store_release(&header->facts_bytes, header->facts_bytes + size);
+    } else {
+        const auto lines = std::count(g_store + begin, g_store + begin + size, '\n');
+        count_up(&g_lost, static_cast<uint64_t>(lines));
     }
     session->stored_facts_copied = g_store_bytes;
 }
@@ -294,26 +298,29 @@ void add_start_facts(Session* session) {
 }
 
 void add_loss_facts(Session* session, bool exact) {
-    const RingHeader* ring = session->ring.header;
+    RingHeader* ring = session->ring.header;
 
     const struct {
         const char* key;
         uint64_t value;
     } losses[] = {
+        // In the order of kRingLosses.
+        {kRingLosses[0], session->lost_unfinished},
+        {kRingLosses[1], session->lost_write_failed},
+        {kRingLosses[2], session->lost_removed},
+        {kRingLosses[3], load_relaxed(&session->lost_before_start)},
+        {kRingLosses[4], lost_facts()},
+        {kRingLosses[5], load_relaxed(&g_events_without_room)},
+        {kRingLosses[6], session->parts.live.lost()},
+        {kRingLosses[7], ranges_without_room()},
+        {kRingLosses[8], load_relaxed(&g_entries_without_room)},
+        {kRingLosses[9], load_relaxed(&session->threads_without_python)},
+        // The others have a field in the ring's header.
         {"lost.ring_full", load_relaxed(&ring->lost_ring_full)},
         {"lost.reentrant", load_relaxed(&ring->lost_reentrant)},
-        {"lost.unfinished", session->lost_unfinished},
-        {"lost.write_failed", session->lost_write_failed},
-        {"lost.removed", session->lost_removed},
-        {"lost.before_start", load_relaxed(&session->lost_before_start)},
-        {"lost.facts", lost_facts()},
-        {"lost.completions", load_relaxed(&g_addresses_without_room)},
-        {"held.without_room", session->parts.live.lost()},
-        {"ranges.without_room", ranges_without_room()},
         {"stacks.without_room", load_relaxed(&ring->stacks_without_room)},
         {"stacks.native_failures", load_relaxed(&ring->native_unwind_failures)},
         {"stacks.python_failures", load_relaxed(&ring->python_walk_failures)},
-        {"stacks.python_none", load_relaxed(&session->threads_without_python)},
         {"trace.write_errors", load_relaxed(&ring->trace_write_errors)},
         {"nccl.zeros.larger_than_bytes", zeros_counted(0)},
         {"nccl.zeros.results", zeros_counted(1)},
@@ -321,6 +328,9 @@ void add_loss_facts(Session* session, bool exact) {
     };
 
     static_assert(sizeof losses / sizeof losses[0] == Session::kLossKinds);
+    for (size_t i = 0; i < kRingLossCount; ++i) {
+        store_relaxed(&ring->losses[i], losses[i].value);
+    }
     for (size_t i = 0; i < Session::kLossKinds; ++i) {
         // A loss may continue for weeks, and the room for facts is limited: before the end, only
         // doublings are recorded.

@@ -5,15 +5,12 @@
 // mutex). Calls about different addresses may come from any thread.
 #pragma once
 
+#include "system/losses.h"
 #include "system/sys.h"
 
 #include <stdint.h>
 
 namespace fragtrace::preload {
-
-// Number of entries for which a table had no memory, and of streams of a block and nested labels
-// beyond the supported number.
-inline uint64_t g_addresses_without_room;
 
 // kSlots: size of the first part, which always exists. Each further part has four times as many
 // slots as the previous one.
@@ -46,7 +43,7 @@ class AddressTable {
                 }
             }
         }
-        count_up(&g_addresses_without_room);
+        count_up(&g_events_without_room);
         return false;
     }
 

@@ -210,6 +210,19 @@ static_assert(sizeof(FileTrailer) == 16);
 
 // ---- the ring ----------------------------------------------------------------------------------
 
+// The facts whose values RingHeader::losses has. New ones are appended.
+inline constexpr const char* kRingLosses[] = {"lost.unfinished",
+                                              "lost.write_failed",
+                                              "lost.removed",
+                                              "lost.before_start",
+                                              "lost.facts",
+                                              "lost.completions",
+                                              "held.without_room",
+                                              "ranges.without_room",
+                                              "tables.without_room",
+                                              "stacks.python_none"};
+inline constexpr unsigned kRingLossCount = sizeof kRingLosses / sizeof kRingLosses[0];
+
 // The ring is a second file, mapped shared, that survives the process. It contains event slots and
 // all that is needed to read them: stack nodes, Python code records, facts. A normal exit removes
 // the file. Otherwise the analyzer adds to the trace what only the ring has. Fields named "written"
@@ -257,8 +270,12 @@ struct RingHeader {
     uint64_t native_unwind_failures;
     uint64_t python_walk_failures;
     uint64_t trace_write_errors;  // chunks that could not be written (full disk, size limit)
+    // More counters, in the order of kRingLosses, as of the drain's last run. Rings of version
+    // 0.1.0 lack them: header_bytes ends before.
+    alignas(64) uint64_t losses[16];
 };
 
 static_assert(sizeof(RingHeader) % 64 == 0);
+static_assert(kRingLossCount <= sizeof RingHeader::losses / sizeof RingHeader::losses[0]);
 
 }  // namespace fragtrace

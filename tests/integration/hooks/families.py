@@ -410,6 +410,16 @@ def last_error():
     call("cudaGetLastError")
 
 
+def full_tables():
+    """More contexts and pools at once than the recorder keeps (256 of each)."""
+    begin()
+    for _ in range(259):
+        made("cuCtxCreate_v2", 0, 0)
+        call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_uint64()))
+    for _ in range(300):
+        made("cuMemPoolCreate", POOL)
+
+
 def unknown_frees():
     """Frees of what was never allocated, of other memory, and twice."""
     begin()

@@ -10,10 +10,10 @@ PROGRAM = real_process.SOURCE / "tests" / "integration" / "hooks" / "families.py
 
 
 class Facts(real_process.RealProcessTest):
-    def facts_of(self, scene, **variables):
+    def facts_of(self, scene, card="4GiB", **variables):
         self.run_well(
             [sys.executable, PROGRAM, scene, "driver"],
-            env=environment("4GiB", record_to=self.folder, **variables),
+            env=environment(card, record_to=self.folder, **variables),
         )
         trace = self.only_trace()
         lines = self.run_well([real_process.ANALYZER, "dump", trace, "--facts"]).stdout.splitlines()
@@ -30,6 +30,11 @@ class Facts(real_process.RealProcessTest):
         facts, _ = self.facts_of("device")
         self.assertEqual(facts["device.0.context_bytes"], str(256 * MIB))
         self.assertEqual(facts["device.0.context_bytes.measured"], "NVML before and after its creation")
+
+    def test_contexts_and_pools_beyond_the_tables_are_counted_and_reported(self):
+        facts, trace = self.facts_of("full_tables", card="4GiB,context=0")
+        self.assertEqual(facts["tables.without_room"], str(259 - 256 + 300 - 256))
+        self.assertIn("47 contexts, pools, allocators", "\n".join(self.report(trace)["warnings"]))
 
     def test_other_processes_do_not_change_the_measure_of_the_context(self):
         facts, _ = self.facts_of("device", FRAGTRACE_VIRTUAL_GPU_CARDS=f"facts-{os.getpid()}")

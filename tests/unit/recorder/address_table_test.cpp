@@ -39,7 +39,7 @@ TEST_CASE("a table of addresses grows and finds the same entries as a map") {
         REQUIRE(found == value);
     }
     CHECK(g_table.empty());
-    CHECK(g_addresses_without_room == 0);
+    CHECK(g_events_without_room == 0);
 }
 
 TEST_CASE("all entries of a table of addresses can be changed or removed") {

@@ -38,7 +38,7 @@ constexpr int kNoMount = 77;
 
 // Whether a program has its ring in /dev/shm of that size, in addition to one that a killed process
 // left.
-bool has_ring_in_memory(uint64_t folder_bytes, uint64_t left_bytes) {
+bool has_ring_in_memory(uint64_t folder_bytes, uint64_t left_bytes, uid_t left_by = getuid()) {
     const Folder folder;
     const std::string size = "size=" + std::to_string(folder_bytes);
     const Child child = in_child(
@@ -50,7 +50,8 @@ bool has_ring_in_memory(uint64_t folder_bytes, uint64_t left_bytes) {
                 _exit(kNoMount);
             }
             const int fd = open("/dev/shm/fragtrace-0-1-1.ring", O_CREAT | O_WRONLY, 0600);
-            if (left_bytes != 0 && fallocate(fd, 0, 0, static_cast<off_t>(left_bytes)) != 0) {
+            if ((left_bytes != 0 && fallocate(fd, 0, 0, static_cast<off_t>(left_bytes)) != 0) ||
+                fchown(fd, left_by, gid_t(-1)) != 0) {
                 _exit(1);
             }
             close(fd);
@@ -73,6 +74,7 @@ TEST_CASE("a new ring and those of killed processes use only part of a small /de
     CHECK(has_ring_in_memory(256 * kMiB, 0));
     CHECK(has_ring_in_memory(256 * kMiB, 31 * kMiB));
     CHECK(!has_ring_in_memory(256 * kMiB, 33 * kMiB));
+    CHECK(has_ring_in_memory(256 * kMiB, 33 * kMiB, 65534));  // another user's
 }
 
 TEST_CASE("the total size of rings left by ended processes is limited", "[ring-bytes]") {

@@ -187,6 +187,11 @@ bool absorb_ring(Dump* dump) {
     add_facts(dump,
               bytes.substr(ring.facts_offset + ring.facts_bytes_written,
                            ring.facts_bytes - ring.facts_bytes_written));
+    for (unsigned i = 0; i < kRingLossCount; ++i) {
+        if (ring.losses[i] != 0) {
+            dump->facts[kRingLosses[i]] = std::to_string(ring.losses[i]);
+        }
+    }
     for (uint64_t sequence = ring.tail + 1; sequence <= ring.head; ++sequence) {
         EventRecord event{};
         memcpy(&event,
