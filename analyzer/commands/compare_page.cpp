@@ -51,6 +51,7 @@ class ComparePage {
         PageComparison& page = *data_.comparison;
         page.processes[side] = data_.processes.size();
         content_.add(**analyzed);
+        data_.byte_budget = side == 0 ? PageData().byte_budget / 2 : PageData().byte_budget;
         for (std::size_t i = 0; i < data_.devices.size(); ++i) {
             for (PageComparedDevice& row : page.devices) {
                 if (row.gpu == data_.devices[i].index) {

@@ -10,6 +10,7 @@
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <string>
@@ -35,7 +36,10 @@ class JobPage {
 
     Result<std::string> make() {
         data_.title = job_title(request_, *job_);
-        for (const std::size_t at : whole_on_page(*job_)) {
+        const std::vector<std::size_t> chosen = whole_on_page(*job_);
+        for (const std::size_t at : chosen)
+            blocks_ += blocks_of(job_->processes[at]);
+        for (const std::size_t at : chosen) {
             const Status added = add(at);
             if (!added) {
                 return added.error();
@@ -78,6 +82,12 @@ class JobPage {
             return Ok{};
         }
         content_.add(**analyzed);
+        // Every process may use as much of the file as it has of all blocks.
+        blocks_until_now_ += blocks_of(process);
+        const double share = static_cast<double>(blocks_until_now_) /
+                             static_cast<double>(std::max<std::uint64_t>(blocks_, 1));
+        data_.byte_budget =
+            static_cast<std::size_t>(static_cast<double>(PageData().byte_budget) * share);
         for (const PageDevice& device : data_.devices) {
             places_.emplace(std::pair(at, static_cast<DeviceId>(device.index)), places_.size());
         }
@@ -93,6 +103,8 @@ class JobPage {
     PageContent content_;
     PageWriter writer_;
     PagePlaces places_;
+    std::uint64_t blocks_ = 0;  // of all processes that the file contains completely
+    std::uint64_t blocks_until_now_ = 0;
 };
 
 }  // namespace

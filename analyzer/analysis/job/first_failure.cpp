@@ -243,14 +243,18 @@ std::vector<std::size_t> by_interest(const Job& job) {
     return order;
 }
 
+std::uint64_t blocks_of(const ProcessSummary& process) {
+    std::uint64_t blocks = 0;
+    for (const ProcessDevice& device : process.devices)
+        blocks += device.blocks;
+    return blocks;
+}
+
 std::vector<std::size_t> choose_whole(const Job& job, std::size_t processes, std::uint64_t blocks) {
     std::vector<std::size_t> chosen;
     std::uint64_t used = 0;
     for (const std::size_t at : by_interest(job)) {
-        std::uint64_t more = 0;
-        for (const ProcessDevice& device : job.processes[at].devices) {
-            more += device.blocks;
-        }
+        const std::uint64_t more = blocks_of(job.processes[at]);
         if (job.processes[at].path.empty()) {
             continue;
         }

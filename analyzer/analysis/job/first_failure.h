@@ -92,6 +92,9 @@ std::vector<FirstFailure> first_failures(const Job& job);
 // most others (their group is at most a tenth as large as the largest), by retries and peak.
 std::vector<std::size_t> by_interest(const Job& job);
 
+// The number of blocks of all devices of the process.
+std::uint64_t blocks_of(const ProcessSummary& process);
+
 // Chooses processes in the order of by_interest(): at most `processes`, with at most `blocks`
 // blocks together. A process that does not fit is skipped, and so is one without a trace. The first
 // process is chosen even if it alone exceeds `blocks`.

@@ -109,15 +109,12 @@ std::string content_policy() {
            hash(page_style_sha256()) + "; worker-src blob:; base-uri 'none'; form-action 'none'";
 }
 
-// How many bytes blocks need is known only when they are written. `used_bytes`: by earlier devices,
-// which leave every other one an eighth.
+// How many bytes blocks need is known only when they are written.
 WrittenDevice write_within(const PageDevice& device,
                            std::size_t index,
-                           const PageData& data,
-                           std::size_t used_bytes) {
-    const std::size_t room =
-        std::max(data.byte_budget / 8, data.byte_budget - std::min(data.byte_budget, used_bytes));
-    std::size_t blocks = std::min(data.block_budget, device.blocks.size());
+                           std::size_t block_budget,
+                           std::size_t room) {
+    std::size_t blocks = std::min(block_budget, device.blocks.size());
     WrittenDevice made = write_device(device, index, blocks);
     while (made.blocks.size() > room && blocks > 0) {
         const double share = static_cast<double>(room) / static_cast<double>(made.blocks.size());
@@ -153,8 +150,19 @@ Status PageWriter::add_devices(const PageData& data) {
     if (const std::string problem = check_devices(data); !problem.empty()) {
         return cannot_be_drawn(problem);
     }
+    // Each device may use its share of the bytes that are left, by the number of its blocks. A
+    // device with few of them must not lose them all.
+    constexpr std::size_t kLeastBlocks = 1000;
+    std::size_t blocks_to_come = 0;
+    for (const PageDevice& device : data.devices)
+        blocks_to_come += kLeastBlocks + device.blocks.size();
     for (const PageDevice& device : data.devices) {
-        WrittenDevice made = write_within(device, devices(), data, written_->block_bytes);
+        const std::size_t left = data.byte_budget - std::min(data.byte_budget, written_->block_bytes);
+        const std::size_t blocks = kLeastBlocks + device.blocks.size();
+        const double share = static_cast<double>(blocks) / static_cast<double>(blocks_to_come);
+        const auto room = static_cast<std::size_t>(static_cast<double>(left) * share);
+        blocks_to_come -= blocks;
+        WrittenDevice made = write_within(device, devices(), data.block_budget, room);
         written_->block_bytes += made.blocks.size();
         written_->headers.push_back(std::move(made.header));
         written_->overviews += made.overview;

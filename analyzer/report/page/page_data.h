@@ -384,7 +384,8 @@ struct PageData {
     std::vector<PageSource> sources;  // by file and line; empty without --sources
     std::vector<PageDevice> devices;  // the page opens with the first
     // If a device has more blocks than this, or the blocks of all devices need more bytes in the
-    // file, it omits the shortest-lived ones, and the page says so.
+    // file, it omits the shortest-lived ones, and the page says so. Devices that are written in
+    // several calls: the bytes of all calls until then.
     std::size_t block_budget = 12'000'000;
     std::size_t byte_budget = 58'000'000;
 };
