@@ -324,6 +324,9 @@ Config parse_config(const char* text, const char* visible_devices) {
     if (result.card.total_bytes == 0 || result.card.total_bytes > kMaxCardBytes) {
         return invalid(text, "the card must have more than nothing and at most 1 TiB");
     }
+    if (result.card.total_bytes < kMiB) {
+        return invalid(text, "the card has less than 1 MiB; a size has a unit, such as 16GiB");
+    }
     if (result.card.context_bytes > result.card.total_bytes) {
         return invalid(text, "the context does not fit on the card");
     }
