@@ -1,12 +1,14 @@
 // Text about remedies other than single settings, about popular advice, capacities and near misses.
 #include "analyzer/report/text/text.h"
 #include "analyzer/report/text/text_parts.h"
+#include "analyzer/report/text/whatif_rows.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -118,31 +120,31 @@ std::string remedies_table(const DeviceAnalysis& device,
     }
     std::string text =
         terminal.styled(Style::kBold, "  remedies in the program, and combinations") + "\n";
-    std::size_t shown = 0;
+    std::vector<WhatIfCells> cells;
     for (const WhatIfRow& row : device.remedies) {
-        if (shown++ == limit) {
-            text +=
-                fmt::format("  and {} more (fraganalyze whatif)\n", device.remedies.size() - limit);
+        if (cells.size() == limit) {
             break;
         }
         const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
                                 static_cast<std::int64_t>(compared_reserved_bytes(device));
-        std::string line =
-            fmt::format("  {:<52} {:<24} {:>12} {:>11}  {}; cost: {}",
-                        shorten(printable(row.candidate.name), kNameWidth),
-                        outcome_text(row),
-                        format_bytes(row.result.statistics.reserved.peak),
-                        difference == 0 ? "same" : format_bytes_difference(difference),
-                        row.class_text(),
-                        cost_text(row));
+        std::string note = fmt::format("{}; cost: {}", row.class_text(), cost_text(row));
         if (row.result.divergence && !row.fails_first()) {
-            line += fmt::format("; differs from the recording from event {} on",
+            note += fmt::format("; differs from the recording from event {} on",
                                 row.result.divergence->event);
         }
         if (!row.usable) {
-            line += "; not usable here: " + printable(row.usable_reason);
+            note += "; not usable here: " + printable(row.usable_reason);
         }
-        text += terminal.styled(row.ooms() != 0 ? Style::kRed : Style::kPlain, line) + "\n";
+        cells.push_back({shorten(printable(row.candidate.name), kNameWidth),
+                         outcome_text(row),
+                         {format_bytes(row.result.statistics.reserved.peak),
+                          difference == 0 ? "same" : format_bytes_difference(difference)},
+                         std::move(note),
+                         row.ooms() != 0 ? Style::kRed : Style::kPlain});
+    }
+    text += whatif_rows(cells, terminal);
+    if (cells.size() < device.remedies.size()) {
+        text += fmt::format("  and {} more (fraganalyze whatif)\n", device.remedies.size() - limit);
     }
     if (device.combinations_tried != 0) {
         text += terminal.styled(

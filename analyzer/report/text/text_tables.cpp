@@ -2,6 +2,7 @@
 #include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/report/text/text_parts.h"
+#include "analyzer/report/text/whatif_rows.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -96,48 +97,22 @@ std::string whatif_table(const DeviceAnalysis& device,
             shown.push_back(&row);
         }
     }
-    // As narrow as these rows allow: on a terminal, lines that are too long are wrapped.
-    std::size_t name_width = std::string_view("setting").size();
-    std::size_t outcome_width = std::string_view("outcome").size();
-    for (const WhatIfRow* row : shown) {
-        name_width = std::max(name_width, printable(row->candidate.name).size());
-        outcome_width = std::max(outcome_width, outcome_text(*row).size());
-    }
-    const auto line = [&](std::string_view name,
-                          std::string_view outcome,
-                          std::string_view reserved,
-                          std::string_view difference,
-                          std::string_view segments,
-                          std::string_view class_words) {
-        return fmt::format("  {:<{}}  {:<{}} {:>9} {:>11} {:>9}  {}",
-                           name,
-                           name_width,
-                           outcome,
-                           outcome_width,
-                           reserved,
-                           difference,
-                           segments,
-                           class_words);
-    };
-    std::string text = terminal.styled(
-        Style::kDim,
-        line("setting", "outcome", "reserved", "difference", "segments", "class") + "\n");
+    std::vector<WhatIfCells> cells = {
+        {"setting", "outcome", {"reserved", "difference", "segments"}, "class", Style::kDim}};
     for (const WhatIfRow* row : shown) {
         const std::string use =
             row->usable ? "" : "; not usable here: " + printable(row->usable_reason);
-        const Style style = row->ooms() != 0   ? Style::kRed
-                            : row->is_recorded ? Style::kBold
-                                               : Style::kPlain;
-        text += terminal.styled(style,
-                                line(printable(row->candidate.name),
-                                     outcome_text(*row),
-                                     format_bytes(row->result.statistics.reserved.peak),
-                                     difference_text(*row, recorded, device),
-                                     format_count(row->result.statistics.segments_allocated),
-                                     row->class_text()) +
-                                    use) +
-                "\n";
+        cells.push_back({printable(row->candidate.name),
+                         outcome_text(*row),
+                         {format_bytes(row->result.statistics.reserved.peak),
+                          difference_text(*row, recorded, device),
+                          format_count(row->result.statistics.segments_allocated)},
+                         row->class_text() + use,
+                         row->ooms() != 0   ? Style::kRed
+                         : row->is_recorded ? Style::kBold
+                                            : Style::kPlain});
     }
+    std::string text = whatif_rows(cells, terminal);
     if (is_short) {
         return text;
     }
@@ -187,26 +162,18 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
     }
     std::string text =
         terminal.styled(Style::kBold, "  other pools (docs/pools.md), estimates") + "\n";
-    text += terminal.styled(Style::kDim,
-                            fmt::format("  {:<36} {:<24} {:>22} {:>11} {:>11}  {}\n",
-                                        "pool",
-                                        "outcome",
-                                        "reserved",
-                                        "difference",
-                                        "segments",
-                                        "in PyTorch"));
+    std::vector<WhatIfCells> cells = {
+        {"pool", "outcome", {"reserved", "difference", "segments"}, "in PyTorch", Style::kDim}};
     for (const WhatIfRow& row : device.pools) {
-        const std::string line =
-            fmt::format("  {:<36} {:<24} {:>22} {:>11} {:>11}  {}{}",
-                        row.candidate.name,
-                        outcome_text(row),
-                        reserved_text(row),
-                        difference_to_recorded(device, row.result.statistics.reserved.peak),
-                        format_count(row.result.statistics.segments_allocated),
-                        row.usable ? "" : "not usable here: ",
-                        printable(row.usable_reason));
-        text += terminal.styled(row.ooms() != 0 ? Style::kRed : Style::kPlain, line) + "\n";
+        cells.push_back({row.candidate.name,
+                         outcome_text(row),
+                         {reserved_text(row),
+                          difference_to_recorded(device, row.result.statistics.reserved.peak),
+                          format_count(row.result.statistics.segments_allocated)},
+                         (row.usable ? "" : "not usable here: ") + printable(row.usable_reason),
+                         row.ooms() != 0 ? Style::kRed : Style::kPlain});
     }
+    text += whatif_rows(cells, terminal);
     return text;
 }
 
