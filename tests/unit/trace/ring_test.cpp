@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <sys/stat.h>
@@ -210,6 +211,33 @@ TEST_CASE("facts that only the ring has are read and absorbed") {
         const Timeline timeline = killed.read();  // the first read absorbs and removes the ring
         check_complete(timeline);
         CHECK(timeline.fact("device.0.name") == "card");
+    }
+}
+
+TEST_CASE("counts of losses are read from a ring, but not from one of version 0.1.0", "[ring]") {
+    const bool is_old = GENERATE(false, true);
+    Killed killed(60);
+    killed.trace.fact("lost.removed", "7");  // more than the ring has
+    killed.trace.flush();
+    killed.file = killed.trace.bytes();
+    killed.save(100);
+    std::string ring = read_file(killed.ring_path);
+    RingHeader header = {};
+    std::memcpy(&header, ring.data(), sizeof header);
+    for (unsigned i = 0; i < kRingLossCount; ++i)
+        header.losses[i] = 1 + i;
+    if (is_old) {
+        header.header_bytes = offsetof(RingHeader, losses);
+    }
+    std::memcpy(ring.data(), &header, sizeof header);
+    write_file(killed.ring_path, ring);
+    const Timeline timeline = killed.read();
+    for (unsigned i = 0; i < kRingLossCount; ++i) {
+        const std::string key = kRingLosses[i];
+        CAPTURE(key, is_old);
+        CHECK(timeline.fact(key) == (key == "lost.removed" ? "7"
+                                     : is_old              ? ""
+                                                           : std::to_string(1 + i)));
     }
 }
 
