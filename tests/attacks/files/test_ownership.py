@@ -169,6 +169,15 @@ class Outputs(Attacks):
         self.bounded("anonymize", self.trace, sent, statuses=(0,))
         self.assertEqual(sent.stat().st_mode & 0o777, 0o600)
 
+    def test_an_exported_folder_keeps_its_mode(self):
+        tables = self.folder / "tables"
+        for mode in (0o700, 0o750):
+            self.bounded("export", self.trace, "--to", "csv", "-o", tables, statuses=(0,))
+            tables.chmod(mode)
+            self.bounded("export", self.trace, "--to", "csv", "-o", tables, statuses=(0,))
+            self.assertEqual(tables.stat().st_mode & 0o777, mode)
+        self.assertEqual(list(self.folder.glob("*.tmp")), [])
+
     @unittest.skipUnless(os.geteuid() == 0, "changes owners")
     def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(self):
         shared = self.folder / "shared"
