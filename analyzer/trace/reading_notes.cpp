@@ -57,7 +57,8 @@ void note_losses(Timeline* timeline) {
     note("lost.facts", "facts about the process were lost");
     note("stacks.without_room", "events have no stack: the stack tree was full");
     note("stacks.native_failures", "native stacks could not be walked");
-    note("stacks.python_failures", "Python stacks could not be walked");
+    note("stacks.python_failures",
+         "Python stacks are cut or missing: their frames could not be walked");
     note("trace.write_errors", "writes to the trace file failed (disk full?)");
 }
 
