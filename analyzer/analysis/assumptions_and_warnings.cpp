@@ -39,6 +39,7 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
         return fmt::format(
             "{} ({})", format_counted(count, "allocation", "allocations"), format_bytes(bytes));
     };
+    const bool unlisted = parse_count(timeline.fact("held.without_room")) != 0;
     for (std::size_t i = 0; i < std::min(kMostGaps, timeline.gaps.size()); ++i) {
         const RecordingGap& gap = timeline.gaps[i];
         const std::string from = gap.begin == 0 ? "the begin" : time_of(gap.begin);
@@ -50,7 +51,9 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
                                              from,
                                              to);
         if (gap.freed != 0) {
-            line += "; freed during this time: " + told(gap.freed, gap.freed_bytes);
+            line += unlisted ? "; freed during this time, or live and unknown since: "
+                             : "; freed during this time: ";
+            line += told(gap.freed, gap.freed_bytes);
         }
         if (gap.made != 0) {
             line += fmt::format(
@@ -270,11 +273,9 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     }
 }
 
-// Facts that count data, other than events, that the recorder had to omit.
+// Facts that count data, other than events, that the recorder had to omit. The notes of the reading
+// have the others.
 constexpr std::pair<const char*, const char*> kLosses[] = {
-    {"stacks.without_room", "stacks are missing: the table of stacks was full"},
-    {"stacks.native_failures", "native stacks are missing: unwinding failed"},
-    {"stacks.python_failures", "Python stacks are cut or missing: walking the frames failed"},
     {"held.without_room",
      "live allocations are missing at the start of this part: the recorder had no memory for its "
      "list of them. Their frees are unknown too"},
@@ -283,7 +284,6 @@ constexpr std::pair<const char*, const char*> kLosses[] = {
     {"tables.without_room",
      "contexts, pools, allocators, names or labels could not be remembered: the recorder's tables "
      "for them were full. The device, pool, name or label of what belongs to them may be missing"},
-    {"lost.facts", "facts are missing: the table of facts was full"},
 };
 
 // Facts with "off", "incomplete" or "unknown" and the reason, if something was not recorded.

@@ -78,8 +78,9 @@ void RecordedState::block_alloc(DeviceState* device, const Event& event) {
     if (!device->detached.empty()) {
         device->detached.erase(block.address);
     }
-    const BlockMap::Position next = clear_way(device, block);
+    // First the segment: if it is new, detached blocks in it are back, and may be in the way.
     RecordedSegment* segment = segment_for(device, block);
+    const BlockMap::Position next = clear_way(device, block);
     if (segment == nullptr) {
         violation(fmt::format("block {:#x} lies in no segment of its device", block.address));
         device->detached[block.address] = block;

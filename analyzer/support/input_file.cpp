@@ -46,11 +46,6 @@ class FilesRead {
         files_.emplace(device, inode);
     }
 
-    void remove(std::uint64_t device, std::uint64_t inode) {
-        const std::lock_guard lock(mutex_);
-        files_.erase({device, inode});
-    }
-
     bool contains(std::uint64_t device, std::uint64_t inode) {
         const std::lock_guard lock(mutex_);
         return files_.contains({device, inode});
@@ -79,7 +74,7 @@ bool only_we_rename_in(const struct stat& folder) {
 
 }  // namespace
 
-Result<InputFile> InputFile::open(const std::string& path) {
+Result<InputFile> look_at(const std::string& path) {
     struct stat status = {};
     // Opening a device can already do something, and traces name files.
     if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
@@ -103,18 +98,19 @@ Result<InputFile> InputFile::open(const std::string& path) {
     if (!S_ISREG(status.st_mode)) {
         return special_file(path, status);
     }
-    files_read().add(status.st_dev, status.st_ino);
     return file;
 }
 
-Result<InputFile> look_at(const std::string& path) {
-    struct stat status = {};
-    const bool known = stat(path.c_str(), &status) == 0 && was_read(status.st_dev, status.st_ino);
-    Result<InputFile> file = InputFile::open(path);
-    if (file.ok() && !known) {
-        files_read().remove(status.st_dev, status.st_ino);
+Result<InputFile> InputFile::open(const std::string& path) {
+    Result<InputFile> file = look_at(path);
+    if (file.ok()) {
+        file->count_as_read();
     }
     return file;
+}
+
+void InputFile::count_as_read() const {
+    files_read().add(identity_.device, identity_.inode);
 }
 
 void forget_files_read() {

@@ -25,6 +25,9 @@ class InputFile {
     InputFile& operator=(const InputFile&) = delete;
     ~InputFile();
 
+    // From now on no result replaces this file. For files from look_at().
+    void count_as_read() const;
+
     [[nodiscard]] std::uint64_t size() const { return size_; }
 
     // Bytes that the file takes on the disk. Holes take none.
@@ -48,6 +51,8 @@ class InputFile {
     std::size_t read_at(std::uint64_t offset, void* data, std::size_t size_bytes) const;
 
   private:
+    friend Result<InputFile> look_at(const std::string& path);
+
     struct Identity {
         std::uint64_t device = 0;
         std::uint64_t inode = 0;
@@ -76,8 +81,8 @@ class InputFile {
 // Whether the path names a folder. False if that cannot be found out.
 bool is_folder(const std::string& path);
 
-// Whether this process opened the file with InputFile::open(). A result must not replace such a
-// file.
+// Whether this process opened the file with InputFile::open(), or counted it as read. A result must
+// not replace such a file.
 bool was_read(std::uint64_t device, std::uint64_t inode);
 
 // Guesses the type of a file that is not a trace from its first bytes; empty if unknown.

@@ -8,7 +8,8 @@
 namespace fragtrace::analyzer {
 
 // Like InputFile::open(), but the file does not count as one that this command reads: a result may
-// replace it. For the files of a folder of which only some are inputs.
+// replace it. For the files of a folder of which only some are inputs, and for files that a trace
+// names.
 Result<InputFile> look_at(const std::string& path);
 
 }  // namespace fragtrace::analyzer

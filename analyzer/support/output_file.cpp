@@ -126,24 +126,36 @@ int create_file(const std::string& path) {
     return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 }
 
-// Creates the temporary file of `path`. A process with this id may have been killed before it
-// removed its file, or runs on another host that sees this folder: then the name gets a number.
-int create_temporary(const std::string& path, std::string* temporary) {
+// Calls `create` (a file or a folder) with the temporary name of `path`. A process with this id may
+// have been killed before it removed its file, or runs on another host that sees this folder: then
+// the name gets a number.
+int create_temporary(const std::string& path,
+                     std::string* temporary,
+                     const std::function<int(const std::string&)>& create) {
     constexpr int kMostNumber = 99;
-    int file = -1;
+    int created = -1;
     for (int number = 0; number <= kMostNumber; ++number) {
         *temporary = number == 0 ? fmt::format("{}.{}.tmp", path, getpid())
                                  : fmt::format("{}.{}.{}.tmp", path, getpid(), number);
-        file = create_file(*temporary);
-        if (file >= 0 || errno != EEXIST) {
+        created = create(*temporary);
+        if (created >= 0 || errno != EEXIST) {
             break;
         }
     }
-    if (file >= 0 && temporary->size() < sizeof g_unfinished) {
+    if (created >= 0 && temporary->size() < sizeof g_unfinished) {
         temporary->copy(g_unfinished, temporary->size());
         g_unfinished[temporary->size()] = '\0';
     }
-    return file;
+    return created;
+}
+
+// Gives a new file or folder the mode of the one that it replaces, and its owner if this user may.
+// Errors are in errno.
+bool keep_mode(int descriptor, const struct stat& before) {
+    // Only root may change the owner. The mode is set afterwards, because fchown() clears some of
+    // its bits.
+    [[maybe_unused]] const int given = fchown(descriptor, before.st_uid, before.st_gid);
+    return fchmod(descriptor, before.st_mode & 07777) == 0;
 }
 
 // Closes a file, after its content has reached the disk. Errors are in errno.
@@ -160,7 +172,7 @@ Status write_regular(const std::string& path,
                      const std::optional<struct stat>& before,
                      const Fill& fill) {
     std::string temporary;
-    const int file = create_temporary(path, &temporary);
+    const int file = create_temporary(path, &temporary, create_file);
     if (file < 0) {
         return failed(path, "create");
     }
@@ -171,15 +183,10 @@ Status write_regular(const std::string& path,
         unlink(temporary.c_str());
         return error;
     };
-    if (before) {
-        // Only root may change the owner. The mode is set afterwards, because fchown() clears some
-        // of its bits.
-        [[maybe_unused]] const int given = fchown(file, before->st_uid, before->st_gid);
-        if (fchmod(file, before->st_mode & 07777) != 0) {
-            const Status failure = give_up("set the mode of");
-            close(file);
-            return failure;
-        }
+    if (before && !keep_mode(file, *before)) {
+        const Status failure = give_up("set the mode of");
+        close(file);
+        return failure;
     }
     const Status filled = fill({file, temporary});
     if (!finish_file(file, filled.ok())) {
@@ -374,8 +381,6 @@ class UnfinishedFolder {
             paths_.push_back(folder + "/" + file.name);
         }
         if (folder.size() < sizeof g_unfinished) {
-            folder.copy(g_unfinished, folder.size());
-            g_unfinished[folder.size()] = '\0';
             g_unfinished_files = &paths_;
         }
     }
@@ -398,9 +403,23 @@ class UnfinishedFolder {
     std::vector<std::string> paths_;
 };
 
-bool write_new_file(const std::string& path, std::string_view content) {
+// Writes a file that does not exist yet. `former` is the file that it replaces, if there is one.
+bool write_new_file(const std::string& path, std::string_view content, const std::string& former) {
+    struct stat before = {};
+    const bool replaces = lstat(former.c_str(), &before) == 0;
     const int file = create_file(path);
-    return file >= 0 && finish_file(file, write_all(file, content));
+    return file >= 0 &&
+           finish_file(file, (!replaces || keep_mode(file, before)) && write_all(file, content));
+}
+
+bool keep_mode_of_folder(const std::string& folder, const struct stat& before) {
+    const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (descriptor < 0) {
+        return false;
+    }
+    const bool kept = keep_mode(descriptor, before);
+    close(descriptor);
+    return kept;
 }
 
 }  // namespace
@@ -421,15 +440,23 @@ Status write_output_folder(const std::string& path, const std::vector<NamedOutpu
                        "is a folder with files that fraganalyze did not write. Name another "
                        "folder.");
     }
-    const std::string temporary = fmt::format("{}.{}.tmp", target, getpid());
-    if (mkdir(temporary.c_str(), 0777) != 0) {
+    // The files may be private: a folder that keeps a mode is closed to others until it has it.
+    const mode_t mode = exists ? 0700 : 0777;
+    std::string temporary;
+    if (create_temporary(target, &temporary, [mode](const std::string& name) {
+            return mkdir(name.c_str(), mode);
+        }) != 0) {
         return failed(path, "create");
     }
     const UnfinishedFolder unfinished(temporary, files);
     for (std::size_t i = 0; i < files.size(); ++i) {
-        if (!write_new_file(unfinished.paths()[i], files[i].content)) {
+        const std::string former = target + "/" + files[i].name;
+        if (!write_new_file(unfinished.paths()[i], files[i].content, former)) {
             return failed(unfinished.paths()[i], "write");
         }
+    }
+    if (exists && !keep_mode_of_folder(temporary, existing)) {
+        return failed(path, "set the mode of");
     }
     // After an exchange, the temporary folder has the former files.
     if (exists &&

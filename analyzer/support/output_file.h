@@ -38,8 +38,8 @@ struct NamedOutput {
 };
 
 // Writes these files into a new folder that appears when it is complete. An empty folder is
-// replaced, and so is one that has no other files than these. Files that fraganalyze did not write
-// are never removed.
+// replaced, and so is one that has no other files than these. The folder and its files keep their
+// modes, new ones follow the umask. Files that fraganalyze did not write are never removed.
 Status write_output_folder(const std::string& path, const std::vector<NamedOutput>& files);
 
 // Writes everything, or returns false with errno set. Goes on after a signal.

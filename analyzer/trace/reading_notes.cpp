@@ -1,5 +1,6 @@
 #include "analyzer/trace/reading_notes.h"
 
+#include "analyzer/support/units.h"
 #include "analyzer/trace/absorb_ring.h"
 #include "analyzer/trace/losses.h"
 
@@ -51,13 +52,14 @@ void note_losses(Timeline* timeline) {
     const auto note = [timeline, &damage](const char* key, const char* what) {
         const std::uint64_t count = parse_count(timeline->fact(key));
         if (count != 0) {
-            damage.notes.push_back(fmt::format("{} {}", count, what));
+            damage.notes.push_back(fmt::format("{} {}", format_count(count), what));
         }
     };
     note("lost.facts", "facts about the process were lost");
     note("stacks.without_room", "events have no stack: the stack tree was full");
     note("stacks.native_failures", "native stacks could not be walked");
-    note("stacks.python_failures", "Python stacks could not be walked");
+    note("stacks.python_failures",
+         "Python stacks are cut or missing: their frames could not be walked");
     note("trace.write_errors", "writes to the trace file failed (disk full?)");
 }
 

@@ -3,6 +3,7 @@
 #include <fragtrace/codec.h>
 
 #include "analyzer/support/input_file.h"
+#include "analyzer/support/look_at.h"
 #include "analyzer/trace/possible_event.h"
 #include "analyzer/trace/process_end.h"
 
@@ -150,12 +151,12 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
     }
     // The recorder writes an absolute path. Another one would depend on where the reader is.
     Result<InputFile> file = ring.path.front() == '/'
-                                 ? InputFile::open(ring.path)
+                                 ? look_at(ring.path)
                                  : Error{ErrorCode::kInput, "no absolute path"};
     if (!file.ok()) {
         const std::filesystem::path name = std::filesystem::path(ring.path).filename();
         const std::string beside = std::filesystem::path(trace_path).replace_filename(name);
-        file = InputFile::open(beside);
+        file = look_at(beside);
         if (!file.ok()) {
             return ring;
         }
@@ -163,6 +164,10 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
     }
     RingHeader& header = ring.header;
     const bool whole = file->read_at(0, &header, sizeof header) == sizeof header;
+    // A trace may name any file. Only a ring must not be replaced by a result.
+    if (whole && std::memcmp(header.magic, kRingMagic, sizeof kRingMagic) == 0) {
+        file->count_as_read();
+    }
     ring.reason = whole ? check_ring(header, trace, file->size()) : "it is cut off";
     if (ring.reason.empty() && !tables_are_there(header, file->allocated_bytes())) {
         ring.reason = "it is damaged";

@@ -1,6 +1,7 @@
 #include "analyzer/trace/traced_process.h"
 
 #include "analyzer/support/input_file.h"
+#include "analyzer/support/look_at.h"
 #include "analyzer/trace/absorb_ring.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_scanner.h"
@@ -199,9 +200,8 @@ ProcessState process_state(const std::string& path,
         return state;
     }
     const std::string ring(trace.ring_path, strnlen(trace.ring_path, sizeof trace.ring_path));
-    const Result<InputFile> ring_file = ring.starts_with('/')
-                                            ? InputFile::open(ring)
-                                            : Error{ErrorCode::kInput, "no absolute path"};
+    const Result<InputFile> ring_file =
+        ring.starts_with('/') ? look_at(ring) : Error{ErrorCode::kInput, "no absolute path"};
     std::ifstream maps(fmt::format("/proc/{}/maps", trace.pid));
     if (!ring_file.ok() || !maps) {
         return ProcessState::kRuns;

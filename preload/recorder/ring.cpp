@@ -2,6 +2,7 @@
 
 #include <fragtrace/sizes.h>
 
+#include "recorder/unsuitable_storage.h"
 #include "system/folder_names.h"
 #include "system/own_thread.h"
 
@@ -25,34 +26,6 @@ constexpr uint64_t kPatience_ns = 500 * kMillisecond_ns;
 // The host needs memory too: an allocation for the ring may use at most 1/kPart of the available
 // memory.
 constexpr uint64_t kPart = 4;
-
-// Storage on which a store to a mapping can block or fail because of a remote machine. Also
-// copy-on-write file systems: there, a store allocates a new block, so it can fail for lack of
-// space although all blocks were allocated.
-bool is_unsuitable(const struct statfs& place) {
-    switch (static_cast<uint32_t>(place.f_type)) {
-        case 0x6969:      // NFS
-        case 0x0bd00bd0:  // Lustre
-        case 0x47504653:  // GPFS
-        case 0xff534d42:  // CIFS
-        case 0xfe534d42:  // SMB2
-        case 0x00c36400:  // Ceph
-        case 0x65735546:  // FUSE: sshfs, cluster file systems
-        case 0x01021997:  // 9p
-        case 0x19830326:  // BeeGFS
-        case 0xaad7aaea:  // PanFS
-        case 0x20030528:  // OrangeFS
-        case 0x5346414f:  // AFS
-        case 0x73757245:  // Coda
-        case 0x01161970:  // GFS2
-        case 0x7461636f:  // OCFS2
-        case 0x2fc12fc1:  // ZFS: copy on write
-        case 0x9123683e:  // btrfs: also copy on write
-            return true;
-        default:
-            return false;
-    }
-}
 
 // A store to a hole of a full disk would raise SIGBUS in the host.
 bool allocate_blocks(int fd, uint64_t size_bytes) {

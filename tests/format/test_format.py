@@ -13,6 +13,7 @@ import sys
 import time
 
 import real_process
+import trace_reader
 from real_process import ANALYZER, environment
 from trace_reader import COLUMNS, Damaged, Trace
 
@@ -85,6 +86,10 @@ class Format(real_process.RealProcessTest):
                     f"{path.stem}.dump", self.run_well([ANALYZER, "dump", copy, "--no-stacks"]).stdout
                 )
                 self.assert_same_events(trace, copy)
+
+    def test_the_reader_is_short_enough_to_be_compared_with_its_page(self):
+        text = pathlib.Path(trace_reader.__file__).read_text()
+        self.assertLess(len([line for line in text.splitlines() if line.strip()]), 200)
 
     def test_an_anonymous_copy_equals_the_approved_copy(self):
         trace, copy = self.golden("v1-killed")

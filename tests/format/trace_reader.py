@@ -25,35 +25,13 @@ COLUMNS = (
     "device",
     "pool",
 )
-WIDTHS = {
-    "kind": 8,
-    "flags": 8,
-    "device": 16,
-    "native_stack": 32,
-    "python_stack": 32,
-    "thread": 32,
-    "duration_ns": 32,
-    "pool": 32,
-}  # in bits. The others have 64
+# The bits of each field, in the order of a ring's slot.
+WIDTHS = dict.fromkeys(("sequence", "time_ns", "address", "size", "extra", "stream"), 64)
+WIDTHS.update(dict.fromkeys(("native_stack", "python_stack", "thread", "duration_ns", "pool"), 32))
+WIDTHS.update(device=16, kind=8, flags=8)
+SLOT = struct.Struct("<6Q5IH2B")
 PLAIN = {"kind", "flags", "duration_ns", "pool"}
 UNKNOWN_IS_0 = {"size", "stream", "device"}
-SLOT = struct.Struct("<6Q5IH2B")
-SLOT_FIELDS = (
-    "sequence",
-    "time_ns",
-    "address",
-    "size",
-    "extra",
-    "stream",
-    "native_stack",
-    "python_stack",
-    "thread",
-    "duration_ns",
-    "pool",
-    "device",
-    "kind",
-    "flags",
-)
 
 
 class Damaged(Exception):
@@ -157,7 +135,7 @@ class Trace:
         for number in range(count):
             event = {}
             for name in COLUMNS:
-                value, mask = columns[name][number], (1 << WIDTHS.get(name, 64)) - 1
+                value, mask = columns[name][number], (1 << WIDTHS[name]) - 1
                 if name == "sequence":
                     value += before["sequence"] + 1
                 elif name in UNKNOWN_IS_0:
@@ -228,6 +206,6 @@ class Trace:
             self.codes[number] = (records.text(), records.text(), line)
         for sequence in range(tail + 1, head + 1):
             at = slots + slot_bytes * ((sequence - 1) % slot_count)
-            event = dict(zip(SLOT_FIELDS, SLOT.unpack_from(data, at)))
+            event = dict(zip(WIDTHS, SLOT.unpack_from(data, at)))
             if event["sequence"] == sequence:
                 self.events.append(event)

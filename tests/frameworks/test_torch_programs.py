@@ -215,6 +215,15 @@ class Programs(ProgramTest):
         self.assertEqual(kinds.count("pending_event"), 40000)
         self.assertEqual(kinds.count("event_complete"), 40000)
 
+    def test_streams_of_a_block_beyond_32_are_counted_as_lost_and_the_report_says_so(self):
+        said, events, facts = self.run_program("many_streams")
+        self.assertEqual(said["streams"], 40)
+        self.assertEqual(len([event for event in events if event.kind == "pending_event"]), 32)
+        self.assertEqual(facts["lost.completions"], "8")
+        text = self.run_well([real_process.ANALYZER, self.trace, "--no-whatif"]).stdout
+        self.assertIn("8 events LOST", text)
+        self.assertIn("8 events were lost while recording; figures after them may be wrong", text)
+
     def test_failed_requests_record_the_free_memory_of_the_device(self):
         said, events, _ = self.run_program("out_of_memory")
         self.assert_blocks_agree(said, events)

@@ -119,6 +119,28 @@ class Outputs(Attacks):
                 self.refused(*command, output, saying=b"this command reads")
         self.assertEqual(self.trace.read_bytes(), before)
 
+    def test_a_file_that_a_trace_names_as_its_ring_is_replaced_unless_it_is_a_ring(self):
+        report = self.folder / "r.json"
+        for name in (report, "/nowhere/r.json", self.folder / "missing.json"):
+            path = self.card(ring_path=name).events(Event(DEVICE_ALLOC, BASE, 2 << 20))
+            path = path.save(self.folder / "named.ftrace")
+            for command in ([path], ["summarize", path], ["whatif", path], ["replay", path]):
+                for _ in range(2):
+                    self.bounded(*command, "--json", report, statuses=(0,))
+            self.bounded(path, "--json", self.folder / "missing.json", statuses=(0,))
+        trace = self.card(ring_path=self.folder / "t.ring", session=(3, 4))
+        trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
+        path = trace.save(self.folder / "named.ftrace")
+        for ring in (
+            trace.ring(),
+            Trace().ring(),
+            trace.ring(head=MASK),
+        ):  # its own, another's, a damaged one
+            (self.folder / "t.ring").write_bytes(ring)
+            said = b"this command reads"
+            self.refused("summarize", path, "--force", "--json", self.folder / "t.ring", saying=said)
+            self.assertEqual((self.folder / "t.ring").read_bytes(), ring)
+
     def test_a_foreign_file_is_replaced_only_with_force(self):
         notes = self.folder / "notes.txt"
         notes.write_text("mine")
@@ -168,6 +190,15 @@ class Outputs(Attacks):
         sent = self.folder / "sent.ftrace"
         self.bounded("anonymize", self.trace, sent, statuses=(0,))
         self.assertEqual(sent.stat().st_mode & 0o777, 0o600)
+
+    def test_an_exported_folder_keeps_its_mode(self):
+        tables = self.folder / "tables"
+        for mode in (0o700, 0o750):
+            self.bounded("export", self.trace, "--to", "csv", "-o", tables, statuses=(0,))
+            tables.chmod(mode)
+            self.bounded("export", self.trace, "--to", "csv", "-o", tables, statuses=(0,))
+            self.assertEqual(tables.stat().st_mode & 0o777, mode)
+        self.assertEqual(list(self.folder.glob("*.tmp")), [])
 
     @unittest.skipUnless(os.geteuid() == 0, "changes owners")
     def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(self):

@@ -111,6 +111,20 @@ TEST_CASE("an allocation that becomes a segment replaces the segments in it", "[
     CHECK(state.violations().count == 1);
 }
 
+TEST_CASE("a block ends the blocks in its way that its new segment brings back", "[state]") {
+    Events events;
+    events.segment(kBase + 64 * kMiB, 2 * kMiB);
+    events.block(kBase + 64 * kMiB, kMiB, kMiB);
+    events.block(kBase + 8 * kMiB, 2 * kMiB, 2 * kMiB);  // in no segment
+    events.add(EventKind::kDeviceAlloc, kBase, 16 * kMiB);
+    events.block(kBase + 7 * kMiB, 2 * kMiB, 2 * kMiB);  // the allocation becomes a segment
+    const RecordedState state = at_end(events);
+    check_snapshot(state.snapshot(0));
+    CHECK(state.totals(0).blocks == 2);
+    CHECK(state.totals(0).allocated == 3 * kMiB);
+    CHECK(state.violations().count == 2);
+}
+
 TEST_CASE("ten violations are described, and all are counted", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);

@@ -3,6 +3,7 @@
 
 #include "recorder/recorder.h"
 #include "recorder/session.h"
+#include "recorder/unsuitable_storage.h"
 #include "skip.h"
 #include "trace_dump.h"
 
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <fcntl.h>
+#include <map>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -139,4 +141,46 @@ TEST_CASE("empty files with names of rings do not prevent a new ring") {
              [] { preload::record(make_event(1, 1)); },
              {{"FRAGTRACE_RING_DIRECTORY", rings.path()}});
     CHECK(read_trace(folder.traces()[0]).header.ring_path[0] == '/');
+}
+
+TEST_CASE("no ring lies on remote or copy-on-write file systems, but on all usual ones") {
+    const auto unsuitable = [](uint32_t type) {
+        struct statfs place {};
+        place.f_type = static_cast<decltype(place.f_type)>(static_cast<int32_t>(type));
+        const bool as_signed = preload::is_unsuitable(place);
+        place.f_type = type;
+        CHECK(preload::is_unsuitable(place) == as_signed);
+        return as_signed;
+    };
+    // The numbers of statfs(2), and of the sources of file systems outside the kernel.
+    const std::map<const char*, uint32_t> remote = {{"NFS", 0x6969},
+                                                    {"CIFS", 0xff534d42},
+                                                    {"SMB2", 0xfe534d42},
+                                                    {"Ceph", 0x00c36400},
+                                                    {"FUSE", 0x65735546},
+                                                    {"9p", 0x01021997},
+                                                    {"OpenAFS", 0x5346414f},
+                                                    {"AFS of the kernel", 0x6b414653},
+                                                    {"Coda", 0x73757245},
+                                                    {"OCFS2", 0x7461636f},
+                                                    {"GFS2", 0x01161970},
+                                                    {"Lustre", 0x0bd00bd0},
+                                                    {"GPFS", 0x47504653},
+                                                    {"BeeGFS", 0x19830326},
+                                                    {"PanFS", 0xaad7aaea},
+                                                    {"OrangeFS", 0x20030528}};
+    const std::map<const char*, uint32_t> copy_on_write = {{"ZFS", 0x2fc12fc1},
+                                                           {"btrfs", 0x9123683e}};
+    const std::map<const char*, uint32_t> usual = {{"tmpfs", 0x01021994},
+                                                   {"ramfs", 0x858458f6},
+                                                   {"ext4", 0xef53},
+                                                   {"XFS", 0x58465342},
+                                                   {"F2FS", 0xf2f52010},
+                                                   {"overlay", 0x794c7630}};
+    for (const auto* const types : {&remote, &copy_on_write, &usual}) {
+        for (const auto& [name, type] : *types) {
+            CAPTURE(name);
+            CHECK(unsuitable(type) == (types != &usual));
+        }
+    }
 }

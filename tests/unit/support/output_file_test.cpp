@@ -122,6 +122,10 @@ TEST_CASE("another's temporary file is not overwritten, and does not stand in th
     CHECK(read_file(folder.file("new.json")) == "x");
     CHECK(read_file(temporary) == "another's");
     CHECK(entries(folder) == 2);
+    make_file(folder.file(fmt::format("tables.{}.tmp", getpid())), "another's");
+    REQUIRE(write_output_folder(folder.file("tables"), {{"a.csv", "1"}}));
+    CHECK(read_file(folder.file("tables/a.csv")) == "1");
+    CHECK(entries(folder) == 4);
     for (int number = 1; number <= 99; ++number) {
         write_file(folder.file(fmt::format("other.json.{}.{}.tmp", getpid(), number)), "");
     }
@@ -209,6 +213,31 @@ TEST_CASE("a folder of results appears complete, and replaces only such a folder
     CHECK(has(error_of(write_output_folder(path + "/a.csv", {})), "not a folder"));
     CHECK_FALSE(write_output_folder("-", {}));
     CHECK_FALSE(write_output_folder("/", {}));
+    CHECK(entries(folder) == 1);
+}
+
+TEST_CASE("a folder of results keeps its mode and those of its files") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("tables");
+    const auto mode = [](const std::string& name) {
+        struct stat status = {};
+        REQUIRE(stat(name.c_str(), &status) == 0);
+        return status.st_mode & 07777;
+    };
+    const mode_t former = umask(027);
+    REQUIRE(write_output_folder(path, {{"a.csv", "1"}}));
+    CHECK(mode(path) == 0750);
+    CHECK(mode(path + "/a.csv") == 0640);
+    for (const mode_t kept : {0700u, 02775u}) {
+        REQUIRE(chmod(path.c_str(), kept) == 0);
+        REQUIRE(chmod((path + "/a.csv").c_str(), 0600) == 0);
+        REQUIRE(write_output_folder(path, {{"a.csv", "2"}, {"b.csv", "3"}}));
+        CHECK(mode(path) == kept);
+        CHECK(mode(path + "/a.csv") == 0600);
+        CHECK(mode(path + "/b.csv") == 0640);
+    }
+    umask(former);
+    CHECK(read_file(path + "/a.csv") == "2");
     CHECK(entries(folder) == 1);
 }
 

@@ -2,6 +2,7 @@
 #include "analyzer/support/touched_ahead.h"
 
 #include "analyzer/support/threads.h"
+#include "skip.h"
 
 #include <catch2/catch.hpp>
 
@@ -74,12 +75,11 @@ TEST_CASE("pages are touched at most a fixed distance before they are used") {
     CHECK(memory.data()[kBytes - 1] == 0);
 }
 
-TEST_CASE("the first pages are touched before anything is used") {
+TEST_CASE("the first pages are touched before anything is used", "[two-processors]") {
     const Memory memory;
     constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
     if (processors() < 2 || madvise(memory.data(), 4096, kPopulateWrite) != 0) {
-        WARN("skipped: one core, or a Linux before 5.14");
-        return;
+        fragtrace::test::skip("needs two processors and Linux 5.14");
     }
     TouchedAhead ahead;
     ahead.start(memory.data(), kBytes);

@@ -1,6 +1,7 @@
 // How a process ended, which events were lost, and what changed during a pause of the recording.
 #include <fragtrace/codec.h>
 
+#include "analyzer/analysis/analyze.h"
 #include "analyzer/report/text/text_source.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_writer.h"
@@ -18,6 +19,8 @@
 
 #include <cstdio>
 #include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <optional>
 #include <string>
@@ -409,6 +412,39 @@ TEST_CASE("allocations and frees during a pause are found by time and address", 
     CHECK(gap.freed_bytes == 1024 + 2048);
     CHECK(gap.made == 2);
     CHECK(gap.made_bytes == 1024 + 8192);
+}
+
+TEST_CASE("the report states each loss once, and does not claim frees that nobody saw", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.device_alloc(0x100000, 1 << 20, true);
+    tell_block(&trace, 0x100000, 512, 5);
+    tell_block(&trace, 0x101000, 1024, 6);
+    trace.simple(EventKind::kRecordingStopped, 0, 0, 0);
+    trace.simple(EventKind::kRecordingStarted, 0, 0, 0);
+    trace.simple(EventKind::kCheckpointBegin, 0, 0, 0);
+    trace.device_alloc(0x100000, 1 << 20, true);
+    trace.simple(EventKind::kCheckpointEnd, 0, 0, 0);
+    for (const bool listed : {true, false}) {
+        if (!listed) {
+            trace.fact("held.without_room", "2");
+            trace.fact("lost.facts", "7");
+            trace.fact("lost.before_start", "5");
+            trace.fact("lost.completions", "8");
+        }
+        trace.save(folder.file("t.ftrace"));
+        const auto analysis = analyze(folder.file("t.ftrace"), {});
+        REQUIRE(analysis.ok());
+        const std::string text = fmt::format("{}", fmt::join((*analysis)->warnings, "\n"));
+        INFO(text);
+        const auto has = [&text](const char* part) { return text.find(part) != text.npos; };
+        CHECK(has("; freed during this time: 2 allocations (") == listed);
+        CHECK(has("; freed during this time, or live and unknown since: 2 alloc") != listed);
+        CHECK(has("2 live allocations are missing at the start of this part") != listed);
+        CHECK(has("7 facts about the process were lost") != listed);
+        CHECK(has("13 events were lost while recording") != listed);
+        CHECK((*analysis)->warnings.size() == (listed ? 1 : 4));
+    }
 }
 
 TEST_CASE("a range whose number is used again before its end lasts to the trace's end", "[ends]") {

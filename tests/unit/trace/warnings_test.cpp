@@ -41,13 +41,14 @@ bool any_begins(const std::vector<std::string>& lines, const std::string& begin)
 TEST_CASE("every count of lost data is reported with its number") {
     CHECK(warnings_of({}).empty());
     const std::vector<std::pair<std::string, std::string>> counted = {
-        {"stacks.without_room", "1,001 stacks are missing"},
-        {"stacks.native_failures", "1,001 native stacks are missing"},
+        {"stacks.without_room", "1,001 events have no stack"},
+        {"stacks.native_failures", "1,001 native stacks could not be walked"},
         {"stacks.python_failures", "1,001 Python stacks are cut or missing"},
         {"held.without_room", "1,001 live allocations are missing at the start"},
         {"ranges.without_room", "1,001 phases may lack their begin or end"},
         {"tables.without_room", "1,001 contexts, pools, allocators, names or labels"},
-        {"lost.facts", "1,001 facts are missing"},
+        {"lost.facts", "1,001 facts about the process were lost"},
+        {"trace.write_errors", "1,001 writes to the trace file failed"},
         {"lost.ring_full", "1,001 events were lost while recording"},
         {"lost.reentrant", "1,001 events were lost while recording"},
         {"lost.write_failed", "1,001 events were lost while recording"},
