@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures the page of a million blocks, and of ten million, and compares it with PyTorch's memory_viz.
+"""Measures the page of a million blocks, of 300,000 that are live at once, and of ten million, and compares
+it with PyTorch's memory_viz.
 
 Without --trace a transformer is trained on the virtual GPU until it has made a million blocks, while
 PyTorch's own recorder keeps its history. The page and PyTorch's viewer then show the same requests. If that
@@ -24,6 +25,12 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LARGE_STEPS = 8600
 MOVING = "move_median_ms"
+# Median frames with 300,000 live blocks, while the cursor moves.
+CROWD = {
+    "crowd_cursor_ms": "plain",
+    "crowd_search_ms": "with a search",
+    "crowd_growth_ms": "stacks by growth",
+}
 
 
 def record(build, folder, words):
@@ -187,6 +194,8 @@ def main():
 
         trace, snapshot = (args.trace, args.snapshot) if args.trace else pair(args.blocks)
         figures |= ours(trace, args.loads)
+        colours = [most for what, most in figures["changes"].items() if what.startswith("colours")]
+        figures["colours_ms"] = max(colours)
         show("the page", figures)
         if args.memory_viz is None or not python.exists():
             print("PyTorch's viewer: not measured: no --memory-viz FOLDER, or no PyTorch")
@@ -196,6 +205,16 @@ def main():
             small = ours(trace, args.loads)
             show(f"the page of {fewer:,} blocks", small)
             compare(small, snapshot)
+        maker = build / "bin/make_page"
+        if maker.exists():
+            page = folder / "crowd.html"
+            subprocess.run([maker, "crowd", page], check=True, capture_output=True)
+            crowd, reason = browse("page", page, "-", 1)
+            if crowd is None:
+                raise RuntimeError(f"the page of 300,000 live blocks: {reason}")
+            show("300,000 live blocks", crowd)
+            for figure, what in CROWD.items():
+                figures[figure] = crowd["cursor"][what][0]
         if args.large or args.large_trace:
             large_trace = args.large_trace or record(
                 build, folder / "large", [python, ROOT / "scripts/demos/gpt.py", "--steps", LARGE_STEPS]
