@@ -22,7 +22,7 @@ constexpr const char* kMemoryDirectory = "/dev/shm";
 // An area grows by this step.
 constexpr uint64_t kStep_bytes = 256u << 10;
 // The first event waits at most this long for a file on other storage than memory.
-constexpr uint64_t kPatience_ns = 500 * kMillisecond_ns;
+constexpr uint64_t kPatience_ns = 1500 * kMillisecond_ns;
 // The host needs memory too: an allocation for the ring may use at most 1/kPart of the available
 // memory.
 constexpr uint64_t kPart = 4;

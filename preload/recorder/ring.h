@@ -33,9 +33,9 @@ class Ring {
     // Creates and maps a ring. If `directory` is not empty, only that one is tried. Otherwise:
     // memory-backed storage, $TMPDIR, /tmp and `fallback_directory`. The last resort is memory that
     // dies with the process; path() is then empty. It is also used if other storage than memory
-    // does not answer within half a second. Returns false if there is no memory at all. Without
-    // `named`, the file has no name before name_file(), if the file system supports that: a process
-    // that is killed leaves nothing.
+    // does not answer within a second and a half. Returns false if there is no memory at all.
+    // Without `named`, the file has no name before name_file(), if the file system supports that: a
+    // process that is killed leaves nothing.
     bool create(const uint64_t session[2],
                 uint32_t slot_count,
                 const char* directory,
