@@ -81,6 +81,7 @@ PageData screens_page() {
         device.cards = {std::move(card)};
         device.advice = {{"expandable_segments <i>", "did nothing"},
                          {"activation checkpointing", "at most the 12 MiB", false}};
+        device.advice_heading = "Popular advice";
         device.growing = {{1, held, "parameters", kMiB, 31 * kMiB}};
         device.growing_when = "from step 3 to step 9";
         device.growth = {{"grows", "by 1 MiB per step"}, {"", "<i>later</i>"}};

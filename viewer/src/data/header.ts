@@ -26,6 +26,7 @@ export interface Culprit {
     count: number;
     age: string;
     phase: string;
+    outlived: string; // ", still alive 3 steps later"; "" = not known to be
     blocks: number[];
 }
 
@@ -107,9 +108,12 @@ export interface WhatIf {
     releasable: number | null;
     segments: number;
     retries: number;
+    difference: string; // of reserved memory to the recorded settings: "same", "-60 MiB"
+    differs: string; // from which event on its requests are others; "" = none are
     usable: boolean;
     note: string;
     as_run: boolean;
+    bound: boolean; // a limit of reserved memory for any allocator
     // Whether the run gets past an out-of-memory that the recording has. What follows it is not
     // known.
     gets_past: boolean;
@@ -191,8 +195,12 @@ export interface DeviceHeader {
     phases_left_out: number;
     cards: Card[];
     whatif: WhatIf[];
+    no_whatif: string; // why nothing was replayed
+    whatif_remarks: string[]; // about all rows
+    whatif_classes: ReportLine[]; // the meanings of the rows' classes
     totals: Total[];
     advice: Advice[];
+    advice_heading: string;
     growth: { when: string; rows: GrowingLine[]; lines: ReportLine[] };
     near_miss: ReportLine[];
     holes: { heading: string; rows: Holes[]; more: string };
@@ -388,7 +396,7 @@ export interface Header extends StackTables {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 14;
+export const formatVersion = 15;
 
 /** Throws one plain sentence if the text is not a complete header of this version. */
 export function parseHeader(text: string): Header {

@@ -1,7 +1,7 @@
 // The sections of the panel beside the verdict. Each shows what the analysis found, or nothing.
 import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
-import { type Card, type Culprit, type ReportLine, savings } from "../data/header";
-import { barGrid, choosable, heads } from "./cards";
+import { type Card, type Culprit, savings } from "../data/header";
+import { barGrid, choosable, heads, lineList } from "./cards";
 import { button, el, table } from "./dom";
 import type { PageView, TextPanel } from "./view";
 
@@ -21,7 +21,12 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
                     { class: "wrap pins" },
                     el("span", { class: "swatch" }),
                     el("code", {}, culprit.label || stacks.label(stacks.telling(culprit.stack))),
-                    culprit.phase ? el("span", { class: "faint" }, ` in ${culprit.phase}`) : null,
+                    (culprit.phase || culprit.outlived) &&
+                        el(
+                            "span",
+                            { class: "faint" },
+                            (culprit.phase && ` in phase ${culprit.phase}`) + culprit.outlived,
+                        ),
                 ),
                 ages && el("td", {}, culprit.age.replace(/^oldest /, "")),
             ),
@@ -217,18 +222,6 @@ export function savedCategories(page: PageView): TextPanel | null {
             { kind: "text", cell: { text: total, look: "faint" } },
         ],
     };
-}
-
-function lineList(lines: ReportLine[]): HTMLElement[] {
-    return lines.length === 0
-        ? []
-        : [
-              el(
-                  "dl",
-                  { class: "lines" },
-                  ...lines.flatMap(({ label, text }) => [el("dt", {}, label), el("dd", {}, text)]),
-              ),
-          ];
 }
 
 // ---- the sections -------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 // row shows its curve, and what to copy to use it.
 import { formatBytes, formatCount, formatCounted } from "../data/format";
 import type { WhatIf } from "../data/header";
-import { choosable, choosableRows, heads } from "./cards";
+import { choosable, choosableRows, heads, lineList } from "./cards";
 import { copyButton } from "./copy";
 import { byId, el, keepFocus } from "./dom";
 import type { PageView } from "./view";
@@ -19,7 +19,8 @@ const mostBeside = 40;
 function remarks(row: WhatIf): { beside: HTMLElement[]; across: HTMLElement[] } {
     const texts = [
         row.cost && !row.as_run ? `cost: ${row.cost}` : "",
-        row.usable ? "" : row.note,
+        row.differs,
+        row.usable && !row.bound ? "" : row.note,
     ].filter((text) => text);
     const shown = (those: string[]): HTMLElement[] =>
         those.map((text) => el("div", { class: "cost" }, text));
@@ -38,7 +39,14 @@ export function showWhatIf(page: PageView): void {
     const { model, view } = page;
     const rows = model.head.whatif;
     const list = byId("whatif-list");
-    byId("whatif").hidden = rows.length === 0;
+    const { no_whatif, whatif_remarks, whatif_classes } = model.head;
+    byId("whatif").hidden = rows.length === 0 && no_whatif === "";
+    byId("whatif-table").hidden = byId("whatif-hint").hidden = rows.length === 0;
+    const why = no_whatif === "" ? [] : [el("p", {}, `Not replayed: ${no_whatif}.`)];
+    if (rows.length === 0) {
+        list.replaceChildren(...why);
+        return;
+    }
     const grows = model.head.cards.some(
         ({ kind, screen }) => kind !== "oom" && screen === "growth",
     );
@@ -73,7 +81,12 @@ export function showWhatIf(page: PageView): void {
                 ...beside,
             ),
             el("td", { class: "result" }, verdict),
-            el("td", {}, formatBytes(row.peak_reserved)),
+            el(
+                "td",
+                {},
+                formatBytes(row.peak_reserved),
+                row.difference !== "" && el("div", { class: "cost" }, row.difference),
+            ),
             el("td", {}, row.held_open === null ? "" : formatBytes(row.held_open)),
             el("td", {}, row.releasable === null ? "" : formatBytes(row.releasable)),
             el("td", {}, formatCount(row.segments)),
@@ -88,6 +101,7 @@ export function showWhatIf(page: PageView): void {
     });
     keepFocus(list, choosableRows, () =>
         list.replaceChildren(
+            ...why,
             el(
                 "table",
                 { role: "grid" },
@@ -123,12 +137,13 @@ export function showWhatIf(page: PageView): void {
                     ),
                 ),
             ),
+            ...whatif_remarks.map((text) => el("p", { class: "faint" }, `${text}.`)),
+            ...lineList(whatif_classes, "lines faint"),
             el(
                 "p",
                 { class: "faint explain" },
                 "Best first: outcome, then saved memory against its cost. Then other pools, bounds and cards. " +
-                    "In holes, cached: free at that replay's own peak. " +
-                    classes +
+                    "In holes, cached: free at that replay's own peak." +
                     (grows
                         ? " Only the recorded steps are replayed: if the growth goes on, every card fills up."
                         : ""),
