@@ -32,7 +32,7 @@ const view: View = {
     zoom: 12,
     frame: 4,
     only: true,
-    fold: true,
+    fold: false,
     hidden: "3,12",
     colour: "phase",
     whatif: 3,

@@ -40,6 +40,7 @@ const choices = {
     axis: axisUnits,
 } as const satisfies { [Key in keyof View]?: readonly View[Key][] };
 
+// Their defaults are in `unsaid`.
 const switches = ["fold", "only"] as const;
 
 // Texts that a person typed, by their keys in the link.
@@ -53,7 +54,7 @@ export const unsaid = {
     comment: "",
     theme: "auto",
     shape: "icicle",
-    fold: false,
+    fold: true,
     hidden: "",
     only: false,
     colour: "state",
@@ -73,7 +74,9 @@ export function writeHash(view: View): string {
     for (const key of Object.keys(choices) as (keyof typeof choices)[]) {
         if (view[key] !== choices[key][0] || key === "stacks") parts.push(`${key}=${view[key]}`);
     }
-    for (const key of switches) if (view[key]) parts.push(`${key}=1`);
+    for (const key of switches) {
+        if (view[key] !== unsaid[key]) parts.push(`${key}=${view[key] ? 1 : 0}`);
+    }
     if (view.hidden) parts.push(`hidden=${view.hidden}`);
     return "#" + parts.join("&");
 }

@@ -79,7 +79,7 @@ export const initialView: View = {
     stacks: "holes",
     shape: "icicle",
     only: false,
-    fold: false,
+    fold: true,
     hidden: "",
     colour: "state",
     order: "worst",
