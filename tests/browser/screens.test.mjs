@@ -93,6 +93,22 @@ test("a state has no pictures over time", () =>
         }
         assert.equal(await page.locator("#stacks-panel").isVisible(), true);
         assert.doesNotMatch(await text(page, "#verdict"), /at \d/);
+        assert.match(await text(page, "#status"), /^a state without times: 30 MiB requested/);
+        assert.equal(await page.locator("#play").isVisible(), false);
+        // The segments have the place of the pictures over time.
+        assert.equal(await page.locator("#left #segments-panel").isVisible(), true);
+        await page.keyboard.press("]");
+        await settle(page);
+        const details = await text(page, "#details");
+        assert.match(details, /allocated\s+at an unknown time: this state has no times/);
+        assert.doesNotMatch(details, /\d ns|zoom/);
+        await page.click("#segments-table");
+        assert.doesNotMatch(await text(page, "#dialog"), /\d ns/);
+        await page.click("#dialog-close");
+        await page.selectOption("#device", "6");
+        await settle(page);
+        assert.equal(await page.locator("#right #segments-panel").isVisible(), true);
+        assert.equal(await page.locator("#play").isVisible(), true);
     }));
 
 test("without an answer, the verdict has the whole width", () =>
@@ -102,6 +118,14 @@ test("without an answer, the verdict has the whole width", () =>
             ["#verdict", "#main"].map((id) => page.locator(id).boundingBox()),
         );
         assert.ok(verdict.width > main.width - 40, `${verdict.width} of ${main.width}`);
+    }));
+
+test("phases that share a range are said, with their number in the table", () =>
+    on(8, async (page) => {
+        await page.click("#notes summary");
+        assert.match(await text(page, "#notes"), /12 short or deeply nested phases share a range/);
+        await page.click("#chart-table");
+        assert.match(await text(page, "#dialog"), /phases\s+load, step\s+12/);
     }));
 
 test("axe finds nothing, and nothing is wider than the window, on any screen", async () => {

@@ -57,7 +57,8 @@ struct PagePhase {
     std::string name;
     std::uint64_t start_ns = 0;
     std::uint64_t end_ns = kNeverNs;
-    std::uint8_t lane = 0;  // index into PageDevice::phase_lanes
+    std::uint8_t lane = 0;    // index into PageDevice::phase_lanes
+    std::uint32_t count = 1;  // more than 1: neighbours that are shown as one
 };
 
 // One row of the table "Which allocations block free memory".
@@ -238,9 +239,9 @@ struct PageDevice {
     BytesOverTime pinned = {};
     BytesOverTime managed = {};
     std::vector<PageMarker> markers;
-    std::vector<PagePhase> phases;         // ascending start
-    std::vector<std::string> phase_lanes;  // "steps", "NVTX", ...
-    std::uint64_t phases_left_out = 0;
+    std::vector<PagePhase> phases;              // ascending start
+    std::vector<std::string> phase_lanes;       // "steps", "NVTX", ...
+    std::uint64_t phases_merged = 0;            // phases without a range of their own
     std::vector<std::uint64_t> curve_times_ns;  // ascending
     std::vector<PageCard> cards;                // ascending time
     std::vector<PageWhatIf> whatif;

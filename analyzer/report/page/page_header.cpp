@@ -279,7 +279,7 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
             {"axis_bytes", axis.size_bytes()},
             {"markers", markers},
             {"phase_lanes", device.phase_lanes},
-            {"phases_left_out", device.phases_left_out},
+            {"phases_merged", device.phases_merged},
             {"cards", cards},
             {"whatif", whatif},
             {"no_whatif", device.no_whatif},

@@ -1,6 +1,8 @@
 // The page's header, written by analyzer/report/page/page_header.cpp. Times are in nanoseconds,
 // sizes in bytes, and null means unknown.
 
+import { formatTime } from "./format";
+
 export type ColumnDescription = [name: string, width: number, difference: 0 | 1];
 
 export interface PackDescription {
@@ -192,7 +194,7 @@ export interface DeviceHeader {
     markers: Marker[];
     phase_lanes: string[];
     phase_names: string[];
-    phases_left_out: number;
+    phases_merged: number; // those without a range of their own
     cards: Card[];
     whatif: WhatIf[];
     no_whatif: string; // why nothing was replayed
@@ -216,6 +218,16 @@ export function segmentsKnown({ totals }: DeviceHeader): boolean {
 /** Whether all requested sizes are known. If not, the sizes of blocks stand for them. */
 export function requestedKnown({ totals }: DeviceHeader): boolean {
     return totals.every(({ label, value }) => label !== "peak requested" || value !== null);
+}
+
+/** Whether the device has only the state at one moment. It has no times. */
+export function isState({ cards }: DeviceHeader): boolean {
+    return cards.some(({ kind }) => kind === "state");
+}
+
+/** A moment after the name of what it belongs to. */
+export function atMoment(head: DeviceHeader, tick: number): string {
+    return isState(head) ? "in this state" : `at ${formatTime(tick * head.tick_ns)}`;
 }
 
 /** Failed requests; null = unknown. */

@@ -1,6 +1,6 @@
 // The sections of the panel beside the verdict. Each shows what the analysis found, or nothing.
-import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
-import { type Card, type Culprit, savings } from "../data/header";
+import { formatBytes, formatChange, formatCount } from "../data/format";
+import { atMoment, type Card, type Culprit, savings } from "../data/header";
 import { barGrid, choosable, heads, lineList } from "./cards";
 import { button, el, table } from "./dom";
 import type { PageView, TextPanel } from "./view";
@@ -76,9 +76,9 @@ function blockers(page: PageView, { blocks: rows }: Culprit): HTMLElement[] {
     const known = rows.filter((row) => row < count).sort((a, b) => size[b] - size[a]);
     if (known.length === 0) return [];
     const buttons = known.slice(0, mostBlockers).map((row) => {
-        const time = formatTime(start[row] * model.head.tick_ns);
-        const title = `select this block, allocated at ${time}`;
-        const text = `${formatBytes(size[row])} at ${time}`;
+        const when = atMoment(model.head, start[row]);
+        const title = `select this block, allocated ${when}`;
+        const text = `${formatBytes(size[row])} ${when}`;
         return button(text, title, () => page.change({ selected: row }));
     });
     const what = known.length > mostBlockers ? "largest blocks: " : "blocks: ";

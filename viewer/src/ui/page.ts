@@ -277,7 +277,16 @@ export class Page extends Results implements PageView {
         const { card } = this.view;
         showCard(this);
         showAnswer(this, cards[card]);
-        byId("main").dataset.screen = cards[card]?.screen ?? "";
+        const screen = cards[card]?.screen ?? "";
+        byId("main").dataset.screen = screen;
+        // A state has no pictures over time: its segments have their place.
+        const segments = byId("segments-panel");
+        const place = byId(screen === "state" ? "left" : "right");
+        byId("segments-title").textContent =
+            screen === "state" ? "Segments" : "Segments at the cursor";
+        if (segments.parentElement !== place) {
+            place.insertBefore(segments, byId(screen === "state" ? "stacks-panel" : "side"));
+        }
     }
 
     private showWindow(): void {

@@ -85,7 +85,9 @@ export function showWhatIf(page: PageView): void {
                 "td",
                 {},
                 formatBytes(row.peak_reserved),
-                row.difference !== "" && el("div", { class: "cost" }, row.difference),
+                row.difference !== "" &&
+                    !row.as_run &&
+                    el("div", { class: "cost" }, row.difference),
             ),
             el("td", {}, row.held_open === null ? "" : formatBytes(row.held_open)),
             el("td", {}, row.releasable === null ? "" : formatBytes(row.releasable)),
