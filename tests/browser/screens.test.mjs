@@ -4,7 +4,7 @@
 // FRAGTRACE_PAGES holds a page with one device for each screen.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessProblems, pageFile, settle, text, visitor } from "./look.mjs";
+import { accessProblems, download, pageFile, print, settle, text, visitor } from "./look.mjs";
 
 const screens = pageFile("screens");
 const visit = visitor();
@@ -64,7 +64,62 @@ for (const [device, screen] of Object.keys(sections).entries()) {
 test("a shortage shows what would reduce memory in the verdict, and nowhere else", () =>
     on(1, async (page) => {
         assert.match(await text(page, "#verdict"), /activation checkpointing\s+at most the 12 MiB/);
+        assert.match(await text(page, "#verdict"), /error\s+unknown: no run with such a change/);
         assert.doesNotMatch(await text(page, "#culprits"), /checkpointing/);
+        // What is missing may be outside the pool.
+        const bar = await text(page, "#culprits .categories");
+        assert.match(bar, /context 256 MiB \(outside the pool\)/);
+        assert.match(bar, /37 MiB in total \(estimate: made up\); 768 MiB outside the pool/);
+        assert.equal(await page.locator("#culprits .parts i").count(), 4);
+    }));
+
+test("the system's wish for more contrast reaches the pictures", () =>
+    on(0, async (page) => {
+        const before = await print(page, "#segments");
+        await page.emulateMedia({ contrast: "more" });
+        await settle(page);
+        assert.notEqual(await print(page, "#segments"), before);
+        await page.emulateMedia({ contrast: "no-preference" });
+        await settle(page);
+        assert.equal(await print(page, "#segments"), before);
+    }));
+
+test("each picture is saved alone, with its title and the verdict", () =>
+    on(0, async (page) => {
+        await page.click("#stacks-panel >> text=save");
+        const saved = await download(page, () => page.click("#dialog >> text=SVG"));
+        assert.equal(saved.name, "fragtrace-stacks-by-blocked-free-memory.svg");
+        assert.match(saved.text, />A heading · /);
+        assert.match(saved.text, />A sentence\.</);
+        assert.match(saved.text, />Stacks by blocked free memory/);
+        assert.doesNotMatch(saved.text, /Memory over time/);
+        const png = await download(page, () => page.click("#dialog >> text=PNG"));
+        assert.equal(png.name, "fragtrace-stacks-by-blocked-free-memory.png");
+        await page.click("#dialog-close");
+        for (const id of ["time", "addresses", "segments-panel"]) {
+            await page.click(`#${id} >> text=save`);
+            const { text: file } = await download(page, () => page.click("#dialog >> text=SVG"));
+            assert.match(file, />A sentence\.</, id);
+            await page.click("#dialog-close");
+        }
+    }));
+
+test("the sizes of the blocks are one click away", () =>
+    on(0, async (page) => {
+        await page.click("#segments-sizes");
+        assert.match(await text(page, "#dialog"), /^close\s+Sizes of the blocks at /);
+    }));
+
+test("text in the tables beside the pictures has at least 12 pixels on a small screen", () =>
+    visit(screens, { width: 390, height: 844 }, async (page) => {
+        const smallest = await page.evaluate(() =>
+            Math.min(
+                ...[...document.querySelectorAll("#side :is(td, th, td code)")].map((cell) =>
+                    parseFloat(getComputedStyle(cell).fontSize),
+                ),
+            ),
+        );
+        assert.ok(smallest >= 12, `${smallest} pixels`);
     }));
 
 test("only questions about blocked memory mark the blocks in the way", async () => {

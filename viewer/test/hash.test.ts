@@ -38,6 +38,8 @@ const view: View = {
     whatif: 3,
     order: "address",
     axis: "time",
+    heat: 2,
+    rows: "rank",
 };
 
 test("the URL fragment keeps the view and ignores invalid values", () => {

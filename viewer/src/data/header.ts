@@ -236,11 +236,14 @@ export function failedRequests({ totals }: DeviceHeader): number | null {
     return found ? found.value : 0;
 }
 
-/** The advice that reduces the memory of the program itself. */
+/** The advice that reduces the memory of the program itself, and the error of its figures. */
 export function savings({ advice }: DeviceHeader): ReportLine[] {
-    return advice
+    const lines = advice
         .filter(({ settings }) => !settings)
         .map(({ name, effect }) => ({ label: name, text: effect }));
+    return lines.some(({ text }) => /\d [KMGT]?i?B/.test(text))
+        ? [...lines, { label: "error", text: "unknown: no run with such a change was measured" }]
+        : lines;
 }
 
 /** The card with which a device opens: the first failure, otherwise that of the run; -1 = none. */

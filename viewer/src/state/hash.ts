@@ -1,5 +1,6 @@
 // Stores the view in the part of the address after "#", so that a link shows what its sender saw.
 // Unknown or broken values are ignored.
+import { heatOrders } from "../data/heat";
 import { orders } from "../data/rangelines";
 import { shapes } from "../data/shownstacks";
 import { axisUnits } from "../data/tworuns";
@@ -26,6 +27,7 @@ const numbers = [
     "zoom",
     "frame",
     "whatif",
+    "heat",
 ] as const;
 
 // Choices and their values. The first one is the default and is not written.
@@ -38,6 +40,7 @@ const choices = {
     by: orders,
     drag: ["pan", "range"],
     axis: axisUnits,
+    rows: heatOrders,
 } as const satisfies { [Key in keyof View]?: readonly View[Key][] };
 
 // Their defaults are in `unsaid`.
@@ -62,6 +65,8 @@ export const unsaid = {
     by: "change",
     drag: "pan",
     axis: "step",
+    heat: -1,
+    rows: "differs",
 } as const satisfies Partial<View>;
 
 export function writeHash(view: View): string {

@@ -1,6 +1,6 @@
 // The sections of the panel beside the verdict. Each shows what the analysis found, or nothing.
 import { formatBytes, formatChange, formatCount } from "../data/format";
-import { atMoment, type Card, type Culprit, savings } from "../data/header";
+import { atMoment, type Card, type Culprit, type Part, savings } from "../data/header";
 import { barGrid, choosable, heads, lineList } from "./cards";
 import { button, el, table } from "./dom";
 import type { PageView, TextPanel } from "./view";
@@ -176,20 +176,30 @@ interface CategoryPart {
 /** The memory in use by category: the parts of a bar, and the sentence below it. */
 function categoryParts(
     { colours }: PageView,
-    { categories, categories_basis, in_use }: Card,
+    { categories, categories_basis, in_use, outside, screen }: Card,
 ): { parts: CategoryPart[]; total: string } {
-    const all = Math.max(
-        1,
-        categories.reduce((sum, { bytes }) => sum + bytes, 0),
-    );
+    const sum = (those: Part[]): number => those.reduce((all, { bytes }) => all + bytes, 0);
+    const inside = sum(categories);
+    // In a shortage, what is missing may be outside the pool.
+    const others = screen === "shortage" ? outside : [];
+    const greys = [colours.other, colours.line, colours.faint];
+    const all = Math.max(1, inside + sum(others));
+    const part = ({ name, bytes, note }: Part, colour: string): CategoryPart => ({
+        text: `${name} ${formatBytes(bytes)}${note ? ` (${note})` : ""}`,
+        name: `${name}: ${formatBytes(bytes)}`,
+        colour,
+        share: bytes / all,
+    });
     return {
-        parts: categories.map(({ name, bytes, note }, at) => ({
-            text: `${name} ${formatBytes(bytes)}${note ? ` (${note})` : ""}`,
-            name: `${name}: ${formatBytes(bytes)}`,
-            colour: colours.kinds[at] ?? colours.otherKind,
-            share: bytes / all,
-        })),
-        total: `${formatBytes(in_use ?? all)} in total (${categories_basis})`,
+        parts: [
+            ...categories.map((of, at) => part(of, colours.kinds[at] ?? colours.otherKind)),
+            ...others.map((of, at) =>
+                part({ ...of, note: "outside the pool" }, greys[at % greys.length]),
+            ),
+        ],
+        total:
+            `${formatBytes(in_use ?? inside)} in total (${categories_basis})` +
+            (others.length > 0 ? `; ${formatBytes(sum(others))} outside the pool` : ""),
     };
 }
 

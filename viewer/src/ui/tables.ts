@@ -374,6 +374,11 @@ export function connectTables(page: PageView): void {
     const makers: [id: string, name: string, make: (page: PageView) => TableData[]][] = [
         ["chart-table", "table of memory, events and phases", memoryTables],
         ["map-table", "table of the blocks at the cursor and in the window", blockTables],
+        [
+            "segments-sizes",
+            "how many blocks at the cursor have which size",
+            (page) => [blockTables(page)[1]],
+        ],
         ["segments-table", "table of holes and segments", holeTables],
         ["stacks-table", "table of stacks", stackTables],
         ["whatif-table", "table of what-if rows", whatIfTables],
