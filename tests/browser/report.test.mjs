@@ -152,7 +152,7 @@ function labelled(label, text) {
 
 // The same in other words. The page has a column or a mark for it.
 const otherWords = [
-    [/^as recorded$/, ""],
+    [/ ?as recorded$/, ""],
     [/ blocked by| in$/, ""],
     [/^not usable here: /, ""],
     [/^(\d+) (blocks?|holes?)$/, "$1"],

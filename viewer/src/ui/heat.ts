@@ -27,6 +27,7 @@ export class HeatPanel implements Picture {
     private readonly measure = byId<HTMLSelectElement>("heat-measure");
     private readonly order = byId<HTMLSelectElement>("heat-order");
     private rows: HeatRow[] = [];
+    private sorted = ""; // the order of `rows`
     private focused = -1; // marked by the keyboard
     private last = -1; // the last one that was marked
     private width = 0; // of the last picture
@@ -83,8 +84,8 @@ export class HeatPanel implements Picture {
     // Takes measure and order from the view.
     private choose(): void {
         const { heat, rows } = this.page.view;
-        if (this.rows.length === 0 || this.order.value !== rows) {
-            this.order.value = rows;
+        if (this.sorted !== rows) {
+            this.sorted = this.order.value = rows;
             this.rows = heatRows(this.page.header, rows === "rank");
             this.last = -1;
         }

@@ -2,7 +2,7 @@
 import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
 import type { DeviceModel } from "../data/model";
 import { lineList } from "./cards";
-import { byId, el, table } from "./dom";
+import { byId, el, stacked, table } from "./dom";
 import type { PageView } from "./view";
 
 /** Shows what the report says about pools of the program's own. */
@@ -78,23 +78,20 @@ export function showRun(page: PageView): void {
                 table(
                     [
                         "phase",
-                        "count",
-                        "duration",
-                        "peak allocated",
-                        "peak reserved",
+                        "count, duration",
+                        "peak allocated, reserved",
                         "change",
-                        "mallocs",
-                        "retries",
+                        "mallocs, retries",
                     ],
                     phases.rows.map((row) => [
                         row.name,
-                        formatCount(row.count),
-                        formatTime(row.time_ns),
-                        formatBytes(row.peak_allocated),
-                        known(row.peak_reserved, formatBytes),
+                        stacked(formatCount(row.count), formatTime(row.time_ns)),
+                        stacked(
+                            formatBytes(row.peak_allocated),
+                            known(row.peak_reserved, formatBytes),
+                        ),
                         formatChange(row.change),
-                        known(row.mallocs, formatCount),
-                        known(row.retries, formatCount),
+                        stacked(known(row.mallocs, formatCount), known(row.retries, formatCount)),
                     ]),
                 ),
             phases.more !== "" && el("p", { class: "faint" }, phases.more),

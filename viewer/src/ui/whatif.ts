@@ -4,7 +4,7 @@ import { formatBytes, formatCount, formatCounted } from "../data/format";
 import type { WhatIf } from "../data/header";
 import { choosable, choosableRows, heads, lineList } from "./cards";
 import { copyButton } from "./copy";
-import { byId, el, keepFocus } from "./dom";
+import { byId, el, keepFocus, stacked } from "./dom";
 import type { PageView } from "./view";
 
 function fitting(row: WhatIf): string {
@@ -29,7 +29,7 @@ function remarks(row: WhatIf): { beside: HTMLElement[]; across: HTMLElement[] } 
         beside: shown(texts.filter((text) => text.length <= mostBeside)),
         across:
             long.length > 0
-                ? [el("tr", { class: "said" }, el("td", { colspan: "7" }, ...shown(long)))]
+                ? [el("tr", { class: "said" }, el("td", { colspan: "5" }, ...shown(long)))]
                 : [],
     };
 }
@@ -80,7 +80,7 @@ export function showWhatIf(page: PageView): void {
                 row.as_run ? row.name : el("code", {}, row.name),
                 ...beside,
             ),
-            el("td", { class: "result" }, verdict),
+            el("td", { class: "result" }, verdict, el("div", { class: "faint" }, row.class)),
             el(
                 "td",
                 {},
@@ -89,10 +89,14 @@ export function showWhatIf(page: PageView): void {
                     !row.as_run &&
                     el("div", { class: "cost" }, row.difference),
             ),
-            el("td", {}, row.held_open === null ? "" : formatBytes(row.held_open)),
-            el("td", {}, row.releasable === null ? "" : formatBytes(row.releasable)),
+            el(
+                "td",
+                {},
+                row.held_open !== null &&
+                    row.releasable !== null &&
+                    stacked(formatBytes(row.held_open), formatBytes(row.releasable)),
+            ),
             el("td", {}, formatCount(row.segments)),
-            el("td", { class: "class" }, row.class),
         );
         if (!model.curves.byRow[at] && row.set === "" && row.run === "") return [line, ...across];
         const choose = (): void => page.change({ whatif: page.view.whatif === at ? -1 : at });
@@ -113,23 +117,23 @@ export function showWhatIf(page: PageView): void {
                         "the settings, or the change, under which the recorded requests were replayed",
                     ],
                     [
-                        "result",
-                        "whether all recorded requests succeed. Past the OOM: " +
+                        "result, class",
+                        "Result: whether all recorded requests succeed. Past the OOM: " +
                             "the last recorded request, which failed, succeeds here. " +
                             "Later requests are not in the trace. " +
-                            "Retry: the device was full, and the pool returned its cache and tried again",
+                            "Retry: the device was full, and the pool returned its cache and tried again. Class: " +
+                            classes,
                     ],
                     ["reserved", "peak of the memory that the pool has from the driver"],
                     [
-                        "in holes",
-                        "free at that replay's own peak, but in segments (or pages) with live blocks",
+                        "in holes, cached",
+                        "free at that replay's own peak: above, in segments (or pages) with live blocks; " +
+                            "below, what can be returned to the driver",
                     ],
-                    ["cached", "free at that replay's own peak, and can be returned to the driver"],
                     [
                         "mallocs",
                         "the number of cudaMallocs or maps: requests of the pool to the driver",
                     ],
-                    ["class", classes],
                 ]),
                 el(
                     "tbody",
@@ -168,5 +172,5 @@ function remedy(page: PageView, row: WhatIf): HTMLElement[] {
     if (row.run.endsWith(" -- COMMAND")) {
         list.append(el("dd", { class: "cost" }, "COMMAND: the command of the job"));
     }
-    return [el("tr", { class: "below" }, el("td", { colspan: "7" }, list))];
+    return [el("tr", { class: "below" }, el("td", { colspan: "5" }, list))];
 }
