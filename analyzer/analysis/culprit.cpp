@@ -315,7 +315,8 @@ Culprit culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& 
     const std::uint64_t unused =
         device.recorded.peak_reserved -
         std::min(device.recorded.peak_reserved, device.recorded.peak_allocated);
-    if (unused >= device.recorded.peak_reserved / kSmallPart) {
+    // Of one moment, nothing shows whether its free memory was missing.
+    if (!device.state_only && unused >= device.recorded.peak_reserved / kSmallPart) {
         if (waste.releasable > waste.inactive_split) {
             return who_made_it_grow(analysis, device);
         }

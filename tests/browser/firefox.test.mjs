@@ -65,7 +65,7 @@ test("Firefox handles keys, links, colours, curves and tables", () =>
         await page.press("f", "g", "c");
         await page.rest();
         const hash = await page.evaluate("location.hash");
-        for (const part of ["shape=flame", "fold=1", "stacks=live", "whatif=1"]) {
+        for (const part of ["shape=flame", "fold=0", "stacks=live", "whatif=1"]) {
             assert.ok(hash.includes(part), hash);
         }
         assert.ok(!hash.includes("colour="));

@@ -3,7 +3,17 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { accessProblems, changedPage, download, pageFile, settle, text, visitor } from "./look.mjs";
+import {
+    accessProblems,
+    changedPage,
+    download,
+    hash,
+    pageFile,
+    print,
+    settle,
+    text,
+    visitor,
+} from "./look.mjs";
 
 const job = pageFile("job");
 const visit = visitor();
@@ -93,6 +103,26 @@ test("a process without a number has its file's name, and an unknown card is not
                 assert.ok(texts.includes("snap.pickle"), names);
             }),
     ));
+
+test("a link keeps measure and order of the memory over time, and its map stays in its card", () =>
+    on({ width: 1440, height: 900 }, async (page) => {
+        await page.selectOption("#heat-measure", "free on the card");
+        await page.selectOption("#heat-order", "rank");
+        await settle(page);
+        const drawn = await print(page, "#heat");
+        const kept = await hash(page);
+        assert.deepEqual([kept.heat, kept.rows], ["2", "rank"]);
+        await page.reload();
+        await page.waitForSelector("html[data-ready]");
+        await settle(page);
+        assert.equal(await page.inputValue("#heat-measure"), "free on the card");
+        assert.equal(await page.inputValue("#heat-order"), "rank");
+        assert.equal(await print(page, "#heat"), drawn);
+        const [card, map] = await Promise.all(
+            ["#heat-panel", "#heat-box"].map((id) => page.locator(id).boundingBox()),
+        );
+        assert.ok(map.y + map.height <= card.y + card.height, JSON.stringify([card, map]));
+    }));
 
 test("the saved pictures contain the heat map, with all its rows and its measure", () =>
     on({}, async (page) => {

@@ -53,7 +53,7 @@ async function paste(page, link) {
 test("a link pasted into an open page sets the view and resets the rest", () =>
     on(
         run,
-        { hash: "#colour=age&theme=dark&fold=1&q=model&selected=3&mark=5000000" },
+        { hash: "#colour=age&theme=dark&fold=0&q=model&selected=3&mark=5000000" },
         async (page) => {
             const link =
                 "#device=0&t0=1000000&t1=9000000&a0=0&a1=104857600&cursor=2000000&card=0&selected=7&q=metrics&stacks=live";
@@ -62,7 +62,7 @@ test("a link pasted into an open page sets the view and resets the rest", () =>
             assert.deepEqual(now, Object.fromEntries(new URLSearchParams(link.slice(1))));
             assert.equal(await page.inputValue("#search"), "metrics");
             assert.equal(await page.inputValue("#colour"), "state");
-            assert.equal(await page.getAttribute("#fold", "aria-pressed"), "false");
+            assert.equal(await page.getAttribute("#fold", "aria-pressed"), "true");
             assert.equal(await page.getAttribute("html", "data-theme"), "light");
             assert.match(await text(page, "#details"), /Block 7 /);
             assert.match(await text(page, "#status"), /search "metrics"/);

@@ -56,6 +56,11 @@ int main(int argc, char** argv) {
                             {"at least", "this or more"},
                             {"estimate", "something was assumed"}};
     }
+    for (analyzer::PageDevice& device : data.devices) {
+        for (const analyzer::PageWord& one : data.class_words) {
+            device.whatif_classes.push_back({one.word, one.meaning});
+        }
+    }
     if (argc > 3) data.block_budget = std::strtoull(argv[3], nullptr, 10);
     const auto began = std::chrono::steady_clock::now();
     const auto page = analyzer::render_page(data);

@@ -39,7 +39,7 @@ in_chromium() {
         shift
         set -- "$@" "$here/$name.test.mjs"
     done
-    FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$@"
+    FRAGTRACE_PAGES=$pages FRAGTRACE_REPORTS=$build/tests/golden/reports exec node --test --test-concurrency=1 "$@"
 }
 
 if [ "$kind" = files ]; then
@@ -61,7 +61,7 @@ data)
         exec node --test "$@"
     ;;
 page) in_chromium page views access load keys screens print ;;
-tools) in_chromium links ranges stacks remedies hole source filter ranks job runs ;;
+tools) in_chromium links ranges stacks remedies hole source filter ranks job runs report ;;
 firefox)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/firefox.mjs")
     [ -z "$reason" ] || absent "$reason"

@@ -4,7 +4,7 @@
 // FRAGTRACE_PAGES holds a page with one device for each screen.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessProblems, pageFile, settle, text, visitor } from "./look.mjs";
+import { accessProblems, download, pageFile, print, settle, text, visitor } from "./look.mjs";
 
 const screens = pageFile("screens");
 const visit = visitor();
@@ -64,7 +64,62 @@ for (const [device, screen] of Object.keys(sections).entries()) {
 test("a shortage shows what would reduce memory in the verdict, and nowhere else", () =>
     on(1, async (page) => {
         assert.match(await text(page, "#verdict"), /activation checkpointing\s+at most the 12 MiB/);
+        assert.match(await text(page, "#verdict"), /error\s+unknown: no run with such a change/);
         assert.doesNotMatch(await text(page, "#culprits"), /checkpointing/);
+        // What is missing may be outside the pool.
+        const bar = await text(page, "#culprits .categories");
+        assert.match(bar, /context 256 MiB \(outside the pool\)/);
+        assert.match(bar, /37 MiB in total \(estimate: made up\); 768 MiB outside the pool/);
+        assert.equal(await page.locator("#culprits .parts i").count(), 4);
+    }));
+
+test("the system's wish for more contrast reaches the pictures", () =>
+    on(0, async (page) => {
+        const before = await print(page, "#segments");
+        await page.emulateMedia({ contrast: "more" });
+        await settle(page);
+        assert.notEqual(await print(page, "#segments"), before);
+        await page.emulateMedia({ contrast: "no-preference" });
+        await settle(page);
+        assert.equal(await print(page, "#segments"), before);
+    }));
+
+test("each picture is saved alone, with its title and the verdict", () =>
+    on(0, async (page) => {
+        await page.click("#stacks-panel >> text=save");
+        const saved = await download(page, () => page.click("#dialog >> text=SVG"));
+        assert.equal(saved.name, "fragtrace-stacks-by-blocked-free-memory.svg");
+        assert.match(saved.text, />A heading · /);
+        assert.match(saved.text, />A sentence\.</);
+        assert.match(saved.text, />Stacks by blocked free memory/);
+        assert.doesNotMatch(saved.text, /Memory over time/);
+        const png = await download(page, () => page.click("#dialog >> text=PNG"));
+        assert.equal(png.name, "fragtrace-stacks-by-blocked-free-memory.png");
+        await page.click("#dialog-close");
+        for (const id of ["time", "addresses", "segments-panel"]) {
+            await page.click(`#${id} >> text=save`);
+            const { text: file } = await download(page, () => page.click("#dialog >> text=SVG"));
+            assert.match(file, />A sentence\.</, id);
+            await page.click("#dialog-close");
+        }
+    }));
+
+test("the sizes of the blocks are one click away", () =>
+    on(0, async (page) => {
+        await page.click("#segments-sizes");
+        assert.match(await text(page, "#dialog"), /^close\s+Sizes of the blocks at /);
+    }));
+
+test("text in the tables beside the pictures has at least 12 pixels on a small screen", () =>
+    visit(screens, { width: 390, height: 844 }, async (page) => {
+        const smallest = await page.evaluate(() =>
+            Math.min(
+                ...[...document.querySelectorAll("#side :is(td, th, td code)")].map((cell) =>
+                    parseFloat(getComputedStyle(cell).fontSize),
+                ),
+            ),
+        );
+        assert.ok(smallest >= 12, `${smallest} pixels`);
     }));
 
 test("only questions about blocked memory mark the blocks in the way", async () => {
@@ -93,6 +148,22 @@ test("a state has no pictures over time", () =>
         }
         assert.equal(await page.locator("#stacks-panel").isVisible(), true);
         assert.doesNotMatch(await text(page, "#verdict"), /at \d/);
+        assert.match(await text(page, "#status"), /^a state without times: 30 MiB requested/);
+        assert.equal(await page.locator("#play").isVisible(), false);
+        // The segments have the place of the pictures over time.
+        assert.equal(await page.locator("#left #segments-panel").isVisible(), true);
+        await page.keyboard.press("]");
+        await settle(page);
+        const details = await text(page, "#details");
+        assert.match(details, /allocated\s+at an unknown time: this state has no times/);
+        assert.doesNotMatch(details, /\d ns|zoom/);
+        await page.click("#segments-table");
+        assert.doesNotMatch(await text(page, "#dialog"), /\d ns/);
+        await page.click("#dialog-close");
+        await page.selectOption("#device", "6");
+        await settle(page);
+        assert.equal(await page.locator("#right #segments-panel").isVisible(), true);
+        assert.equal(await page.locator("#play").isVisible(), true);
     }));
 
 test("without an answer, the verdict has the whole width", () =>
@@ -102,6 +173,14 @@ test("without an answer, the verdict has the whole width", () =>
             ["#verdict", "#main"].map((id) => page.locator(id).boundingBox()),
         );
         assert.ok(verdict.width > main.width - 40, `${verdict.width} of ${main.width}`);
+    }));
+
+test("phases that share a range are said, with their number in the table", () =>
+    on(8, async (page) => {
+        await page.click("#notes summary");
+        assert.match(await text(page, "#notes"), /12 short or deeply nested phases share a range/);
+        await page.click("#chart-table");
+        assert.match(await text(page, "#dialog"), /phases\s+load, step\s+12/);
     }));
 
 test("axe finds nothing, and nothing is wider than the window, on any screen", async () => {

@@ -360,6 +360,7 @@ PageData two_device_page() {
                  {"cached", "cached", 0, 2 * kGiB},
                  {"left on the device", "device", 6 * kGiB, 2 * kGiB}};
     device.cards = {std::move(card), std::move(peak)};
+    device.advice_heading = "Popular advice";
     device.advice = {{"expandable_segments <i>", "did nothing"},
                      {"activation checkpointing", "at most the 12 MiB", false}};
     device.growing = {{2, held, "parameters", kMiB, 30 * kMiB}};

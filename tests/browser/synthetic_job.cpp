@@ -104,7 +104,9 @@ PageData job_page() {
         {PageJobRowKind::kRow,
          "differs",
          {{"rank 7", {8}}, {": peak 1 GiB, 3 MiB more than "}, {"ranks 6, 8", {7, 9}}}},
-        {PageJobRowKind::kRow, "", {{"2 more groups with other peaks or lines: --json has them"}}},
+        {PageJobRowKind::kRow,
+         "",
+         {{"2 more groups with other peaks or lines: see the table of all processes"}}},
         {PageJobRowKind::kUnreadable, "unreadable", {{"<s>bad</s>.ftrace: is not a trace"}}}};
     data.unreadable = {{"<s>bad</s>.ftrace", "is not a trace"}};
     return data;

@@ -81,6 +81,7 @@ PageData screens_page() {
         device.cards = {std::move(card)};
         device.advice = {{"expandable_segments <i>", "did nothing"},
                          {"activation checkpointing", "at most the 12 MiB", false}};
+        device.advice_heading = "Popular advice";
         device.growing = {{1, held, "parameters", kMiB, 31 * kMiB}};
         device.growing_when = "from step 3 to step 9";
         device.growth = {{"grows", "by 1 MiB per step"}, {"", "<i>later</i>"}};
@@ -94,6 +95,9 @@ PageData screens_page() {
     }
     PageDevice bare = device_with_a_block(8);
     bare.cards = {card_of(PageScreen::kPeak)};
+    bare.phase_lanes = {"phases"};
+    bare.phases = {{.name = "load, step", .start_ns = 0, .end_ns = kEnd / 2, .count = 12}};
+    bare.phases_merged = 12;
     data.devices.push_back(std::move(bare));
     return data;
 }

@@ -91,9 +91,16 @@ test("stacks have four measures, icicle and flame, and folded libraries", () =>
         await settle(page);
         const whole = await print(page, "#icicle");
         await page.keyboard.press("g");
-        assert.equal((await hash(page)).fold, "1");
-        assert.equal(await page.getAttribute("#fold", "aria-pressed"), "true");
-        assert.notEqual(await print(page, "#icicle"), whole);
+        assert.equal((await hash(page)).fold, "0", "they were folded");
+        assert.equal(await page.getAttribute("#fold", "aria-pressed"), "false");
+        const all = await print(page, "#icicle");
+        assert.notEqual(all, whole);
+        await page.reload();
+        await page.waitForSelector("html[data-ready]");
+        await settle(page);
+        assert.equal(await print(page, "#icicle"), all, "the link keeps it");
+        await page.click("#fold");
+        assert.equal((await hash(page)).fold, undefined);
     }));
 
 test("growth is relative to the mark", () =>

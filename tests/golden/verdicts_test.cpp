@@ -2,12 +2,14 @@
 // reads it. FRAGTRACE_APPROVE=1 writes the files again, to be reviewed by eye.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/report/json/json.h"
+#include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/page/page_screen.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 #include "tests/support/simulated_program.h"
+#include "tests/unit/snapshot/snapshot_file.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -27,11 +29,19 @@ namespace {
 
 constexpr std::uint64_t kSide = 0x70;  // a stream
 
-// Saves the report with its trace for the tests golden_reports_agree and json_schema.
-void keep_report(const std::string& name, const Analysis& analysis, const std::string& text) {
+// Saves the report with its page for the tests of the page.
+void keep_page(const std::string& name, const Analysis& analysis, const std::string& text) {
     const std::string path = FRAGTRACE_REPORTS "/" + name;
-    write_file(path + ".json", report_json(analysis));
+    const auto page = render_page(page_content(analysis));
+    REQUIRE(page.ok());
+    write_file(path + ".html", *page);
     write_file(path + ".txt", text);
+}
+
+// Saves the report with its trace for the tests golden_reports_agree and json_schema, too.
+void keep_report(const std::string& name, const Analysis& analysis, const std::string& text) {
+    write_file(FRAGTRACE_REPORTS "/" + name + ".json", report_json(analysis));
+    keep_page(name, analysis, text);
 }
 
 struct Rung {
@@ -471,4 +481,28 @@ TEST_CASE("the report of each verdict equals the approved text") {
         keep_report(rung.name, **analysis, text);
         check_page(page_content(**analysis), rung.screen, text);
     }
+}
+
+TEST_CASE("snapshots that cannot be replayed are kept with their pages") {
+    constexpr std::uint64_t kBase = 0x7f0000000000;
+    fragtrace::testing::SnapshotWriter writer;
+    writer.segments = {
+        {.address = kBase, .blocks = {{8 * kMiB, "active_allocated", 8 * kMiB}, {12 * kMiB}}},
+        {.address = kBase + 32 * kMiB,
+         .blocks = {{3 * kMiB, "active_allocated", 3 * kMiB}, {kMiB / 2}}}};
+    writer.with_history = false;
+    const auto state = fragtrace::testing::report_of(writer);
+    keep_page("state", *state, fragtrace::testing::text_of(*state));
+
+    writer.with_history = true;
+    for (int i = 0; i < 3; ++i) {
+        for (const char* what : {"alloc", "free_requested", "free_completed"}) {
+            writer.entries.push_back({what, kBase + 8 * kMiB, 4 * kMiB});
+        }
+    }
+    const auto in_mid_life = fragtrace::testing::report_of(writer);
+    const std::string text = fragtrace::testing::text_of(*in_mid_life);
+    CHECK(text.find("No out-of-memory in the recorded part") != std::string::npos);
+    CHECK(text.find("not replayed: all segments are older") != std::string::npos);
+    keep_page("mid_life", *in_mid_life, text);
 }

@@ -32,12 +32,14 @@ const view: View = {
     zoom: 12,
     frame: 4,
     only: true,
-    fold: true,
+    fold: false,
     hidden: "3,12",
     colour: "phase",
     whatif: 3,
     order: "address",
     axis: "time",
+    heat: 2,
+    rows: "rank",
 };
 
 test("the URL fragment keeps the view and ignores invalid values", () => {

@@ -52,6 +52,7 @@ function made({
             end: Uint32Array.from(all, (range) => range.end),
             name: Uint32Array.from(all, (range) => range.name),
             lane: Uint8Array.from(all, (range) => range.lane),
+            ranges: new Uint32Array(all.length).fill(1),
         },
         head: {
             tick_ns: 10,

@@ -77,6 +77,7 @@ export function madeDevice({
             markers: [],
             cards: [] as unknown[],
             phase_lanes: [],
+            phases_merged: 0,
             phase_names: [],
             streams: ["default"],
             categories: [],
@@ -122,6 +123,7 @@ export function madeDevice({
             end: new Uint32Array(0),
             name: new Uint32Array(0),
             lane: new Uint8Array(0),
+            ranges: new Uint32Array(0),
         },
     } as unknown as DeviceModel;
 }

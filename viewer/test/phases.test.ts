@@ -19,6 +19,7 @@ function made(count: number, lanes: number, span: number, seed: number): Phases 
         end,
         name: start.map((_, i) => i % 7),
         lane: Uint8Array.from(start, () => random(lanes)),
+        ranges: new Uint32Array(start.length).fill(1),
     };
 }
 
@@ -98,6 +99,7 @@ test("a block's colour shows the phase named in its details", () => {
         end: Uint32Array.of(9000, 4000, 18_000, never),
         name: Uint32Array.of(0, 2, 1, 3),
         lane: Uint8Array.of(0, 1, 0, 1),
+        ranges: Uint32Array.of(1, 1, 1, 1),
     };
     device.phases = phases;
     const nameOf = (kinds: Kinds, row: number): string => kinds.names[kinds.of[row]];

@@ -114,6 +114,7 @@ export function model(): DeviceModel {
             end: Uint32Array.of(9000, 4000, never),
             name: Uint32Array.of(0, 1, 2),
             lane: Uint8Array.of(0, 1, 1),
+            ranges: Uint32Array.of(1, 1, 1),
         },
     } as unknown as DeviceModel;
 }

@@ -174,6 +174,7 @@ function withSteps(): DeviceModel {
             end: column("end"),
             name: column("name"),
             lane: Uint8Array.from(rows, ({ lane }) => lane),
+            ranges: new Uint32Array(rows.length).fill(1),
         },
     };
 }

@@ -65,7 +65,10 @@ test("where there is little room, a process has its rank, its number or its file
 test("a process is named by rank, process id and device, with its outcome", () => {
     assert.equal(rankLabel(row({ ooms: 2, retries: 1 })), "rank 3 · pid 4711 · GPU 0 · OOM");
     assert.equal(rankLabel(row({ retries: 1 })), "rank 3 · pid 4711 · GPU 0 · retries");
-    assert.equal(rankLabel(row({ rank: null, pid: 0, gpu: null })), "no rank · a.ftrace · no GPU");
+    assert.equal(
+        rankLabel(row({ rank: null, pid: 0, gpu: null })),
+        "no rank · a.ftrace · no GPU memory",
+    );
 });
 
 test("a process with several devices is counted once", () => {

@@ -41,6 +41,7 @@ function run({ steps, lastTick, bins, tickNs = 1, names }: Made): DeviceModel {
             end: new Uint32Array(steps.length).fill(never),
             name: Uint32Array.from(steps.keys()),
             lane: new Uint8Array(steps.length),
+            ranges: new Uint32Array(steps.length).fill(1),
         },
         bins: {
             count: bins.length,

@@ -157,21 +157,23 @@ std::string peak_heading(const Analysis& analysis, const DeviceAnalysis& device)
     if (device.recorded.ooms != 0 || !pool_failure(analysis, device).empty()) {
         return without_diagnosis(analysis, device);
     }
+    const std::string none = "No out-of-memory" + in_recorded_part(device);
     const std::uint64_t retries = device.recorded.retries;
     if (retries != 0) {
         return fmt::format(
-            "No out-of-memory, but {}",
+            "{}, but {}",
+            none,
             retries == 1 ? "the device was full once"
                          : fmt::format("the device was full {} times", format_count(retries)));
     }
     if (!device.capacity_known) {
-        return "No out-of-memory";
+        return none;
     }
     const std::uint64_t left = left_bytes(device);
     const std::string text =
         fmt::format("{} ({})", format_bytes(left), percent(left, device.capacity_bytes));
-    return is_near_miss(device) ? fmt::format("No out-of-memory, but only {} stayed free", text)
-                                : fmt::format("No out-of-memory. Lowest free memory: {}", text);
+    return is_near_miss(device) ? fmt::format("{}, but only {} stayed free", none, text)
+                                : fmt::format("{}. Lowest free memory: {}", none, text);
 }
 
 std::string peak_sentence(const DeviceAnalysis& device) {

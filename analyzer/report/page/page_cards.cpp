@@ -62,6 +62,7 @@ class CardBuilder {
         card.assumptions = analysis_.assumptions;
         for (const CulpritGroup& group : group_culprits(analysis_, diagnosis, false)) {
             card.culprits.push_back(culprit_of(group, event.time_ns));
+            card.culprits.back().outlived = outlived_text(analysis_, device_, group, diagnosis);
         }
         add_holders(diagnosis.trouble.event, &card);
         return card;
@@ -77,7 +78,8 @@ class CardBuilder {
                         .phase = analysis_.phases && group.oldest != kNoEvent
                                      ? analysis_.phases->name_of(group.oldest)
                                      : std::string(),
-                        .blocks = {}};
+                        .blocks = {},
+                        .outlived = {}};
         for (const EventIndex born : group.blocking) {
             if (const auto block = blocks_.find(born)) {
                 row.blocks.push_back(*block);
@@ -158,9 +160,6 @@ class CardBuilder {
                 card.lines.push_back(survived_line(kept));
             }
         }
-        for (ReportLine& line : asleep_lines(diagnosis)) {
-            card.lines.push_back(std::move(line));
-        }
         const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
         card.asked_by = analysis_.symbols->describe(event.origin);
         // Use the same words as the text report.
@@ -178,12 +177,17 @@ class CardBuilder {
         card.requested_bytes = verdict.requested_bytes;
         card.bars = retry ? retry_bars(diagnosis) : failure_bars(verdict);
         card.details.push_back(failure_explanation(device_, diagnosis));
-        if (diagnosis.cheapest.kind != CheapestSet::Kind::kNone) {
-            card.details.push_back(fmt::format(
-                "The request fits without {} of live blocks ({}); equivalent choices: {:.0f}.",
-                format_bytes(diagnosis.cheapest.bytes_to_free),
-                format_counted(diagnosis.cheapest.blocks.size(), "block", "blocks"),
-                diagnosis.cheapest.equally_cheap_sets));
+        if (const std::string cheapest = cheapest_text(diagnosis); !cheapest.empty()) {
+            card.details.push_back("cheapest: " + cheapest);
+        }
+        const auto add = [&card](const std::vector<ReportLine>& lines) {
+            for (const ReportLine& line : lines) {
+                card.details.push_back(line.label + ": " + line.text);
+            }
+        };
+        add(moment_lines(analysis_, diagnosis));
+        if (card.reported) {
+            add(other_failure_lines(analysis_, device_, diagnosis));
         }
         const std::uint64_t all = device_.recorded.ooms + device_.recorded.retries;
         if (all > device_.diagnoses.size()) {
@@ -207,6 +211,7 @@ class CardBuilder {
                     : is_near_miss(device_) ? PageCardKind::kNearMiss
                                             : PageCardKind::kNoOom;
         card.sentence = peak_sentence(device_);
+        card.details = {"", run_sentences(analysis_, device_)};  // no reason
         card.bars = peak_bars(device_);
         card.verdict = device_.state_only ? "state" : failed ? "not_judged" : "no_oom";
         const Conclusion conclusion = conclusion_of(analysis_, device_);

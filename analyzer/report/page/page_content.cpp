@@ -196,6 +196,9 @@ class DevicePage {
 
     void add_whatif() {
         add_curve_times();
+        page_.no_whatif = device_.no_whatif;
+        page_.whatif_remarks = whatif_remarks(device_);
+        page_.whatif_classes = class_explanations(device_);
         std::vector<const WhatIfRow*> rows = ranked_rows(device_);
         const std::size_t ranked = rows.size();
         for (const auto* list : {&device_.pools, &device_.bounds, &device_.capacities}) {
@@ -207,17 +210,23 @@ class DevicePage {
             const WhatIfRow& row = *rows[at];
             RunFigures run = summarize(row.result);
             run.ooms = row.ooms();
-            PageWhatIf shown{.name = recorded_words(row) + row.candidate.name,
-                             .row_class = row.class_text(),
-                             .run = run,
-                             .usable = row.usable,
-                             .note = whatif_note(row),
-                             .as_run = row.is_recorded,
-                             .gets_past = row.gets_past(),
-                             .rest_fails = row.gets_past() && !row.rest_fits.value_or(true),
-                             .cost = row.is_recorded ? std::string() : cost_text(row),
-                             .commands = commands_of(analysis_, row, at < ranked ? at + 1 : 0),
-                             .reserved_curve = row.reserved_curve};
+            PageWhatIf shown{
+                .name = recorded_words(row) + row.candidate.name,
+                .row_class = row.class_text(),
+                .run = run,
+                .usable = row.usable,
+                .note = whatif_note(row),
+                .as_run = row.is_recorded,
+                .gets_past = row.gets_past(),
+                .rest_fails = row.gets_past() && !row.rest_fits.value_or(true),
+                .cost = row.is_recorded ? std::string() : cost_text(row),
+                .commands = commands_of(analysis_, row, at < ranked ? at + 1 : 0),
+                .reserved_curve = row.reserved_curve,
+                .difference = difference_text(row, device_),
+                .differs = divergence_text(row),
+                .bound = std::any_of(device_.bounds.begin(),
+                                     device_.bounds.end(),
+                                     [&row](const auto& one) { return &one == &row; })};
             const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
             page_.whatif.insert(place, std::move(shown));
         }

@@ -57,7 +57,8 @@ struct PagePhase {
     std::string name;
     std::uint64_t start_ns = 0;
     std::uint64_t end_ns = kNeverNs;
-    std::uint8_t lane = 0;  // index into PageDevice::phase_lanes
+    std::uint8_t lane = 0;    // index into PageDevice::phase_lanes
+    std::uint32_t count = 1;  // more than 1: neighbours that are shown as one
 };
 
 // One row of the table "Which allocations block free memory".
@@ -68,6 +69,7 @@ struct PageCulprit {
     std::string age;                    // "oldest 12 s"; empty = unknown
     std::string phase = {};             // phase in which the oldest was allocated; empty = none
     std::vector<std::uint32_t> blocks;  // indices into PageDevice::blocks
+    std::string outlived = {};          // ", still alive 3 steps later"; empty = not known to be
 };
 
 // One row of "live memory by line".
@@ -173,6 +175,9 @@ struct PageWhatIf {
     // Reserved bytes at PageDevice::curve_times_ns. Each value is valid until the next. Empty =
     // unknown.
     std::vector<std::uint64_t> reserved_curve = {};
+    std::string difference = {};  // of reserved memory: "same", "-60 MiB"
+    std::string differs = {};     // from which event on its requests are others; empty: none are
+    bool bound = false;           // a limit of reserved memory for any allocator
 };
 
 // A number of the report. The page shows exactly the same value.
@@ -234,14 +239,18 @@ struct PageDevice {
     BytesOverTime pinned = {};
     BytesOverTime managed = {};
     std::vector<PageMarker> markers;
-    std::vector<PagePhase> phases;         // ascending start
-    std::vector<std::string> phase_lanes;  // "steps", "NVTX", ...
-    std::uint64_t phases_left_out = 0;
+    std::vector<PagePhase> phases;              // ascending start
+    std::vector<std::string> phase_lanes;       // "steps", "NVTX", ...
+    std::uint64_t phases_merged = 0;            // phases without a range of their own
     std::vector<std::uint64_t> curve_times_ns;  // ascending
     std::vector<PageCard> cards;                // ascending time
     std::vector<PageWhatIf> whatif;
+    std::string no_whatif = {};                    // why nothing was replayed
+    std::vector<std::string> whatif_remarks = {};  // about all rows
+    std::vector<ReportLine> whatif_classes = {};   // the meanings of the rows' classes
     std::vector<PageTotal> totals;
     std::vector<PageAdvice> advice;
+    std::string advice_heading = {};
     std::vector<PageGrowingLine> growing;  // most growth first
     std::string growing_when;              // "from step 3 to step 12"
     std::vector<ReportLine> growth;        // what the report says about growth and survivors

@@ -280,6 +280,7 @@ class DeviceWriter {
         pack.add("end", 4, false, [&](std::size_t i) { return tick(phases[i].end_ns); });
         pack.add("name", 4, false, [&](std::size_t i) { return phase_name_[i]; });
         pack.add("lane", 1, false, [&](std::size_t i) { return phases[i].lane; });
+        pack.add("ranges", 4, false, [&](std::size_t i) { return phases[i].count; });
         return pack;
     }
 

@@ -12,7 +12,7 @@
 
 namespace fragtrace::analyzer {
 
-inline constexpr int kPageFormatVersion = 14;
+inline constexpr int kPageFormatVersion = 15;
 
 // Title, processes, strings, frames and stacks. The caller appends the devices.
 nlohmann::json page_header(const PageData& data);

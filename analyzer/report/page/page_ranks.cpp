@@ -167,7 +167,7 @@ void add_view(const Job& job,
               const std::vector<std::size_t>& row_of_process,
               PageData* data) {
     const ProcessNames names(job);
-    for (const JobRow& row : job_rows(job, view)) {
+    for (const JobRow& row : job_rows(job, view, JobReader::kPage)) {
         PageJobRow& made = data->job.emplace_back();
         made.kind = kind_of(row.kind);
         made.label = row.label;

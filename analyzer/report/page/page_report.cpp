@@ -21,10 +21,10 @@ void add_report(const Analysis& analysis,
                 PageStacks* stacks,
                 PageDevice* page) {
     for (const Advice& advice : device.advice) {
-        page->advice.push_back({.name = advice.name,
-                                .effect = advice.less_memory ? advice.reason : advice_text(advice),
-                                .settings = !advice.less_memory});
+        page->advice.push_back(
+            {.name = advice.name, .effect = advice_text(advice), .settings = !advice.less_memory});
     }
+    page->advice_heading = advice_heading(device);
     const Growth& growth = device.held.growth;
     for (const GrowingLine& line : growth.places) {
         const auto grown = static_cast<std::uint64_t>(line.place.held.bytes);

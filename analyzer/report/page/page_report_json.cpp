@@ -73,6 +73,7 @@ json culprit_json(const PageCulprit& culprit) {
             {"count", culprit.held.blocks},
             {"age", culprit.age},
             {"phase", culprit.phase},
+            {"outlived", culprit.outlived},
             {"blocks", culprit.blocks}};
 }
 

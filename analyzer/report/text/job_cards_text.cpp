@@ -11,7 +11,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostCards = 4;
+constexpr std::size_t kMostCardsInTerminal = 4;
+constexpr std::size_t kMostCardsOnPage = 100;
 constexpr std::size_t kMostUsers = 4;
 constexpr std::size_t kMostHolders = 3;
 constexpr std::uint64_t kLargePart = 10;  // 1/10
@@ -142,9 +143,11 @@ std::string other_holders(const Job& job, const JobView& view, const FirstFailur
                             format_counted(shown - kMostHolders, "more process", "more processes"));
 }
 
-JobRows card_rows(const Job& job, const JobView& view) {
+JobRows card_rows(const Job& job, const JobView& view, JobReader reader) {
+    const bool on_page = reader == JobReader::kPage;
+    const std::size_t most = on_page ? kMostCardsOnPage : kMostCardsInTerminal;
     JobRows rows;
-    for (std::size_t i = 0; i < std::min(view.shared.size(), kMostCards); ++i) {
+    for (std::size_t i = 0; i < std::min(view.shared.size(), most); ++i) {
         const SharedCard& card = view.shared[i];
         std::string line = sum_text(card, view);
         std::size_t shown = 0;
@@ -165,11 +168,11 @@ JobRows card_rows(const Job& job, const JobView& view) {
         }
         append(view_row("same card", line), &rows);
     }
-    if (view.shared.size() > kMostCards) {
+    if (view.shared.size() > most) {
         append(view_row("",
-                        format_counted(view.shared.size() - kMostCards,
-                                       "more card that several processes used: --json has it",
-                                       "more cards that several processes used: --json has them")),
+                        format_counted(view.shared.size() - most, "more card", "more cards") +
+                            " that several processes used: " +
+                            (on_page ? "see `fraganalyze FOLDER --json`" : "see --json")),
                &rows);
     }
     return rows;

@@ -13,6 +13,6 @@ namespace fragtrace::analyzer {
 std::string other_holders(const Job& job, const JobView& view, const FirstFailure& failure);
 
 // The rows "same card".
-JobRows card_rows(const Job& job, const JobView& view);
+JobRows card_rows(const Job& job, const JobView& view, JobReader reader);
 
 }  // namespace fragtrace::analyzer

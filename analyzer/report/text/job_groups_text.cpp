@@ -10,8 +10,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostDifferences = 6;
-constexpr std::size_t kMostGroups = 6;
+constexpr std::size_t kMostInTerminal = 6;
+constexpr std::size_t kMostOnPage = 100;
 
 // Peaks of recordings that are not whole are lower bounds.
 std::string peaks_text(const Job& job, const ProcessGroup& group) {
@@ -110,12 +110,15 @@ std::string difference_text(const Job& job,
 
 }  // namespace
 
-JobRows group_rows(const Job& job, const JobView& view) {
+JobRows group_rows(const Job& job, const JobView& view, JobReader reader) {
     if (view.groups.empty() || (view.groups.size() == 1 && view.groups[0].members.size() == 1)) {
         return {};
     }
+    const bool on_page = reader == JobReader::kPage;
+    const std::size_t most = on_page ? kMostOnPage : kMostInTerminal;
+    const char* const where = on_page ? "see the table of all processes" : "--json has them";
     JobRows rows;
-    for (std::size_t i = 0; i < std::min(view.groups.size(), kMostGroups); ++i) {
+    for (std::size_t i = 0; i < std::min(view.groups.size(), most); ++i) {
         const ProcessGroup& group = view.groups[i];
         if (group.members.size() > 1) {
             append(view_row("equal",
@@ -126,7 +129,7 @@ JobRows group_rows(const Job& job, const JobView& view) {
                    &rows);
         }
     }
-    for (std::size_t i = 0; i < std::min(view.differences.size(), kMostDifferences); ++i) {
+    for (std::size_t i = 0; i < std::min(view.differences.size(), most); ++i) {
         const GroupDifference& difference = view.differences[i];
         std::string line = difference_text(job, view, difference);
         for (std::size_t at = 0; at < difference.lines.size(); ++at) {
@@ -144,21 +147,22 @@ JobRows group_rows(const Job& job, const JobView& view) {
         }
         append(view_row("differs", line), &rows);
     }
-    if (view.differences.size() > kMostDifferences) {
-        append(view_row("",
-                        fmt::format("{} with other peaks or lines: --json has them",
-                                    format_counted(view.differences.size() - kMostDifferences,
-                                                   "more group",
-                                                   "more groups"))),
-               &rows);
-    }
-    if (!view.not_compared.empty()) {
+    if (view.differences.size() > most) {
         append(
             view_row("",
-                     fmt::format("{} like none of these groups, not compared: --json has them",
+                     fmt::format("{} with other peaks or lines: {}",
                                  format_counted(
-                                     view.not_compared.size(), "more process", "more processes"))),
+                                     view.differences.size() - most, "more group", "more groups"),
+                                 where)),
             &rows);
+    }
+    if (!view.not_compared.empty()) {
+        append(view_row("",
+                        fmt::format("{} like none of these groups, not compared: {}",
+                                    format_counted(
+                                        view.not_compared.size(), "more process", "more processes"),
+                                    where)),
+               &rows);
     }
     return rows;
 }

@@ -7,6 +7,6 @@
 namespace fragtrace::analyzer {
 
 // The rows "equal" and "differs".
-JobRows group_rows(const Job& job, const JobView& view);
+JobRows group_rows(const Job& job, const JobView& view, JobReader reader);
 
 }  // namespace fragtrace::analyzer

@@ -29,6 +29,9 @@ struct JobRow {
 
 using JobRows = std::vector<JobRow>;
 
+// Who reads the rows. A page has room for more, and a table of all processes.
+enum class JobReader : std::uint8_t { kTerminal, kPage };
+
 // One row; no row without a text.
 JobRows view_row(const char* label, const std::string& text, JobRowKind kind = JobRowKind::kRow);
 

@@ -190,16 +190,16 @@ std::string again_text(const Job& job) {
                                names_of(job, again));
 }
 
-JobRows job_rows(const Job& job, const JobView& view) {
+JobRows job_rows(const Job& job, const JobView& view, JobReader reader) {
     JobRows rows = generation_rows(job, view);
     append(view_row("runs", again_text(job)), &rows);
     append(view_row("jobs", ids_text(job)), &rows);
     append(view_row("missing", missing_text(job, view)), &rows);
     append(view_row("partial", partial_text(job)), &rows);
     append(view_row("damaged", damaged_text(job)), &rows);
-    append(group_rows(job, view), &rows);
+    append(group_rows(job, view, reader), &rows);
     append(remedy_rows(job, view), &rows);
-    append(card_rows(job, view), &rows);
+    append(card_rows(job, view, reader), &rows);
     return rows;
 }
 

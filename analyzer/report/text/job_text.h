@@ -13,8 +13,9 @@
 
 namespace fragtrace::analyzer {
 
-// The rows of the view, without the table of the processes. The page shows the same rows.
-JobRows job_rows(const Job& job, const JobView& view);
+// The rows of the view, without the table of the processes. The page has all rows of the terminal,
+// and rows that a terminal leaves out.
+JobRows job_rows(const Job& job, const JobView& view, JobReader reader = JobReader::kTerminal);
 
 std::string job_text(const Job& job, const JobView& view, const Terminal& terminal);
 

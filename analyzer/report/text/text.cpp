@@ -33,7 +33,9 @@ std::string sets_text(double sets) {
     return fmt::format("{:.1e}", sets);
 }
 
-std::string cheapest_line(const Diagnosis& diagnosis) {
+}  // namespace
+
+std::string cheapest_text(const Diagnosis& diagnosis) {
     const CheapestSet& set = diagnosis.cheapest;
     // Say nothing if the free memory would be enough and another reason makes it unusable.
     if (set.kind == CheapestSet::Kind::kNone || set.bytes_to_free == 0) {
@@ -49,23 +51,22 @@ std::string cheapest_line(const Diagnosis& diagnosis) {
         : set.equally_cheap_sets > 1
             ? fmt::format("{} equivalent choices", sets_text(set.equally_cheap_sets))
             : "no equivalent choice";
-    return fmt::format("  cheapest   the request fits without {} of live blocks ({} {}); {}\n",
+    return fmt::format("the request fits without {} of live blocks ({} {}); {}",
                        format_bytes(set.bytes_to_free),
                        set.blocks.size(),
                        where,
                        others);
 }
 
-// Text for blocks that were allocated in a phase or step that is over.
-std::string outlived_text(const Outlived& outlived,
-                          const Iterations& iterations,
-                          EventIndex born,
-                          EventIndex until,
-                          std::uint64_t blocks) {
-    const char* const which = blocks == 1 ? "" : "the oldest ";
-    if (outlived.phase == PhaseIndex::kNone && born != kNoEvent) {
-        const std::size_t birth = iterations.of(born);
-        const std::size_t now = iterations.of(until);
+std::string outlived_text(const Analysis& analysis,
+                          const DeviceAnalysis& device,
+                          const CulpritGroup& group,
+                          const Diagnosis& diagnosis) {
+    const Outlived outlived = outlived_of(analysis, group, diagnosis);
+    const char* const which = group.held.blocks == 1 ? "" : "the oldest ";
+    if (outlived.phase == PhaseIndex::kNone && group.oldest != kNoEvent) {
+        const std::size_t birth = device.held.iterations.of(group.oldest);
+        const std::size_t now = device.held.iterations.of(diagnosis.trouble.event);
         return now <= birth ? ""
                : birth == 0 ? fmt::format(", {}allocated before the first step", which)
                             : fmt::format(", {}allocated in step {}, still alive {} later",
@@ -85,6 +86,8 @@ std::string outlived_text(const Outlived& outlived,
                : fmt::format(", still alive {} later",
                              format_counted(outlived.phases_since, "phase", "phases"));
 }
+
+namespace {
 
 std::string culprit_lines(const Analysis& analysis,
                           const DeviceAnalysis& device,
@@ -112,18 +115,15 @@ std::string culprit_lines(const Analysis& analysis,
                             format_counted(groups[i].held.blocks, "block", "blocks"),
                             printable(groups[i].held.label),
                             phase_suffix(analysis, groups[i].oldest) +
-                                outlived_text(outlived_of(analysis, groups[i], *shown),
-                                              device.held.iterations,
-                                              groups[i].oldest,
-                                              shown->trouble.event,
-                                              groups[i].held.blocks));
+                                outlived_text(analysis, device, groups[i], *shown));
     }
     if (groups.size() > limits.culprits) {
         text += fmt::format(
             "  and {}\n",
             format_counted(groups.size() - limits.culprits, "more place", "more places"));
     }
-    return text + cheapest_line(*shown);
+    const std::string cheapest = cheapest_text(*shown);
+    return text + (cheapest.empty() ? "" : "  cheapest   " + cheapest + "\n");
 }
 
 // The capacity from which on the recorded settings no longer fit. A smaller card can fit where a

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
+#include "analyzer/report/text/report_line.h"
 #include "analyzer/support/terminal.h"
 
 #include <string>
@@ -39,7 +40,9 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal);
 // A row's notes in addition to its numbers: interval, class, use.
 std::string whatif_note(const WhatIfRow& row);
 
-// Explains the class words in the device's rows, and why estimates are estimates.
+// Explains the class words in the device's rows, and why estimates are estimates. The page has a
+// line per word.
+std::vector<ReportLine> class_explanations(const DeviceAnalysis& device);
 std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal);
 // The bounds: how far reserved memory could be reduced. Empty if none were replayed.
 std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal);

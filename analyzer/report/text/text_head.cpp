@@ -238,67 +238,10 @@ std::string headline(const Analysis& analysis,
                (remedy.empty() ? "" : " " + remedy) + "\n";
     }
     const RunFigures& run = device.recorded;
-    if (device.state_only) {
-        const std::uint64_t free = run.peak_reserved - std::min(run.peak_reserved, run.peak_active);
-        return terminal.styled(Style::kBold,
-                               fmt::format("State at one moment, without history: whether a "
-                                           "request failed is unknown. {} "
-                                           "reserved, {} allocated, {} ({}) free in the pool.",
-                                           format_bytes(run.peak_reserved),
-                                           format_bytes(run.peak_allocated),
-                                           format_bytes(free),
-                                           percent(free, run.peak_reserved))) +
-               "\n";
-    }
-    if (!segments_known(run)) {
-        return terminal.styled(
-                   Style::kBold,
-                   fmt::format("{} Peak allocated {}. {}, so waste is too.",
-                               failures_of_import(analysis, run),
-                               format_bytes(run.peak_allocated),
-                               !reserved_known(run)
-                                   ? std::string("Reserved memory is unknown")
-                                   : fmt::format("Peak reserved {}, but its segments are unknown",
-                                                 format_bytes(run.peak_reserved)))) +
-               "\n";
-    }
-    const std::string none = without_diagnosis(analysis, device) + ".";
-    if (!device.fidelity) {
-        return terminal.styled(
-                   Style::kBold,
-                   fmt::format(
-                       "{} At most {} allocated from the driver{}.",
-                       none,
-                       format_bytes(run.peak_reserved),
-                       analysis.program_pools.empty() ? "; no caching pool was recorded" : "")) +
-               "\n";
-    }
-    if (run.peak_reserved == 0) {
-        return terminal.styled(
-                   Style::kBold,
-                   none +
-                       " No driver allocation was recorded: the pool had its memory before the "
-                       "recording began. Record from the start of the program to see its peaks.") +
-               "\n";
-    }
-    const std::uint64_t unused =
-        run.peak_reserved - std::min(run.peak_reserved, run.peak_allocated);
-    const std::optional<GrowthForecast>& forecast = device.growth_forecast;
-    const std::string when = forecast && forecast->matters ? growth_forecast_text(*forecast) : "";
-    std::string text = fmt::format(
-        "{}{} Peak reserved {}, peak allocated {}. The difference is {} ({} of reserved).",
-        none.substr(0, none.size() - 1),
-        !when.empty()                       ? " yet: " + when + "."
-        : adopted_bytes(device.script) == 0 ? "."
-                                            : " in the recorded part.",
-        format_bytes(run.peak_reserved),
-        format_bytes(run.peak_allocated),
-        format_bytes(unused),
-        percent(unused, run.peak_reserved));
-    if (run.retries != 0) {
-        text += fmt::format(" {}.", format_counted(run.retries, "retry", "retries"));
-    }
-    if (const WhatIfRow* remedy = best_remedy(device)) {
+    std::string text = run_sentences(analysis, device);
+    const WhatIfRow* remedy = best_remedy(device);
+    if (remedy != nullptr && !device.state_only && segments_known(run) && device.fidelity &&
+        run.peak_reserved != 0) {
         text += fmt::format(" {} would have reserved {}{} ({}).",
                             name_in_sentence(*remedy),
                             format_bytes(remedy->result.statistics.reserved.peak),
@@ -308,6 +251,61 @@ std::string headline(const Analysis& analysis,
                             class_in_sentence(*remedy));
     }
     return terminal.styled(Style::kBold, text) + "\n";
+}
+
+std::string in_recorded_part(const DeviceAnalysis& device) {
+    return adopted_bytes(device.script) == 0 ? "" : " in the recorded part";
+}
+
+std::string run_sentences(const Analysis& analysis, const DeviceAnalysis& device) {
+    const RunFigures& run = device.recorded;
+    if (device.state_only) {
+        const std::uint64_t free = run.peak_reserved - std::min(run.peak_reserved, run.peak_active);
+        return fmt::format(
+            "State at one moment, without history: whether a request failed is unknown. {} "
+            "reserved, {} allocated, {} ({}) free in the pool.",
+            format_bytes(run.peak_reserved),
+            format_bytes(run.peak_allocated),
+            format_bytes(free),
+            percent(free, run.peak_reserved));
+    }
+    if (!segments_known(run)) {
+        return fmt::format("{} Peak allocated {}. {}, so waste is too.",
+                           failures_of_import(analysis, run),
+                           format_bytes(run.peak_allocated),
+                           !reserved_known(run)
+                               ? std::string("Reserved memory is unknown")
+                               : fmt::format("Peak reserved {}, but its segments are unknown",
+                                             format_bytes(run.peak_reserved)));
+    }
+    const std::string none = without_diagnosis(analysis, device) + ".";
+    if (!device.fidelity) {
+        return fmt::format("{} At most {} allocated from the driver{}.",
+                           none,
+                           format_bytes(run.peak_reserved),
+                           analysis.program_pools.empty() ? "; no caching pool was recorded" : "");
+    }
+    if (run.peak_reserved == 0) {
+        return none +
+               " No driver allocation was recorded: the pool had its memory before the "
+               "recording began. Record from the start of the program to see its peaks.";
+    }
+    const std::uint64_t unused =
+        run.peak_reserved - std::min(run.peak_reserved, run.peak_allocated);
+    const std::optional<GrowthForecast>& forecast = device.growth_forecast;
+    const std::string when = forecast && forecast->matters ? growth_forecast_text(*forecast) : "";
+    std::string text = fmt::format(
+        "{}{} Peak reserved {}, peak allocated {}. The difference is {} ({} of reserved).",
+        none.substr(0, none.size() - 1),
+        when.empty() ? in_recorded_part(device) + "." : " yet: " + when + ".",
+        format_bytes(run.peak_reserved),
+        format_bytes(run.peak_allocated),
+        format_bytes(unused),
+        percent(unused, run.peak_reserved));
+    if (run.retries != 0) {
+        text += fmt::format(" {}.", format_counted(run.retries, "retry", "retries"));
+    }
+    return text;
 }
 
 namespace {
@@ -378,6 +376,8 @@ std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device) {
                  : "none for the rest of this step: " + forecast.why_not}};
 }
 
+namespace {
+
 // The line about the out-of-memories before the reported one, or after it: their number, and one of
 // them.
 std::string other_failures(const Analysis& analysis,
@@ -402,8 +402,7 @@ std::string other_failures(const Analysis& analysis,
     if (culprit == culprit_text(conclusion_at(analysis, device, reported).culprit)) {
         culprit.clear();  // it is above
     }
-    return fmt::format("  {:<9}  {}{}; {}{}: {} requested, {} at {} ({}{}{})\n",
-                       later ? "later" : "earlier",
+    return fmt::format("{}{}; {}{}: {} requested, {} at {} ({}{}{})",
                        all ? "" : "at least ",
                        format_counted(count, "more out-of-memory", "more out-of-memories"),
                        later ? "" : "the program went on; ",
@@ -418,28 +417,48 @@ std::string other_failures(const Analysis& analysis,
                        printable(culprit));
 }
 
+}  // namespace
+
+std::vector<ReportLine> moment_lines(const Analysis& analysis, const Diagnosis& failure) {
+    const Verdict& verdict = failure.verdict;
+    const Event& event = analysis.timeline.events[failure.trouble.event];
+    std::vector<ReportLine> lines = {
+        {"state",
+         fmt::format("{} allocated, {} reserved; free: {} in the pool (largest free block {}), "
+                     "{} on the device",
+                     format_bytes(verdict.allocated_bytes),
+                     format_bytes(verdict.reserved_bytes),
+                     format_bytes(verdict.free_bytes),
+                     format_bytes(verdict.largest_hole_bytes),
+                     device_free_text(verdict))}};
+    for (ReportLine& line : asleep_lines(failure)) {
+        lines.push_back(std::move(line));
+    }
+    add_line(&lines,
+             "request",
+             fmt::format("{} at {}{}",
+                         printable(analysis.symbols->describe(event.origin)),
+                         format_duration(event.time_ns),
+                         phase_suffix(analysis, failure.trouble.event)));
+    return lines;
+}
+
+std::vector<ReportLine> other_failure_lines(const Analysis& analysis,
+                                            const DeviceAnalysis& device,
+                                            const Diagnosis& reported) {
+    std::vector<ReportLine> lines;
+    add_line(&lines, "earlier", other_failures(analysis, device, reported, false));
+    add_line(&lines, "later", other_failures(analysis, device, reported, true));
+    return lines;
+}
+
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {
     const Diagnosis* oom = reported_oom(device);
     if (oom == nullptr) {
         return segments_known(device.recorded) ? "" : first_failed_request(analysis, device);
     }
-    const Verdict& verdict = oom->verdict;
-    const Event& event = analysis.timeline.events[oom->trouble.event];
-    std::string text = fmt::format(
-        "  state      {} allocated, {} reserved; free: {} in the pool (largest free block {}), "
-        "{} on the device\n",
-        format_bytes(verdict.allocated_bytes),
-        format_bytes(verdict.reserved_bytes),
-        format_bytes(verdict.free_bytes),
-        format_bytes(verdict.largest_hole_bytes),
-        device_free_text(verdict));
-    text += printed(asleep_lines(*oom));
-    text += fmt::format("  request    {} at {}{}\n",
-                        printable(analysis.symbols->describe(event.origin)),
-                        format_duration(event.time_ns),
-                        phase_suffix(analysis, oom->trouble.event));
-    return text + other_failures(analysis, device, *oom, false) +
-           other_failures(analysis, device, *oom, true);
+    return printed(moment_lines(analysis, *oom)) +
+           printed(other_failure_lines(analysis, device, *oom));
 }
 
 }  // namespace fragtrace::analyzer

@@ -36,7 +36,9 @@ std::vector<ReportLine> part_lines(const Timeline& timeline);
 // "pid 4711, 3.81 s, 3,475 events, exit code 1": the second half of first_line() of a trace.
 std::string process_text(const Timeline& timeline);
 
-// The main sentence of the report.
+// The main sentences of the report. run_sentences(): those about a run without a diagnosed
+// out-of-memory, without the remedy.
+std::string run_sentences(const Analysis& analysis, const DeviceAnalysis& device);
 std::string headline(const Analysis& analysis,
                      const DeviceAnalysis& device,
                      const Terminal& terminal);
@@ -44,14 +46,21 @@ std::string headline(const Analysis& analysis,
 // Without a diagnosed out-of-memory: "No out-of-memory", "No request ran out of memory" if another
 // call failed, "2 out-of-memories: the cause is unknown".
 std::string without_diagnosis(const Analysis& analysis, const DeviceAnalysis& device);
+// " in the recorded part" if the pool had memory before the recording began.
+std::string in_recorded_part(const DeviceAnalysis& device);
 
 // The verdict of the reported out-of-memory, otherwise of the first retry. Empty if there is
 // neither.
 std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal);
-// forecast_lines(): memory that the rest of the failed step is forecast to need. state_lines():
-// memory at the reported out-of-memory and the code line of the request. Both are empty without an
-// out-of-memory.
+// Memory that the rest of the failed step is forecast to need. Empty without an out-of-memory.
 std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device);
+// Memory at a failure or retry, and the code line of the request.
+std::vector<ReportLine> moment_lines(const Analysis& analysis, const Diagnosis& failure);
+// The number of out-of-memories before and after the reported one, and one of each.
+std::vector<ReportLine> other_failure_lines(const Analysis& analysis,
+                                            const DeviceAnalysis& device,
+                                            const Diagnosis& reported);
+// Both for the reported out-of-memory. Empty without one.
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device);
 
 // Which code line is responsible and what to change, one line each. Empty if neither is known.
@@ -92,6 +101,14 @@ ReportLine survived_line(const Survivors& survivors);
 // The memory that grows with every step, and what survived its purpose. Empty if there is none.
 std::vector<ReportLine> growth_lines(const DeviceAnalysis& device);
 
+// The smallest set of live blocks without which the request fits. Empty if none is needed or known.
+std::string cheapest_text(const Diagnosis& diagnosis);
+// ", still alive 3 steps later": for blocks whose phase or step is over. Otherwise empty.
+std::string outlived_text(const Analysis& analysis,
+                          const DeviceAnalysis& device,
+                          const CulpritGroup& group,
+                          const Diagnosis& diagnosis);
+
 // Lines about the run as a whole. Each is empty if there is nothing to report.
 std::string phase_lines(const Analysis& analysis, const Terminal& terminal);
 std::vector<ReportLine> call_lines(const Analysis& analysis);
@@ -121,6 +138,7 @@ std::string phase_suffix(const Analysis& analysis, EventIndex event);
 std::string remedies_table(const DeviceAnalysis& device,
                            std::size_t limit,
                            const Terminal& terminal);
+std::string advice_heading(const DeviceAnalysis& device);
 std::string advice_lines(const DeviceAnalysis& device, const Terminal& terminal);
 std::string scan_lines(const DeviceAnalysis& device, const Terminal& terminal);
 std::vector<ReportLine> near_miss_lines(const Analysis& analysis, const DeviceAnalysis& device);
@@ -130,6 +148,15 @@ std::string advice_text(const Advice& advice);
 // The cost of a row compared with the recorded run: driver calls, synchronisations, retries, their
 // time by recorded averages, and necessary changes of the program. Empty: unknown.
 std::string cost_text(const WhatIfRow& row);
+
+// "as recorded", "same", "-60 MiB": reserved memory compared with the recorded settings.
+std::string difference_text(const WhatIfRow& row, const DeviceAnalysis& device);
+// From which event on the requests of this row differ from the recorded ones. Empty: they do not.
+std::string divergence_text(const WhatIfRow& row);
+// How many combinations of changes were tested. Empty: none.
+std::string combinations_text(const DeviceAnalysis& device);
+// What the report says about all rows.
+std::vector<std::string> whatif_remarks(const DeviceAnalysis& device);
 
 // "fits", "OOM", "2 OOMs", "fits, 3 retries".
 std::string outcome_text(const WhatIfRow& row);

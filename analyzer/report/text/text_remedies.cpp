@@ -112,6 +112,13 @@ std::string cost_text(const WhatIfRow& row) {
     return only_saves ? fmt::format("none ({})", all) : all;
 }
 
+std::string divergence_text(const WhatIfRow& row) {
+    return row.result.divergence && !row.fails_first()
+               ? fmt::format("differs from the recording from event {} on",
+                             row.result.divergence->event)
+               : "";
+}
+
 std::string remedies_table(const DeviceAnalysis& device,
                            std::size_t limit,
                            const Terminal& terminal) {
@@ -128,9 +135,8 @@ std::string remedies_table(const DeviceAnalysis& device,
         const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
                                 static_cast<std::int64_t>(compared_reserved_bytes(device));
         std::string note = fmt::format("{}; cost: {}", row.class_text(), cost_text(row));
-        if (row.result.divergence && !row.fails_first()) {
-            note += fmt::format("; differs from the recording from event {} on",
-                                row.result.divergence->event);
+        if (const std::string differs = divergence_text(row); !differs.empty()) {
+            note += "; " + differs;
         }
         if (!row.usable) {
             note += "; not usable here: " + printable(row.usable_reason);
@@ -146,26 +152,25 @@ std::string remedies_table(const DeviceAnalysis& device,
     if (cells.size() < device.remedies.size()) {
         text += fmt::format("  and {} more (fraganalyze whatif)\n", device.remedies.size() - limit);
     }
-    if (device.combinations_tried != 0) {
-        text += terminal.styled(
-            Style::kDim,
-            fmt::format("  {} tested; those better than every single change are listed\n",
-                        format_counted(device.combinations_tried, "combination", "combinations")));
+    if (const std::string tested = combinations_text(device); !tested.empty()) {
+        text += terminal.styled(Style::kDim, "  " + tested + "\n");
     }
     return text;
+}
+
+std::string advice_heading(const DeviceAnalysis& device) {
+    const std::uint64_t adopted = adopted_bytes(device.script);
+    return std::string("Popular advice, on this trace") +
+           (adopted == 0 ? ""
+                         : fmt::format(": {} from before the recorded requests stay as they are",
+                                       format_bytes(adopted)));
 }
 
 std::string advice_lines(const DeviceAnalysis& device, const Terminal& terminal) {
     if (device.advice.empty()) {
         return "";
     }
-    const std::uint64_t adopted = adopted_bytes(device.script);
-    const std::string stays =
-        adopted == 0 ? ""
-                     : fmt::format(": {} from before the recorded requests stay as they are",
-                                   format_bytes(adopted));
-    std::string text =
-        terminal.styled(Style::kBold, "Popular advice, on this trace" + stays) + "\n";
+    std::string text = terminal.styled(Style::kBold, advice_heading(device)) + "\n";
     for (const Advice& advice : device.advice) {
         text += fmt::format("  {:<34} {}\n", advice.name, advice_text(advice));
     }

@@ -13,20 +13,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-std::string difference_text(const WhatIfRow& row,
-                            const WhatIfRow* recorded,
-                            const DeviceAnalysis& device) {
-    const std::uint64_t reserved = row.result.statistics.reserved.peak;
-    if (row.is_recorded) {
-        return reserved == device.recorded.peak_reserved ? "as recorded" : "replayed";
-    }
-    if (recorded == nullptr) {
-        return "";
-    }
-    const std::uint64_t then = compared_reserved_bytes(device);
-    return reserved == then ? "same" : format_bytes_difference(then, reserved);
-}
-
 // Text like "6.5 GiB", or "6.5 GiB to 7.78 GiB" for a model with a lower and an upper bound.
 std::string reserved_text(const WhatIfRow& row) {
     const std::string most = format_bytes(row.result.statistics.reserved.peak);
@@ -60,7 +46,51 @@ void add_reasons(std::string_view reason, std::vector<std::string>* reasons) {
     }
 }
 
+// To what the differences of the rows are; empty if to the recorded run.
+std::string compared_with_text(const DeviceAnalysis& device) {
+    const WhatIfRow* recorded = recorded_row(device.settings);
+    const std::uint64_t run_reserved = device.recorded.peak_reserved;
+    return recorded != nullptr && reserved_known(device.recorded) &&
+                   recorded->result.statistics.reserved.peak != run_reserved
+               ? fmt::format(
+                     "the recorded run reserved {}; all differences are to the replay of "
+                     "its settings",
+                     format_bytes(run_reserved))
+               : "";
+}
+
 }  // namespace
+
+std::string difference_text(const WhatIfRow& row, const DeviceAnalysis& device) {
+    const std::uint64_t reserved = row.result.statistics.reserved.peak;
+    if (row.is_recorded) {
+        return reserved == device.recorded.peak_reserved ? "as recorded" : "replayed";
+    }
+    return reserved == compared_reserved_bytes(device) ? "same"
+                                                       : difference_to_recorded(device, reserved);
+}
+
+std::string combinations_text(const DeviceAnalysis& device) {
+    return device.combinations_tried == 0
+               ? ""
+               : format_counted(device.combinations_tried, "combination", "combinations") +
+                     " tested; those better than every single change are listed";
+}
+
+std::vector<std::string> whatif_remarks(const DeviceAnalysis& device) {
+    std::vector<std::string> remarks;
+    for (std::string text :
+         {compared_with_text(device),
+          combinations_text(device),
+          std::string(device.plan_left_out
+                          ? "offline: not planned for so many requests (fraganalyze whatif)"
+                          : "")}) {
+        if (!text.empty()) {
+            remarks.push_back(std::move(text));
+        }
+    }
+    return remarks;
+}
 
 std::string outcome_text(const WhatIfRow& row) {
     if (row.ooms() == 0) {
@@ -105,7 +135,7 @@ std::string whatif_table(const DeviceAnalysis& device,
         cells.push_back({printable(row->candidate.name),
                          outcome_text(*row),
                          {format_bytes(row->result.statistics.reserved.peak),
-                          difference_text(*row, recorded, device),
+                          difference_text(*row, device),
                           format_count(row->result.statistics.segments_allocated)},
                          row->class_text() + use,
                          row->ooms() != 0   ? Style::kRed
@@ -116,14 +146,8 @@ std::string whatif_table(const DeviceAnalysis& device,
     if (is_short) {
         return text;
     }
-    const std::uint64_t run_reserved = device.recorded.peak_reserved;
-    if (recorded != nullptr && reserved_known(device.recorded) &&
-        recorded->result.statistics.reserved.peak != run_reserved) {
-        text += terminal.styled(
-            Style::kDim,
-            fmt::format("  the recorded run reserved {}; all differences are to the replay of its "
-                        "settings\n",
-                        format_bytes(run_reserved)));
+    if (const std::string with = compared_with_text(device); !with.empty()) {
+        text += terminal.styled(Style::kDim, "  " + with + "\n");
     }
     if (alike != 0) {
         text += terminal.styled(
@@ -177,7 +201,7 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
     return text;
 }
 
-std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+std::vector<ReportLine> class_explanations(const DeviceAnalysis& device) {
     std::set<std::string> words;
     std::vector<std::string> assumed;  // reasons for estimates, each once
     for (const auto* rows :
@@ -191,15 +215,22 @@ std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal) 
             }
         }
     }
-    std::string text;
+    std::vector<ReportLine> lines;
     for (const auto& [word, meaning] : class_meanings()) {
         if (words.contains(word)) {
-            text += fmt::format("  {}: {}\n",
-                                word,
-                                word == "estimate" ? fmt::format("depends on an assumption: {}",
-                                                                 fmt::join(assumed, "; or "))
-                                                   : meaning);
+            lines.push_back({std::string(word),
+                             word == "estimate" ? fmt::format("depends on an assumption: {}",
+                                                              fmt::join(assumed, "; or "))
+                                                : std::string(meaning)});
         }
+    }
+    return lines;
+}
+
+std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+    std::string text;
+    for (const auto& [word, meaning] : class_explanations(device)) {
+        text += fmt::format("  {}: {}\n", word, meaning);
     }
     return text.empty() ? text : terminal.styled(Style::kDim, text);
 }

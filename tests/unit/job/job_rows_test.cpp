@@ -141,6 +141,24 @@ TEST_CASE("a heading of a generation names the rank of that generation") {
     CHECK(failed == std::vector<std::size_t>{2, 4});
 }
 
+TEST_CASE("the page has the groups that the terminal leaves out") {
+    std::vector<ProcessSummary> made = ranks(24);
+    for (std::size_t i = 4; i < made.size(); ++i) {
+        made[i].devices[0].run.peak_reserved += i * kGiB;
+    }
+    const Job job = job_of(made);
+    const JobView view = view_of(job);
+    const auto differing = [&](JobReader reader) {
+        const JobRows rows = job_rows(job, view, reader);
+        CHECK((rows.back().text.find("--json") == std::string::npos || reader != JobReader::kPage));
+        return std::count_if(
+            rows.begin(), rows.end(), [](const JobRow& one) { return one.label == "differs"; });
+    };
+    CHECK(differing(JobReader::kTerminal) == 6);
+    CHECK(view.differences.size() > 6);
+    CHECK(differing(JobReader::kPage) == static_cast<std::ptrdiff_t>(view.differences.size()));
+}
+
 TEST_CASE("the page has every row of the text, in the same words") {
     std::vector<ProcessSummary> made = ranks(8);
     fail(&made[3], 1'000'000'000);

@@ -62,6 +62,44 @@ TEST_CASE("with too many bursts the largest are kept, sorted by time", "[bursts]
     CHECK(bursts[0].first < bursts[1].first);
 }
 
+TEST_CASE("too many phases: short neighbours of a lane become one range that has their number") {
+    std::vector<PagePhase> phases = {{.name = "run", .start_ns = 0, .end_ns = 1'000'000}};
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+        phases.push_back({.name = i % 4 == 0   ? "load"
+                                  : i % 4 == 1 ? "step"
+                                               : "save",
+                          .start_ns = i * 1000,
+                          .end_ns = i * 1000 + (i == 500 ? 400'000 : 900),
+                          .lane = 1});
+        i = i == 500 ? 900 : i;
+    }
+    phases.push_back({.name = "open", .start_ns = 999'999, .lane = 1});
+    const std::size_t all = phases.size();
+    limit_phases(&phases, all);
+    CHECK(phases.size() == all);
+    limit_phases(&phases, 100);
+    CHECK(phases.size() <= 100);
+    CHECK(phases.size() > 20);
+    std::size_t count = 0;
+    bool long_one = false;
+    for (const PagePhase& phase : phases) {
+        count += phase.count;
+        long_one = long_one || (phase.count == 1 && phase.end_ns == 900'000);
+        CHECK((phase.lane == 1 || (phase.name == "run" && phase.count == 1)));
+    }
+    CHECK(count == all);
+    CHECK(long_one);
+    CHECK(phases[1].name == "load, step, save");
+    CHECK(phases.back().end_ns == kNeverNs);
+
+    // All are open until the end: they still become few.
+    phases.assign(500, {.name = "open", .start_ns = 5});
+    limit_phases(&phases, 10);
+    REQUIRE(phases.size() == 1);
+    CHECK(phases[0].count == 500);
+    CHECK(phases[0].name == "open");
+}
+
 TEST_CASE("steps come first, then a lane per thread and depth up to a limit") {
     Events run;
     requests(&run, 0, 100);
@@ -77,8 +115,15 @@ TEST_CASE("steps come first, then a lane per thread and depth up to a limit") {
     add_phases(run.timeline, iterations, &page);
     REQUIRE(page.phase_lanes.size() == 7);
     CHECK(page.phase_lanes.front() == "steps");
-    CHECK(page.phases_left_out == 2);
+    // Depth 1 of thread 2 and both depths of thread 3 share the last lane.
+    CHECK(page.phase_lanes.back() == "others");
+    CHECK(page.phases_merged == 3);
     REQUIRE(page.phases.size() == 8);
+    const auto others = std::find_if(
+        page.phases.begin(), page.phases.end(), [](const auto& one) { return one.lane == 6; });
+    REQUIRE(others != page.phases.end());
+    CHECK(others->count == 3);
+    CHECK(others->name == "outer, inner");
     CHECK(page.phases[0].name == "step 1");
     CHECK(page.phases[0].end_ns == 50'000);
     CHECK(page.phases[1].name == "outer");

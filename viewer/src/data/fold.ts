@@ -76,9 +76,11 @@ export function foldStacks(whole: StackTables, { fold, hidden }: Folding): Folde
         for (let at = made; at > 0; at = stacks.parent[at], ++up) if (at === to[node]) return up;
         return 0;
     };
+    // Stacks that are all of libraries would be one box.
+    const folds = fold && frame.some((of, node) => node > 0 && libraryOf(of) === "");
     for (let node = 1; node < parent.length; ++node) {
         const above = to[parent[node]];
-        const isLibrary = fold && libraryOf(frame[node]) !== "";
+        const isLibrary = folds && libraryOf(frame[node]) !== "";
         if (isHidden(frame[node]) || (isLibrary && folded[above])) {
             to[node] = above;
             continue;

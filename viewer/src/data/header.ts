@@ -1,6 +1,8 @@
 // The page's header, written by analyzer/report/page/page_header.cpp. Times are in nanoseconds,
 // sizes in bytes, and null means unknown.
 
+import { formatTime } from "./format";
+
 export type ColumnDescription = [name: string, width: number, difference: 0 | 1];
 
 export interface PackDescription {
@@ -26,6 +28,7 @@ export interface Culprit {
     count: number;
     age: string;
     phase: string;
+    outlived: string; // ", still alive 3 steps later"; "" = not known to be
     blocks: number[];
 }
 
@@ -107,9 +110,12 @@ export interface WhatIf {
     releasable: number | null;
     segments: number;
     retries: number;
+    difference: string; // of reserved memory to the recorded settings: "same", "-60 MiB"
+    differs: string; // from which event on its requests are others; "" = none are
     usable: boolean;
     note: string;
     as_run: boolean;
+    bound: boolean; // a limit of reserved memory for any allocator
     // Whether the run gets past an out-of-memory that the recording has. What follows it is not
     // known.
     gets_past: boolean;
@@ -188,11 +194,15 @@ export interface DeviceHeader {
     markers: Marker[];
     phase_lanes: string[];
     phase_names: string[];
-    phases_left_out: number;
+    phases_merged: number; // those without a range of their own
     cards: Card[];
     whatif: WhatIf[];
+    no_whatif: string; // why nothing was replayed
+    whatif_remarks: string[]; // about all rows
+    whatif_classes: ReportLine[]; // the meanings of the rows' classes
     totals: Total[];
     advice: Advice[];
+    advice_heading: string;
     growth: { when: string; rows: GrowingLine[]; lines: ReportLine[] };
     near_miss: ReportLine[];
     holes: { heading: string; rows: Holes[]; more: string };
@@ -210,17 +220,30 @@ export function requestedKnown({ totals }: DeviceHeader): boolean {
     return totals.every(({ label, value }) => label !== "peak requested" || value !== null);
 }
 
+/** Whether the device has only the state at one moment. It has no times. */
+export function isState({ cards }: DeviceHeader): boolean {
+    return cards.some(({ kind }) => kind === "state");
+}
+
+/** A moment after the name of what it belongs to. */
+export function atMoment(head: DeviceHeader, tick: number): string {
+    return isState(head) ? "in this state" : `at ${formatTime(tick * head.tick_ns)}`;
+}
+
 /** Failed requests; null = unknown. */
 export function failedRequests({ totals }: DeviceHeader): number | null {
     const found = totals.find(({ label }) => label === "ooms");
     return found ? found.value : 0;
 }
 
-/** The advice that reduces the memory of the program itself. */
+/** The advice that reduces the memory of the program itself, and the error of its figures. */
 export function savings({ advice }: DeviceHeader): ReportLine[] {
-    return advice
+    const lines = advice
         .filter(({ settings }) => !settings)
         .map(({ name, effect }) => ({ label: name, text: effect }));
+    return lines.some(({ text }) => /\d [KMGT]?i?B/.test(text))
+        ? [...lines, { label: "error", text: "unknown: no run with such a change was measured" }]
+        : lines;
 }
 
 /** The card with which a device opens: the first failure, otherwise that of the run; -1 = none. */
@@ -388,7 +411,7 @@ export interface Header extends StackTables {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 14;
+export const formatVersion = 15;
 
 /** Throws one plain sentence if the text is not a complete header of this version. */
 export function parseHeader(text: string): Header {

@@ -8,6 +8,8 @@ export const heatMeasures = [
     "free on the card",
     "reserved but not allocated",
 ] as const;
+export const heatOrders = ["differs", "rank"] as const;
+export type HeatOrder = (typeof heatOrders)[number];
 export type HeatMeasure = (typeof heatMeasures)[number];
 
 export interface HeatRow {

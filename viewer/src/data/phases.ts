@@ -8,16 +8,18 @@ export interface Phases {
     end: Uint32Array; // never = still open at the end
     name: Uint32Array; // index into the header's phase_names
     lane: Uint8Array;
+    ranges: Uint32Array; // more than 1: neighbours that the file has as one
 }
 
 export function readPhases(columns: Columns): Phases {
-    const { start, end, name, lane } = columns;
+    const { start, end, name, lane, ranges } = columns;
     return {
         count: start.length,
         start: Uint32Array.from(start),
         end: Uint32Array.from(end),
         name: Uint32Array.from(name),
         lane: Uint8Array.from(lane),
+        ranges: Uint32Array.from(ranges),
     };
 }
 

@@ -19,7 +19,7 @@ export function rankLabel(row: Rank): string {
         row.rank === null ? row.helper || "no rank" : `rank ${row.rank}`,
         row.generation === null ? "" : `generation ${row.generation}`,
         row.pid === 0 ? row.file : `pid ${row.pid}`,
-        row.gpu === null ? "no GPU" : `GPU ${row.gpu}`,
+        row.gpu === null ? "no GPU memory" : `GPU ${row.gpu}`,
         rankState(row),
     ];
     return parts.filter((part) => part).join(" · ");

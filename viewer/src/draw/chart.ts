@@ -227,7 +227,7 @@ function drawOverlay(
         [colours.good, 2],
     ] as const) {
         context.strokeStyle = colour;
-        context.lineWidth = size;
+        context.lineWidth = size * colours.stroke;
         context.beginPath();
         for (let i = 0; i < times.length; ++i) {
             const until = i + 1 < times.length ? times[i + 1] : overlay.endTick;
@@ -300,7 +300,7 @@ export function drawCursor(
     context.stroke();
     context.globalAlpha = 1;
     context.strokeStyle = colours.ink;
-    context.lineWidth = 1.5;
+    context.lineWidth = 1.5 * colours.stroke;
     context.stroke();
     context.lineWidth = 1;
 }
@@ -314,7 +314,7 @@ export function drawMark(
     colours: Colours,
 ): void {
     context.strokeStyle = context.fillStyle = colours.mark;
-    context.lineWidth = 1.5;
+    context.lineWidth = 1.5 * colours.stroke;
     context.setLineDash([4, 3]);
     context.beginPath();
     context.moveTo(x, topY);

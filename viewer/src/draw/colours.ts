@@ -31,6 +31,7 @@ export interface Colours {
     freeKind: string; // free memory, where blocks are coloured by kind
     runs: [a: string, b: string]; // two compared runs; also text
     heat: [number, number, number][]; // memory over time, from none to the most
+    stroke: number; // widths of lines are multiplied by it
 }
 
 export const light: Colours = {
@@ -66,6 +67,7 @@ export const light: Colours = {
         [236, 112, 44],
         [150, 20, 40],
     ],
+    stroke: 1,
 };
 
 export const dark: Colours = {
@@ -101,7 +103,40 @@ export const dark: Colours = {
         [226, 112, 40],
         [255, 222, 150],
     ],
+    stroke: 1,
 };
+
+/** Stronger colours and lines, if the system asks for more contrast. */
+const strong = (colours: Colours, stronger: Partial<Colours>): Colours => ({
+    ...colours,
+    faint: colours.ink,
+    line: colours.ink,
+    stroke: 2,
+    ...stronger,
+});
+const strongLight = strong(light, {
+    ink: "#000000",
+    use: "#5577a3",
+    useLong: "#2c4a75",
+    hole: "#ff8400",
+    hatch: "#5c2500",
+    pending: "#20776a",
+    other: "#7d8492",
+});
+const strongDark = strong(dark, {
+    ink: "#ffffff",
+    paper: "#000000",
+    use: "#6b95c4",
+    useLong: "#a8cdf5",
+    hole: "#ff9a1f",
+    hatch: "#5c2500",
+    pending: "#57c7b7",
+    other: "#868e9c",
+});
+
+export function coloursOf(isDark: boolean, moreContrast: boolean): Colours {
+    return moreContrast ? (isDark ? strongDark : strongLight) : isDark ? dark : light;
+}
 
 export function rgb(colour: string): [number, number, number] {
     const value = parseInt(colour.slice(1), 16);

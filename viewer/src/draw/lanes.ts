@@ -88,9 +88,9 @@ export function laneParts(
             (before.count > 1 || before.to - before.from < thin)
         ) {
             before.to = Math.max(before.to, to);
-            ++before.count;
+            before.count += phases.ranges[i];
         } else {
-            parts.push({ from, to, first: i, count: 1 });
+            parts.push({ from, to, first: i, count: phases.ranges[i] });
         }
     }
     return lanes;
@@ -147,7 +147,8 @@ export function drawLanes(
             const name = phases.name[first];
             const text =
                 count > 1
-                    ? `${formatCount(count)} ${steps ? "steps" : "ranges"}`
+                    ? `${formatCount(count)} ${steps ? "steps" : "ranges"}` +
+                      (count === phases.ranges[first] ? `: ${head.phase_names[name]}` : "")
                     : head.phase_names[name];
             // Steps follow one another: two shades distinguish odd from even. A phase's colour
             // depends on its name.

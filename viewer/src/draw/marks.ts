@@ -113,7 +113,7 @@ function outline(
         [colours.mark, 2],
     ] as const) {
         context.strokeStyle = colour;
-        context.lineWidth = width;
+        context.lineWidth = width * colours.stroke;
         context.strokeRect(left, top, Math.max(3, right - left), Math.max(3, bottom - top));
     }
     context.restore();

@@ -32,7 +32,7 @@ export function drawRanges(
         context.globalAlpha = 0.2;
         context.fillRect(x0, top, Math.max(1, x1 - x0), bottom - top);
         context.globalAlpha = 1;
-        context.lineWidth = 1.5;
+        context.lineWidth = 1.5 * colours.stroke;
         context.setLineDash(at === 0 ? [] : [6, 3]);
         for (const x of [from, to]) {
             if (x < plotLeft || x > right) continue;

@@ -95,7 +95,7 @@ function outline(
         [colours.mark, 2],
     ] as const) {
         context.strokeStyle = colour;
-        context.lineWidth = line;
+        context.lineWidth = line * colours.stroke;
         context.strokeRect(place.x + left, place.y + 1, width, Math.max(2, place.height - 2));
     }
     context.lineWidth = 1;

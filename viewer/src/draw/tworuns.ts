@@ -62,7 +62,7 @@ export function drawTwoRuns(layer: Layer, drawn: DrawnRuns, colours: Colours): v
     drawPositions(layer, drawn, colours);
     for (const { side, name, course } of courses) {
         context.strokeStyle = colours.runs[side];
-        context.lineWidth = name === "reserved_max" ? 2.2 : 1;
+        context.lineWidth = (name === "reserved_max" ? 2.2 : 1) * colours.stroke;
         context.setLineDash(dashes[side]);
         drawCourse(layer, course, y);
     }

@@ -1,5 +1,6 @@
 // Stores the view in the part of the address after "#", so that a link shows what its sender saw.
 // Unknown or broken values are ignored.
+import { heatOrders } from "../data/heat";
 import { orders } from "../data/rangelines";
 import { shapes } from "../data/shownstacks";
 import { axisUnits } from "../data/tworuns";
@@ -26,6 +27,7 @@ const numbers = [
     "zoom",
     "frame",
     "whatif",
+    "heat",
 ] as const;
 
 // Choices and their values. The first one is the default and is not written.
@@ -38,8 +40,10 @@ const choices = {
     by: orders,
     drag: ["pan", "range"],
     axis: axisUnits,
+    rows: heatOrders,
 } as const satisfies { [Key in keyof View]?: readonly View[Key][] };
 
+// Their defaults are in `unsaid`.
 const switches = ["fold", "only"] as const;
 
 // Texts that a person typed, by their keys in the link.
@@ -53,7 +57,7 @@ export const unsaid = {
     comment: "",
     theme: "auto",
     shape: "icicle",
-    fold: false,
+    fold: true,
     hidden: "",
     only: false,
     colour: "state",
@@ -61,6 +65,8 @@ export const unsaid = {
     by: "change",
     drag: "pan",
     axis: "step",
+    heat: -1,
+    rows: "differs",
 } as const satisfies Partial<View>;
 
 export function writeHash(view: View): string {
@@ -73,7 +79,9 @@ export function writeHash(view: View): string {
     for (const key of Object.keys(choices) as (keyof typeof choices)[]) {
         if (view[key] !== choices[key][0] || key === "stacks") parts.push(`${key}=${view[key]}`);
     }
-    for (const key of switches) if (view[key]) parts.push(`${key}=1`);
+    for (const key of switches) {
+        if (view[key] !== unsaid[key]) parts.push(`${key}=${view[key] ? 1 : 0}`);
+    }
     if (view.hidden) parts.push(`hidden=${view.hidden}`);
     return "#" + parts.join("&");
 }

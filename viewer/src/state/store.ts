@@ -1,6 +1,7 @@
 // The page's state: one plain object, changed in one place. Listeners are called once per frame.
 
 import type { ColourBy } from "../data/kinds";
+import type { HeatOrder } from "../data/heat";
 import type { Measure } from "../data/measures";
 import type { LineOrder } from "../data/rangelines";
 import type { Range } from "../data/ranges";
@@ -43,6 +44,8 @@ export interface View {
     whatif: number; // row whose replayed curve is drawn; -1 = none
     order: "worst" | "address";
     axis: AxisUnit; // of the memory of two runs
+    heat: number; // index into heatMeasures; -1 = the first that is known
+    rows: HeatOrder; // of the heat map
 }
 
 /** What belongs to one device, and is not kept when another one is opened. */
@@ -79,11 +82,13 @@ export const initialView: View = {
     stacks: "holes",
     shape: "icicle",
     only: false,
-    fold: false,
+    fold: true,
     hidden: "",
     colour: "state",
     order: "worst",
     axis: "step",
+    heat: -1,
+    rows: "differs",
 };
 
 export const viewParts = Object.keys(initialView) as (keyof View)[];

@@ -1,7 +1,7 @@
 // The sections of the panel beside the verdict. Each shows what the analysis found, or nothing.
-import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
-import { type Card, type Culprit, type ReportLine, savings } from "../data/header";
-import { barGrid, choosable, heads } from "./cards";
+import { formatBytes, formatChange, formatCount } from "../data/format";
+import { atMoment, type Card, type Culprit, type Part, savings } from "../data/header";
+import { barGrid, choosable, heads, lineList } from "./cards";
 import { button, el, table } from "./dom";
 import type { PageView, TextPanel } from "./view";
 
@@ -21,7 +21,12 @@ function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
                     { class: "wrap pins" },
                     el("span", { class: "swatch" }),
                     el("code", {}, culprit.label || stacks.label(stacks.telling(culprit.stack))),
-                    culprit.phase ? el("span", { class: "faint" }, ` in ${culprit.phase}`) : null,
+                    (culprit.phase || culprit.outlived) &&
+                        el(
+                            "span",
+                            { class: "faint" },
+                            (culprit.phase && ` in phase ${culprit.phase}`) + culprit.outlived,
+                        ),
                 ),
                 ages && el("td", {}, culprit.age.replace(/^oldest /, "")),
             ),
@@ -71,9 +76,9 @@ function blockers(page: PageView, { blocks: rows }: Culprit): HTMLElement[] {
     const known = rows.filter((row) => row < count).sort((a, b) => size[b] - size[a]);
     if (known.length === 0) return [];
     const buttons = known.slice(0, mostBlockers).map((row) => {
-        const time = formatTime(start[row] * model.head.tick_ns);
-        const title = `select this block, allocated at ${time}`;
-        const text = `${formatBytes(size[row])} at ${time}`;
+        const when = atMoment(model.head, start[row]);
+        const title = `select this block, allocated ${when}`;
+        const text = `${formatBytes(size[row])} ${when}`;
         return button(text, title, () => page.change({ selected: row }));
     });
     const what = known.length > mostBlockers ? "largest blocks: " : "blocks: ";
@@ -171,20 +176,30 @@ interface CategoryPart {
 /** The memory in use by category: the parts of a bar, and the sentence below it. */
 function categoryParts(
     { colours }: PageView,
-    { categories, categories_basis, in_use }: Card,
+    { categories, categories_basis, in_use, outside, screen }: Card,
 ): { parts: CategoryPart[]; total: string } {
-    const all = Math.max(
-        1,
-        categories.reduce((sum, { bytes }) => sum + bytes, 0),
-    );
+    const sum = (those: Part[]): number => those.reduce((all, { bytes }) => all + bytes, 0);
+    const inside = sum(categories);
+    // In a shortage, what is missing may be outside the pool.
+    const others = screen === "shortage" ? outside : [];
+    const greys = [colours.other, colours.line, colours.faint];
+    const all = Math.max(1, inside + sum(others));
+    const part = ({ name, bytes, note }: Part, colour: string): CategoryPart => ({
+        text: `${name} ${formatBytes(bytes)}${note ? ` (${note})` : ""}`,
+        name: `${name}: ${formatBytes(bytes)}`,
+        colour,
+        share: bytes / all,
+    });
     return {
-        parts: categories.map(({ name, bytes, note }, at) => ({
-            text: `${name} ${formatBytes(bytes)}${note ? ` (${note})` : ""}`,
-            name: `${name}: ${formatBytes(bytes)}`,
-            colour: colours.kinds[at] ?? colours.otherKind,
-            share: bytes / all,
-        })),
-        total: `${formatBytes(in_use ?? all)} in total (${categories_basis})`,
+        parts: [
+            ...categories.map((of, at) => part(of, colours.kinds[at] ?? colours.otherKind)),
+            ...others.map((of, at) =>
+                part({ ...of, note: "outside the pool" }, greys[at % greys.length]),
+            ),
+        ],
+        total:
+            `${formatBytes(in_use ?? inside)} in total (${categories_basis})` +
+            (others.length > 0 ? `; ${formatBytes(sum(others))} outside the pool` : ""),
     };
 }
 
@@ -217,18 +232,6 @@ export function savedCategories(page: PageView): TextPanel | null {
             { kind: "text", cell: { text: total, look: "faint" } },
         ],
     };
-}
-
-function lineList(lines: ReportLine[]): HTMLElement[] {
-    return lines.length === 0
-        ? []
-        : [
-              el(
-                  "dl",
-                  { class: "lines" },
-                  ...lines.flatMap(({ label, text }) => [el("dt", {}, label), el("dd", {}, text)]),
-              ),
-          ];
 }
 
 // ---- the sections -------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import {
     failedRequests,
     type Header,
     openingCard,
+    type ReportLine,
     savings,
     segmentsKnown,
 } from "../data/header";
@@ -172,6 +173,13 @@ export function barGrid(bars: Bar[], requested: number | null): HTMLElement {
         );
     }
     return grid;
+}
+
+/** Lines of the report, as one list; nothing without lines. */
+export function lineList(lines: ReportLine[], look = "lines"): HTMLElement[] {
+    if (lines.length === 0) return [];
+    const parts = lines.flatMap(({ label, text }) => [el("dt", {}, label), el("dd", {}, text)]);
+    return [el("dl", { class: look }, ...parts)];
 }
 
 /** The meanings of the words in brackets that qualify figures of this text ("exact", ...). */

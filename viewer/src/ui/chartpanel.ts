@@ -13,6 +13,7 @@ export class ChartPanel implements Picture {
     readonly surface = new Surface(byId("chart").parentElement!);
     readonly title = "Memory over time";
     readonly place = "left";
+    readonly section = "time";
 
     constructor(private readonly page: PageView) {}
 

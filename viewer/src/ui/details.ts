@@ -1,6 +1,7 @@
 // The selected block: its life, the blocks that used its bytes before and after, and its stack.
 import { formatBytes, formatCount, formatCounted, formatTime } from "../data/format";
 import { type Life, lifeOf } from "../data/life";
+import { isState } from "../data/header";
 import { never } from "../data/model";
 import { phaseAt } from "../data/phases";
 import { sourceOf } from "../data/sources";
@@ -19,6 +20,10 @@ function lifeList(page: PageView, life: Life): HTMLElement {
     const list = el("dl", { class: "life" });
     const add = (name: string, ...text: (string | Node)[]): void =>
         void list.append(el("dt", {}, name), el("dd", {}, ...text));
+    if (isState(head)) {
+        add("allocated", "at an unknown time: this state has no times");
+        return list;
+    }
     const phase = phaseAt(phases, life.born);
     const jump = (tick: number, to: string): HTMLElement =>
         button(time(tick), `move the cursor to ${to} of this block (b)`, () => jumpTo(page, tick));
@@ -130,7 +135,8 @@ export function showDetails(page: PageView): void {
                 button("copy stack", "copy the stack of this block", () => {
                     void copyAndSay(page, "stack of the block", stackText(stacks, frames));
                 }),
-            button("zoom (z)", "zoom to this block's life", () => zoomToLife(page)),
+            !isState(head) &&
+                button("zoom (z)", "zoom to this block's life", () => zoomToLife(page)),
             button("×", "close block details", () => page.change({ selected: -1 })),
         ),
         lifeList(page, lifeOf(model, block)),

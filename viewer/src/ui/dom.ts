@@ -76,6 +76,11 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 const isFigure = (cell: Child): boolean =>
     typeof cell === "string" && /^[-+~<\d].{0,15}$/.test(cell);
 
+/** Two figures of one cell, one below the other. */
+export function stacked(above: Child, below: Child): HTMLElement {
+    return el("div", { class: "stacked" }, el("div", {}, above), el("div", {}, below));
+}
+
 export function table(heads: string[], rows: Child[][], caption = ""): HTMLElement {
     return el(
         "table",

@@ -4,6 +4,7 @@ import {
     heatBytes,
     heatCertainty,
     type HeatMeasure,
+    type HeatOrder,
     heatMeasures,
     type HeatRow,
     heatRows,
@@ -20,11 +21,13 @@ const sharpness = (): number => Math.min(devicePixelRatio, 2);
 
 export class HeatPanel implements Picture {
     readonly place = "top";
+    readonly section = "heat-panel";
     private readonly canvas = byId<HTMLCanvasElement>("heat");
     private readonly box = byId("heat-box");
     private readonly measure = byId<HTMLSelectElement>("heat-measure");
     private readonly order = byId<HTMLSelectElement>("heat-order");
     private rows: HeatRow[] = [];
+    private sorted = ""; // the order of `rows`
     private focused = -1; // marked by the keyboard
     private last = -1; // the last one that was marked
     private width = 0; // of the last picture
@@ -33,14 +36,12 @@ export class HeatPanel implements Picture {
         byId("heat-panel").hidden = false;
         byId("main").classList.add("with-heat");
         this.measure.append(...heatMeasures.map((name) => el("option", { value: name }, name)));
-        this.sort();
-        this.measure.value = this.rows.some(({ reserved }) => reserved) ? "reserved" : "allocated";
-        this.measure.addEventListener("change", () => this.draw());
-        this.order.addEventListener("change", () => {
-            this.sort();
-            this.last = -1;
-            this.draw();
-        });
+        this.measure.addEventListener("change", () =>
+            page.change({ heat: heatMeasures.indexOf(this.chosen) }),
+        );
+        this.order.addEventListener("change", () =>
+            page.change({ rows: this.order.value as HeatOrder }),
+        );
         const { canvas } = this;
         canvas.addEventListener("pointermove", (event) => this.tip(event));
         canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
@@ -80,11 +81,20 @@ export class HeatPanel implements Picture {
         return this.measure.value as HeatMeasure;
     }
 
-    private sort(): void {
-        this.rows = heatRows(this.page.header, this.order.value === "rank");
+    // Takes measure and order from the view.
+    private choose(): void {
+        const { heat, rows } = this.page.view;
+        if (this.sorted !== rows) {
+            this.sorted = this.order.value = rows;
+            this.rows = heatRows(this.page.header, rows === "rank");
+            this.last = -1;
+        }
+        const known = this.rows.some(({ reserved }) => reserved) ? "reserved" : "allocated";
+        this.measure.value = heatMeasures[heat] ?? known;
     }
 
     draw(): void {
+        this.choose();
         const { canvas, box, rows, page } = this;
         const { header } = page;
         this.width = box.clientWidth;

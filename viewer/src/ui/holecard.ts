@@ -1,6 +1,7 @@
 // The selected hole: its size and age, the blocks beside it, what would have to be freed, and the
 // requests that failed while it was free.
 import { formatBlocks, formatBytes, formatCount, formatTime } from "../data/format";
+import { isState } from "../data/header";
 import type { FailedRequest, Hole } from "../data/hole";
 import { cardTick } from "../data/model";
 import { addressText } from "../draw/map";
@@ -96,15 +97,23 @@ function segmentText(page: PageView, hole: Hole): string {
 
 function rowsOf(page: PageView, hole: Hole): Row[] {
     const failed = hole.failed.map((request) => failedLine(page, request));
+    const state = isState(page.model.head);
     return [
-        ["free for", ...ageLines(page, hole)],
+        [
+            "free for",
+            ...(state ? [["an unknown time: this state has no times"]] : ageLines(page, hole)),
+        ],
         ["before it", neighbour(page, hole, hole.before, hole.beyondBefore)],
         ["after it", neighbour(page, hole, hole.after, hole.beyondAfter)],
         ["to be freed", [segmentText(page, hole)]],
-        [
-            "failed",
-            ...(failed.length > 0 ? failed : [["no diagnosed request failed while it was free"]]),
-        ],
+        state
+            ? ["failed", ["not known"]]
+            : [
+                  "failed",
+                  ...(failed.length > 0
+                      ? failed
+                      : [["no diagnosed request failed while it was free"]]),
+              ],
     ];
 }
 

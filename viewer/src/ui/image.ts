@@ -7,6 +7,7 @@ import { hatched } from "../draw/colours";
 import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
 import { fitText, font } from "../draw/surface";
 import { drawBlocks, layoutBlocks, type TextLayout } from "../draw/textblocks";
+import { button, el, showDialog } from "./dom";
 import { saveBlob, saveText } from "./save";
 import type { PageView, Picture, TextPanel } from "./view";
 
@@ -33,9 +34,11 @@ interface Sheet {
 }
 
 const narrowest = 360; // of a column that has texts, but no picture
+const narrowestAlone = 700; // room for the verdict above one picture
 
-/** Where the pictures and the texts go, in CSS pixels. */
-function sheetOf({ pictures, colours }: PageView): Sheet {
+/** Where the pictures and the texts go, in CSS pixels. With `only` it is that picture alone. */
+function sheetOf({ pictures: all, colours }: PageView, only?: Picture): Sheet {
+    const pictures = only ? [only] : all;
     const places: Place[] = [];
     const texts: TextPlace[] = [];
     const measuring = document.createElement("canvas").getContext("2d")!;
@@ -69,7 +72,7 @@ function sheetOf({ pictures, colours }: PageView): Sheet {
     const [left, down] = column("left", border, top);
     const [right, lower] = column("right", left > border ? left + columnGap : border, top);
     return {
-        width: Math.max(wide, right) + border,
+        width: Math.max(wide, right, only ? narrowestAlone : 0) + border,
         height: Math.max(down, lower) + border,
         places,
         texts,
@@ -148,8 +151,18 @@ function drawnOver(
     }
 }
 
-export function savePng(page: PageView): void {
-    const sheet = sheetOf(page);
+// "fragtrace-memory-over-time"
+function fileName(only?: Picture): string {
+    const name =
+        only?.title
+            .replace(/:.*/, "")
+            .toLowerCase()
+            .match(/[a-z]+/g) ?? [];
+    return ["fragtrace", ...name].join("-");
+}
+
+export function savePng(page: PageView, only?: Picture): void {
+    const sheet = sheetOf(page, only);
     const ratio = devicePixelRatio || 1;
     const canvas = document.createElement("canvas");
     canvas.width = Math.ceil(sheet.width * ratio);
@@ -161,7 +174,7 @@ export function savePng(page: PageView): void {
     for (const { picture, x, y } of sheet.places) drawnOver(context, picture.surface, x, y);
     drawTexts(context, page, sheet);
     canvas.toBlob((blob) => {
-        if (blob) saveBlob(blob, "fragtrace.png");
+        if (blob) saveBlob(blob, `${fileName(only)}.png`);
     });
 }
 
@@ -176,9 +189,9 @@ function asImage({ surface }: Picture): string {
     return `<image width="${width}" height="${height}" href="${canvas.toDataURL("image/png")}"/>`;
 }
 
-export function saveSvg(page: PageView): void {
+export function saveSvg(page: PageView, only?: Picture): void {
     const { colours } = page;
-    const sheet = sheetOf(page);
+    const sheet = sheetOf(page, only);
     const vectors = (picture: Picture, name: string): string => {
         if (!picture.paint) return asImage(picture);
         const context = new SvgContext(name);
@@ -201,5 +214,34 @@ export function saveSvg(page: PageView): void {
         hatchPattern(colours.hole, colours.hatch),
         [...parts, { x: 0, y: 0, content: texts.text }],
     );
-    saveText(file, "image/svg+xml", "fragtrace.svg");
+    saveText(file, "image/svg+xml", `${fileName(only)}.svg`);
+}
+
+/** Offers each picture alone, in the bar of its panel. */
+export function connectSaving(page: PageView): void {
+    for (const section of [
+        "time",
+        "addresses",
+        "stacks-panel",
+        "segments-panel",
+        "heat-panel",
+        "runs-box",
+        "ranks",
+    ]) {
+        const offer = (): void => {
+            const picture = page.pictures.find(
+                (part): part is Picture => "section" in part && part.section === section,
+            );
+            if (!picture) return;
+            const save = (name: string, act: typeof savePng): HTMLElement =>
+                button(name, `save this picture as ${name}`, () => act(page, picture));
+            showDialog(
+                el("h2", {}, picture.title),
+                el("p", {}, save("PNG", savePng), " ", save("SVG", saveSvg)),
+            );
+        };
+        document
+            .querySelector(`#${section} :is(.bar, .buttons)`)
+            ?.append(button("save", "save this picture as PNG or SVG", offer));
+    }
 }

@@ -8,6 +8,7 @@ import { edgeAt } from "../draw/ranges";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
 import { hiddenFrames } from "../data/fold";
+import { atMoment } from "../data/header";
 import { segmentsKnown } from "../data/header";
 import { freePartAt } from "../data/hole";
 import { bytesAt } from "../data/overtime";
@@ -33,7 +34,7 @@ import type { PageView } from "./view";
 export function blockText(page: PageView, block: number): string {
     const { blocks, head } = page.model;
     return (
-        `${formatBytes(blocks.size[block])}, allocated at ${formatTime(blocks.start[block] * head.tick_ns)}\n` +
+        `${formatBytes(blocks.size[block])}, allocated ${atMoment(head, blocks.start[block])}\n` +
         page.stacks.label(page.stacks.telling(blocks.stack[block]))
     );
 }

@@ -11,6 +11,7 @@ import { openRank } from "./ranks";
 import type { PageView } from "./view";
 
 const mostButtons = 32;
+const mostLines = 6; // of one label; further ones are folded
 
 export function showJob(page: PageView): void {
     const { header } = page;
@@ -37,15 +38,29 @@ export function showJob(page: PageView): void {
             el(
                 "dl",
                 { class: "answers" },
-                ...rows.flatMap(({ label, kind, lines }) => [
-                    el("dt", {}, label),
-                    ...lines.map((parts) => el("dd", { "data-kind": kind }, ...shown(parts))),
-                ]),
+                ...rows.flatMap(({ label, kind, lines }) => {
+                    const all = lines.map((parts) =>
+                        el("dd", { "data-kind": kind }, ...shown(parts)),
+                    );
+                    const most = all.length > mostLines + 1 ? mostLines : all.length;
+                    return [
+                        el("dt", {}, label),
+                        ...all.slice(0, most),
+                        ...further(all.slice(most)),
+                    ];
+                }),
             ),
         );
     });
     const words = saidWords(header.class_words, jobText(header));
     if (words) panel.append(el("p", { class: "faint explain" }, words));
+}
+
+function further(lines: HTMLElement[]): HTMLElement[] {
+    if (lines.length === 0) return [];
+    const rest = lines.map((line) => el("p", {}, ...line.childNodes));
+    const summary = el("summary", {}, `${formatCount(lines.length)} more`);
+    return [el("dd", {}, el("details", {}, summary, ...rest))];
 }
 
 // The parts of a sentence. Punctuation after a name stays on the line of the name.

@@ -211,8 +211,8 @@ const table: Key[] = [
         text: "switch between two compared runs, at the same place",
         run: (page) => page.switchRun(),
     },
-    { keys: ["i"], shown: "i", text: "save the pictures as PNG", run: savePng },
-    { keys: ["I"], shown: "I", text: "save the pictures as SVG", run: saveSvg },
+    { keys: ["i"], shown: "i", text: "save the pictures as PNG", run: (page) => savePng(page) },
+    { keys: ["I"], shown: "I", text: "save the pictures as SVG", run: (page) => saveSvg(page) },
     { keys: ["t"], shown: "t", text: "switch between light and dark", run: actions.toggleTheme },
     { keys: ["N"], shown: "N", text: "write a comment that the link keeps", run: writeComment },
     {

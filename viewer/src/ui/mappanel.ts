@@ -22,6 +22,7 @@ export class MapPanel implements Picture {
     readonly surface = new Surface(byId("map").parentElement!);
     readonly title = "Address × time";
     readonly place = "left";
+    readonly section = "addresses";
     private readonly marks: MapMarks;
     private readonly painting = new Slices();
     private pixels: Pixels | undefined;

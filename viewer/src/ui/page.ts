@@ -4,7 +4,7 @@
 import type { Header } from "../data/header";
 import { cardTick, type DeviceModel } from "../data/model";
 import type { ExpressionSearch } from "../data/search";
-import { type Colours, dark, light } from "../draw/colours";
+import { type Colours, coloursOf } from "../draw/colours";
 import { heightBelow } from "../draw/chart";
 import { readHash, unsaid, writeHash } from "../state/hash";
 import { openedView } from "../state/opening";
@@ -19,6 +19,7 @@ import { showDetails } from "./details";
 import { byId } from "./dom";
 import { HeatPanel } from "./heat";
 import { savedHole, showHole } from "./holecard";
+import { connectSaving } from "./image";
 import { connectControls, connectPictures, showControls } from "./input";
 import { fillLegends } from "./legends";
 import { MapPanel } from "./mappanel";
@@ -53,6 +54,9 @@ export class Page extends Results implements PageView {
     complete: Promise<void> = Promise.resolve();
     private asked = 0; // how often a device was requested
     private hashTimer = 0;
+    private shownColours = coloursOf(false, false);
+    private readonly contrast = matchMedia("(prefers-contrast: more)");
+    private readonly paper = matchMedia("print");
     private readonly chart = new ChartPanel(this);
     private readonly map = new MapPanel(this);
     private readonly panel = new StacksPanel(this);
@@ -69,7 +73,7 @@ export class Page extends Results implements PageView {
         ...this.computing,
         { on: ["device"], draw: () => this.showDevice() },
         { on: ["device", "theme"], draw: () => this.ranks?.draw() },
-        { on: ["device", "theme"], draw: () => this.heatPanel?.draw() },
+        { on: ["device", "theme", "heat", "rows"], draw: () => this.heatPanel?.draw() },
         { on: ["device"], draw: () => void this.runs?.open().catch(this.fail) },
         { on: ["device", "theme", "line"], draw: () => this.runs?.show() },
         { on: ["device", "theme", "axis"], draw: () => this.runs?.draw() },
@@ -140,7 +144,7 @@ export class Page extends Results implements PageView {
     }
 
     get colours(): Colours {
-        return document.documentElement.dataset.theme === "dark" ? dark : light;
+        return this.shownColours;
     }
 
     get pictures(): (Picture | TextPanel)[] {
@@ -162,6 +166,7 @@ export class Page extends Results implements PageView {
         connectComment(this);
         connectKeys(this, new Player(this));
         connectTables(this);
+        connectSaving(this);
         connectScrollHints();
         keepStatusHeight();
         this.ranks = connectRanks(this);
@@ -175,8 +180,12 @@ export class Page extends Results implements PageView {
             if (surfaces.some((surface) => surface.grew())) this.store.flush(["size"]);
         });
         for (const surface of surfaces) observer.observe(surface.box);
-        for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-            matchMedia(query).addEventListener("change", () => this.store.flush(["theme"]));
+        for (const query of [
+            matchMedia("(prefers-color-scheme: dark)"),
+            this.contrast,
+            this.paper,
+        ]) {
+            query.addEventListener("change", () => this.store.flush(["theme"]));
         }
         // Handles a link pasted while the page is open.
         addEventListener("hashchange", () => {
@@ -258,8 +267,9 @@ export class Page extends Results implements PageView {
             theme === "dark" ||
             (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
         // Paper is light.
-        const isDark = darkWanted && !matchMedia("print").matches;
+        const isDark = darkWanted && !this.paper.matches;
         document.documentElement.dataset.theme = isDark ? "dark" : "light";
+        this.shownColours = coloursOf(isDark, this.contrast.matches && !this.paper.matches);
     }
 
     private showDevice(): void {
@@ -277,7 +287,16 @@ export class Page extends Results implements PageView {
         const { card } = this.view;
         showCard(this);
         showAnswer(this, cards[card]);
-        byId("main").dataset.screen = cards[card]?.screen ?? "";
+        const screen = cards[card]?.screen ?? "";
+        byId("main").dataset.screen = screen;
+        // A state has no pictures over time: its segments have their place.
+        const segments = byId("segments-panel");
+        const place = byId(screen === "state" ? "left" : "right");
+        byId("segments-title").textContent =
+            screen === "state" ? "Segments" : "Segments at the cursor";
+        if (segments.parentElement !== place) {
+            place.insertBefore(segments, byId(screen === "state" ? "stacks-panel" : "side"));
+        }
     }
 
     private showWindow(): void {

@@ -122,6 +122,7 @@ export class RankStrip implements Picture {
     readonly surface = new Surface(byId("ranks-strip").parentElement!);
     readonly title = "Processes";
     readonly place = "top";
+    readonly section = "ranks";
     readonly legend: LegendEntry[] = [];
     private focused = -1;
 

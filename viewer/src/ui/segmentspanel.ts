@@ -10,6 +10,7 @@ export class SegmentsPanel implements Picture {
     readonly surface = new Surface(byId("segments").parentElement!);
     readonly title = "Segments at the cursor";
     readonly place = "right";
+    readonly section = "segments-panel";
     readonly legend: LegendEntry[] = [];
     private placed: Placed[] = [];
 

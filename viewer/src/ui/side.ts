@@ -1,7 +1,8 @@
 // Advice, the pools of the program, the totals and the run as a whole.
 import { formatBytes, formatChange, formatCount, formatTime } from "../data/format";
 import type { DeviceModel } from "../data/model";
-import { byId, el, table } from "./dom";
+import { lineList } from "./cards";
+import { byId, el, stacked, table } from "./dom";
 import type { PageView } from "./view";
 
 /** Shows what the report says about pools of the program's own. */
@@ -22,7 +23,8 @@ export function showProgramPools(page: PageView): void {
 }
 
 export function showTotals(model: DeviceModel): void {
-    const { totals } = model.head;
+    const { totals, capacity } = model.head;
+    const rows = [...totals, { label: "capacity for the pool", value: capacity, bytes: true }];
     byId("totals").replaceChildren(
         ...(totals.length === 0
             ? []
@@ -33,7 +35,7 @@ export function showTotals(model: DeviceModel): void {
                       el("summary", {}, "Totals of the report"),
                       table(
                           ["figure", "size or count", "exactly"],
-                          totals.map(({ label, value, bytes }) =>
+                          rows.map(({ label, value, bytes }) =>
                               value === null
                                   ? [label, "unknown", ""]
                                   : [
@@ -53,7 +55,7 @@ export function showAdvice(model: DeviceModel): void {
     const rows = model.head.advice.filter(({ settings }) => settings);
     byId("advice").replaceChildren(
         ...folded(
-            "Popular advice, on this trace",
+            model.head.advice_heading,
             rows.length > 0 &&
                 table(
                     ["advice", "what it would have done"],
@@ -69,38 +71,27 @@ export function showRun(page: PageView): void {
     const { lines, phases } = page.header.processes[head.process];
     const all = [...head.lines, ...lines];
     byId("run-lines").replaceChildren(
-        ...folded(
-            "The run",
-            all.length > 0 &&
-                el(
-                    "dl",
-                    { class: "lines" },
-                    ...all.flatMap(({ label, text }) => [el("dt", {}, label), el("dd", {}, text)]),
-                ),
-        ),
+        ...folded("The run", ...lineList(all)),
         ...folded(
             "Phases",
             phases.rows.length > 0 &&
                 table(
                     [
                         "phase",
-                        "count",
-                        "duration",
-                        "peak allocated",
-                        "peak reserved",
+                        "count, duration",
+                        "peak allocated, reserved",
                         "change",
-                        "mallocs",
-                        "retries",
+                        "mallocs, retries",
                     ],
                     phases.rows.map((row) => [
                         row.name,
-                        formatCount(row.count),
-                        formatTime(row.time_ns),
-                        formatBytes(row.peak_allocated),
-                        known(row.peak_reserved, formatBytes),
+                        stacked(formatCount(row.count), formatTime(row.time_ns)),
+                        stacked(
+                            formatBytes(row.peak_allocated),
+                            known(row.peak_reserved, formatBytes),
+                        ),
                         formatChange(row.change),
-                        known(row.mallocs, formatCount),
-                        known(row.retries, formatCount),
+                        stacked(known(row.mallocs, formatCount), known(row.retries, formatCount)),
                     ]),
                 ),
             phases.more !== "" && el("p", { class: "faint" }, phases.more),

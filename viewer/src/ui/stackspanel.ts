@@ -32,6 +32,7 @@ const mostFrames = 14; // in the tooltip
 export class StacksPanel implements Picture {
     readonly surface = new Surface(byId("icicle").parentElement!);
     readonly place = "left";
+    readonly section = "stacks-panel";
     readonly legend: LegendEntry[] = [];
     private boxes: PlacedBox[] = [];
     private total = 0;

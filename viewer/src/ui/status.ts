@@ -8,7 +8,7 @@ import {
     formatMoment,
     formatTime,
 } from "../data/format";
-import { requestedKnown, segmentsKnown } from "../data/header";
+import { isState, requestedKnown, segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
 import { bytesAt } from "../data/overtime";
@@ -27,7 +27,9 @@ export function statusText(page: PageView): string {
     const others = othersAt(model, view.cursor);
     const text =
         rangesText(page) +
-        `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}` +
+        (isState(model.head)
+            ? "a state without times"
+            : `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}`) +
         (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]]}` : "") +
         (requestedKnown(model.head) ? `: ${formatBytes(heap.requested)} requested, ` : ": ") +
         `${formatBytes(heap.allocated)} allocated, ` +
@@ -105,9 +107,10 @@ export function describe(page: PageView): void {
             ? ` (${formatCount(left)} more, ${formatBytes(head.bytes_left_out)}, left out)`
             : "");
     const notes = [...process.notes];
-    if (head.phases_left_out > 0) {
+    if (head.phases_merged > 0) {
         notes.unshift(
-            `This file leaves out ${formatCounted(head.phases_left_out, "phase", "phases")}: the shortest or the deepest.`,
+            `${formatCount(head.phases_merged)} short or deeply nested phases share a range with their neighbours. ` +
+                "Such a range has their number, and at most three of their names.",
         );
     }
     if (left > 0) {

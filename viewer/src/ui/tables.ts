@@ -1,6 +1,6 @@
 // Every picture as a table, for readers who do not see the picture.
 import { formatBlocks, formatBytes, formatCount, formatTime } from "../data/format";
-import { segmentsKnown } from "../data/header";
+import { atMoment, isState, segmentsKnown } from "../data/header";
 import { holesOf } from "../data/heap";
 import { isWanted } from "../data/hits";
 import { never, othersAt } from "../data/model";
@@ -41,8 +41,7 @@ function line(page: PageView, stack: number): string {
 
 export function memoryTables(page: PageView): TableData[] {
     const { heap, model } = page;
-    const { capacity, total, limit, markers, tick_ns, phase_lanes, phase_names, phases_left_out } =
-        model.head;
+    const { capacity, total, limit, markers, tick_ns, phase_lanes, phase_names } = model.head;
     const parts: Cell[][] = segmentsKnown(model.head)
         ? [
               ["requested", heap.requested],
@@ -71,7 +70,7 @@ export function memoryTables(page: PageView): TableData[] {
     ]);
     const tables: TableData[] = [
         {
-            title: `Memory at ${formatTime(page.view.cursor * tick_ns)}`,
+            title: `Memory ${atMoment(model.head, page.view.cursor)}`,
             columns: [text("part"), bytes("bytes"), text("exactly")],
             rows: exactly,
         },
@@ -105,14 +104,17 @@ export function memoryTables(page: PageView): TableData[] {
             (Math.min(phases.end[i], lastTick) - start) * tick_ns,
             phase_lanes[phases.lane[i]],
             phase_names[phases.name[i]],
+            phases.ranges[i],
         ]);
-        const left =
-            phases_left_out > 0
-                ? ` (the file leaves out ${formatCount(phases_left_out)} more)`
-                : "";
         tables.push({
-            title: `Steps and phases${left}`,
-            columns: [time("begin"), time("length"), text("lane"), text("name")],
+            title: "Steps and phases",
+            columns: [
+                time("begin"),
+                time("length"),
+                text("lane"),
+                text("name"),
+                { ...count("ranges"), adds: true },
+            ],
             rows,
         });
     }
@@ -182,7 +184,7 @@ export function blockTables(page: PageView): TableData[] {
         rows: Array.from(rows, (row): Cell[] => [
             blocks.size[row],
             addressText(model, blocks.offset[row]),
-            moment(blocks.start[row]),
+            isState(head) ? null : moment(blocks.start[row]),
             blocks.freed[row] === never ? null : moment(blocks.freed[row]),
             blocks.end[row] === never ? null : moment(blocks.end[row]),
             state(row),
@@ -196,18 +198,14 @@ export function blockTables(page: PageView): TableData[] {
             ? `, without ${formatBlocks(left.blocks)} (${formatBytes(left.bytes)}) with least bytes × time`
             : "";
     return [
-        table(`Blocks at ${formatTime(moment(view.cursor))}${matching}`, live, (row) =>
+        table(`Blocks ${atMoment(head, view.cursor)}${matching}`, live, (row) =>
             blocks.freed[row] <= heap.tick
                 ? "pending"
                 : page.pins.has(row)
                   ? "blocks free memory"
                   : "in use",
         ),
-        sizeTable(
-            page,
-            live,
-            `Sizes of the blocks at ${formatTime(moment(view.cursor))}${matching}`,
-        ),
+        sizeTable(page, live, `Sizes of the blocks ${atMoment(head, view.cursor)}${matching}`),
         table(
             `Blocks in the window${matching}: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`,
             rows,
@@ -376,6 +374,11 @@ export function connectTables(page: PageView): void {
     const makers: [id: string, name: string, make: (page: PageView) => TableData[]][] = [
         ["chart-table", "table of memory, events and phases", memoryTables],
         ["map-table", "table of the blocks at the cursor and in the window", blockTables],
+        [
+            "segments-sizes",
+            "how many blocks at the cursor have which size",
+            (page) => [blockTables(page)[1]],
+        ],
         ["segments-table", "table of holes and segments", holeTables],
         ["stacks-table", "table of stacks", stackTables],
         ["whatif-table", "table of what-if rows", whatIfTables],

@@ -38,6 +38,7 @@ export class TwoRunsPanel implements Picture {
     readonly surface = new Surface(byId("runs-chart").parentElement!);
     readonly title = "Memory of both runs";
     readonly place = "top";
+    readonly section = "runs-box";
     private models: Pair<DeviceModel> | null = null; // null: not read yet, or one run has none
     private axes: CommonAxis[] = [];
     private row: ComparedDevice | null = null;

@@ -26,6 +26,7 @@ export interface Picture {
     readonly surface: { readonly base: Layer; readonly over?: Layer };
     readonly title: string;
     readonly place: "top" | "left" | "right";
+    readonly section: string; // id of the element whose bar offers to save it alone
     readonly legend: LegendEntry[];
     /** Draws the whole picture with its upper layer. Absent if it is too much for vectors. */
     paint?(layer: Layer): void;

@@ -2,9 +2,9 @@
 // row shows its curve, and what to copy to use it.
 import { formatBytes, formatCount, formatCounted } from "../data/format";
 import type { WhatIf } from "../data/header";
-import { choosable, choosableRows, heads } from "./cards";
+import { choosable, choosableRows, heads, lineList } from "./cards";
 import { copyButton } from "./copy";
-import { byId, el, keepFocus } from "./dom";
+import { byId, el, keepFocus, stacked } from "./dom";
 import type { PageView } from "./view";
 
 function fitting(row: WhatIf): string {
@@ -19,7 +19,8 @@ const mostBeside = 40;
 function remarks(row: WhatIf): { beside: HTMLElement[]; across: HTMLElement[] } {
     const texts = [
         row.cost && !row.as_run ? `cost: ${row.cost}` : "",
-        row.usable ? "" : row.note,
+        row.differs,
+        row.usable && !row.bound ? "" : row.note,
     ].filter((text) => text);
     const shown = (those: string[]): HTMLElement[] =>
         those.map((text) => el("div", { class: "cost" }, text));
@@ -28,7 +29,7 @@ function remarks(row: WhatIf): { beside: HTMLElement[]; across: HTMLElement[] } 
         beside: shown(texts.filter((text) => text.length <= mostBeside)),
         across:
             long.length > 0
-                ? [el("tr", { class: "said" }, el("td", { colspan: "7" }, ...shown(long)))]
+                ? [el("tr", { class: "said" }, el("td", { colspan: "5" }, ...shown(long)))]
                 : [],
     };
 }
@@ -38,7 +39,14 @@ export function showWhatIf(page: PageView): void {
     const { model, view } = page;
     const rows = model.head.whatif;
     const list = byId("whatif-list");
-    byId("whatif").hidden = rows.length === 0;
+    const { no_whatif, whatif_remarks, whatif_classes } = model.head;
+    byId("whatif").hidden = rows.length === 0 && no_whatif === "";
+    byId("whatif-table").hidden = byId("whatif-hint").hidden = rows.length === 0;
+    const why = no_whatif === "" ? [] : [el("p", {}, `Not replayed: ${no_whatif}.`)];
+    if (rows.length === 0) {
+        list.replaceChildren(...why);
+        return;
+    }
     const grows = model.head.cards.some(
         ({ kind, screen }) => kind !== "oom" && screen === "growth",
     );
@@ -72,12 +80,23 @@ export function showWhatIf(page: PageView): void {
                 row.as_run ? row.name : el("code", {}, row.name),
                 ...beside,
             ),
-            el("td", { class: "result" }, verdict),
-            el("td", {}, formatBytes(row.peak_reserved)),
-            el("td", {}, row.held_open === null ? "" : formatBytes(row.held_open)),
-            el("td", {}, row.releasable === null ? "" : formatBytes(row.releasable)),
+            el("td", { class: "result" }, verdict, el("div", { class: "faint" }, row.class)),
+            el(
+                "td",
+                {},
+                formatBytes(row.peak_reserved),
+                row.difference !== "" &&
+                    !row.as_run &&
+                    el("div", { class: "cost" }, row.difference),
+            ),
+            el(
+                "td",
+                {},
+                row.held_open !== null &&
+                    row.releasable !== null &&
+                    stacked(formatBytes(row.held_open), formatBytes(row.releasable)),
+            ),
             el("td", {}, formatCount(row.segments)),
-            el("td", { class: "class" }, row.class),
         );
         if (!model.curves.byRow[at] && row.set === "" && row.run === "") return [line, ...across];
         const choose = (): void => page.change({ whatif: page.view.whatif === at ? -1 : at });
@@ -88,6 +107,7 @@ export function showWhatIf(page: PageView): void {
     });
     keepFocus(list, choosableRows, () =>
         list.replaceChildren(
+            ...why,
             el(
                 "table",
                 { role: "grid" },
@@ -97,23 +117,23 @@ export function showWhatIf(page: PageView): void {
                         "the settings, or the change, under which the recorded requests were replayed",
                     ],
                     [
-                        "result",
-                        "whether all recorded requests succeed. Past the OOM: " +
+                        "result, class",
+                        "Result: whether all recorded requests succeed. Past the OOM: " +
                             "the last recorded request, which failed, succeeds here. " +
                             "Later requests are not in the trace. " +
-                            "Retry: the device was full, and the pool returned its cache and tried again",
+                            "Retry: the device was full, and the pool returned its cache and tried again. Class: " +
+                            classes,
                     ],
                     ["reserved", "peak of the memory that the pool has from the driver"],
                     [
-                        "in holes",
-                        "free at that replay's own peak, but in segments (or pages) with live blocks",
+                        "in holes, cached",
+                        "free at that replay's own peak: above, in segments (or pages) with live blocks; " +
+                            "below, what can be returned to the driver",
                     ],
-                    ["cached", "free at that replay's own peak, and can be returned to the driver"],
                     [
                         "mallocs",
                         "the number of cudaMallocs or maps: requests of the pool to the driver",
                     ],
-                    ["class", classes],
                 ]),
                 el(
                     "tbody",
@@ -123,12 +143,13 @@ export function showWhatIf(page: PageView): void {
                     ),
                 ),
             ),
+            ...whatif_remarks.map((text) => el("p", { class: "faint" }, `${text}.`)),
+            ...lineList(whatif_classes, "lines faint"),
             el(
                 "p",
                 { class: "faint explain" },
                 "Best first: outcome, then saved memory against its cost. Then other pools, bounds and cards. " +
-                    "In holes, cached: free at that replay's own peak. " +
-                    classes +
+                    "In holes, cached: free at that replay's own peak." +
                     (grows
                         ? " Only the recorded steps are replayed: if the growth goes on, every card fills up."
                         : ""),
@@ -151,5 +172,5 @@ function remedy(page: PageView, row: WhatIf): HTMLElement[] {
     if (row.run.endsWith(" -- COMMAND")) {
         list.append(el("dd", { class: "cost" }, "COMMAND: the command of the job"));
     }
-    return [el("tr", { class: "below" }, el("td", { colspan: "7" }, list))];
+    return [el("tr", { class: "below" }, el("td", { colspan: "5" }, list))];
 }
