@@ -160,6 +160,9 @@ class CardBuilder {
                 card.lines.push_back(survived_line(kept));
             }
         }
+        for (ReportLine& line : asleep_lines(diagnosis)) {
+            card.lines.push_back(std::move(line));
+        }
         const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
         card.asked_by = analysis_.symbols->describe(event.origin);
         // Use the same words as the text report.
@@ -182,7 +185,9 @@ class CardBuilder {
         }
         const auto add = [&card](const std::vector<ReportLine>& lines) {
             for (const ReportLine& line : lines) {
-                card.details.push_back(line.label + ": " + line.text);
+                if (line.label != "asleep") {  // beside the live memory
+                    card.details.push_back(line.label + ": " + line.text);
+                }
             }
         };
         add(moment_lines(analysis_, diagnosis));
