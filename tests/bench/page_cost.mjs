@@ -193,7 +193,7 @@ async function measurePage() {
     }
     await page.click("#fold");
     await page.waitForTimeout(500);
-    cursor["stacks by growth, folded"] = await scrubbing();
+    cursor["stacks by growth, all frames"] = await scrubbing();
     await page.click("#fold");
     await page.keyboard.press("m");
     await page.selectOption("#stacks", "holes");
