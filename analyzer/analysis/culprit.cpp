@@ -329,7 +329,8 @@ Culprit culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& 
         return {};
     }
     return HoldsMost{.place = held.front().places.front(),
-                     .in_use_bytes = held.front().allocated_bytes};
+                     .in_use_bytes = held.front().allocated_bytes,
+                     .pending_bytes = device.state_only ? waste.pending : 0};
 }
 
 }  // namespace fragtrace::analyzer

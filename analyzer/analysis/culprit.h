@@ -25,8 +25,9 @@ struct BlocksFreeMemory {
 // (step_needs_more()): the line that grew most since the last good step, if that is known.
 struct HoldsMost {
     HoldingLine place;
-    std::uint64_t in_use_bytes = 0;
-    std::uint64_t grown_bytes = 0;  // more than at the same point of step `since`; 0 = not known
+    std::uint64_t in_use_bytes = 0;   // with memory that waits for streams
+    std::uint64_t pending_bytes = 0;  // that part of it; known for a state only
+    std::uint64_t grown_bytes = 0;    // more than at the same point of step `since`; 0 = not known
     std::size_t since = 0;
     std::uint64_t larger_request_bytes = 0;  // of the failed request; 0 = at most in_use_bytes
 };

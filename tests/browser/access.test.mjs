@@ -345,6 +345,25 @@ test("on very wide and narrow windows nothing is cut off and no picture is empty
     }
 });
 
+test("dialogs of a narrow window show whole sentences and tables of a few columns", () =>
+    on(run, { width: 390 }, async (page) => {
+        for (const id of [
+            "help",
+            "chart-table",
+            "segments-sizes",
+            "stacks-table",
+            "culprits-table",
+        ]) {
+            await page.evaluate((name) => document.getElementById(name).click(), id);
+            const { scrollWidth, clientWidth } = await page.evaluate(() => {
+                const body = document.getElementById("dialog-body");
+                return { scrollWidth: body.scrollWidth, clientWidth: body.clientWidth };
+            });
+            assert.ok(scrollWidth <= clientWidth, `${id}: ${scrollWidth} of ${clientWidth} pixels`);
+            await page.keyboard.press("Escape");
+        }
+    }));
+
 test("every table shows all its columns, and words and numbers stay whole, at every width", async () => {
     for (const name of ["run", "runs", "screens"]) {
         for (const width of [1440, 1100, 1024, 820, 390]) {

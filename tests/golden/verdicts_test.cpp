@@ -364,6 +364,7 @@ void check_page(const PageData& page, PageScreen screen, const std::string& text
     REQUIRE(opened != device.cards.end());
     CHECK(opened->screen == screen);
     CHECK(opened->question == question_of(screen));
+    CHECK((screen != PageScreen::kBlocked || !opened->culprits.empty()));
     for (const std::vector<ReportLine>& lines :
          {opened->lines, device.growth, device.lines, page.processes.front().lines}) {
         for (const ReportLine& line : lines) {
@@ -425,18 +426,18 @@ TEST_CASE("a run with a retry opens as a near miss with the released bytes") {
 TEST_CASE("the report of each verdict equals the approved text") {
     const Rung rungs[] = {
         {"stitchable", "verdict    stitchable", stitchable, PageScreen::kBlocked},
-        {"granularity", "verdict    granularity", granularity, PageScreen::kBlocked},
+        {"granularity", "verdict    granularity", granularity, PageScreen::kShortage},
         {"limit", "verdict    limit", limit, PageScreen::kShortage},
         {"stream_bound", "verdict    stream_bound", stream_bound, PageScreen::kBlocked},
         {"pending", "verdict    pending", pending, PageScreen::kBlocked},
-        {"releasable", "verdict    releasable", releasable, PageScreen::kBlocked},
-        {"other_pool", "verdict    other_pool", other_pool, PageScreen::kBlocked},
+        {"releasable", "verdict    releasable", releasable, PageScreen::kShortage},
+        {"other_pool", "verdict    other_pool", other_pool, PageScreen::kShortage},
         {"compaction_only", "verdict    compaction_only", compaction_only, PageScreen::kBlocked},
-        {"rounding", "verdict    rounding", rounding, PageScreen::kBlocked},
+        {"rounding", "verdict    rounding", rounding, PageScreen::kShortage},
         {"outside_pool", "verdict    outside_pool", outside_pool, PageScreen::kOthers},
         {"context_alone", "verdict    genuine", context_alone, PageScreen::kShortage},
         {"unexplained", "verdict    unexplained", unexplained, PageScreen::kShortage},
-        {"library", "An allocation outside the pool failed", library, PageScreen::kBlocked},
+        {"library", "An allocation outside the pool failed", library, PageScreen::kShortage},
         {"genuine", "verdict    genuine", genuine, PageScreen::kShortage},
         {"got_past", "culprit    train.py:12 cache", got_past, PageScreen::kBlocked},
         {"retry", "retry      releasable", retry, PageScreen::kNearMiss},

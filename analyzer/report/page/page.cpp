@@ -157,8 +157,8 @@ Status PageWriter::add_devices(const PageData& data) {
     for (const PageDevice& device : data.devices)
         blocks_to_come += kLeastBlocks + device.blocks.size();
     for (const PageDevice& device : data.devices) {
-        const std::size_t left =
-            data.byte_budget - std::min(data.byte_budget, written_->block_bytes);
+        const std::size_t used = written_->block_bytes + written_->overviews.size();
+        const std::size_t left = data.byte_budget - std::min(data.byte_budget, used);
         const std::size_t blocks = kLeastBlocks + device.blocks.size();
         const double share = static_cast<double>(blocks) / static_cast<double>(blocks_to_come);
         const auto room = static_cast<std::size_t>(static_cast<double>(left) * share);

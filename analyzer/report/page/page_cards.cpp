@@ -169,7 +169,7 @@ class CardBuilder {
         const Conclusion conclusion = conclusion_at(analysis_, device_, diagnosis);
         card.who = culprit_text(conclusion.culprit);
         add_change(conclusion.remedy, &card);
-        card.screen = screen_of(card.kind, &verdict, conclusion.culprit);
+        card.screen = screen_of(card.kind, &verdict, conclusion.culprit, !card.culprits.empty());
         card.question = question_of(card.screen);
         if (const std::string grows = growth_heading(conclusion.culprit, device_); !grows.empty()) {
             card.heading = grows;
@@ -222,7 +222,7 @@ class CardBuilder {
         const Conclusion conclusion = conclusion_of(analysis_, device_);
         card.who = culprit_text(conclusion.culprit);
         add_change(conclusion.remedy, &card);
-        card.screen = screen_of(card.kind, nullptr, conclusion.culprit);
+        card.screen = screen_of(card.kind, nullptr, conclusion.culprit, !card.culprits.empty());
         card.question = question_of(card.screen);
         const std::string grows = growth_heading(conclusion.culprit, device_);
         card.heading = grows.empty() ? peak_heading(analysis_, device_) : grows;

@@ -79,8 +79,15 @@ class DevicePage {
             memory_lives(analysis_.timeline, device_.device, [this](OriginId origin) {
                 return stacks_->node_of(origin);
             });
-        for (const std::uint64_t time_ns : lives.emptied_ns) {
-            page_.markers.push_back({time_ns, PageMarkerKind::kEmptyCache, "empty_cache"});
+        // A program may empty the cache in every step: neighbours share a marker.
+        constexpr std::size_t kMostMarkers = 1000;
+        const std::size_t shared = (lives.emptied_ns.size() + kMostMarkers - 1) / kMostMarkers;
+        for (std::size_t i = 0; i < lives.emptied_ns.size(); i += shared) {
+            const std::size_t count = std::min(shared, lives.emptied_ns.size() - i);
+            page_.markers.push_back(
+                {lives.emptied_ns[i],
+                 PageMarkerKind::kEmptyCache,
+                 count == 1 ? "empty_cache" : fmt::format("empty_cache, {} times", count)});
         }
         for (PoolLife& pool : lives.pools) {
             page_.pools.push_back({pool_name(pool.number), std::move(pool.changes_ns)});

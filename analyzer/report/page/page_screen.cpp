@@ -5,13 +5,14 @@
 namespace fragtrace::analyzer {
 namespace {
 
-PageScreen screen_of_failure(const Verdict& verdict, const Culprit& culprit) {
+PageScreen screen_of_failure(const Verdict& verdict, const Culprit& culprit, bool has_blockers) {
     if (verdict.id == "outside_pool") {
         return PageScreen::kOthers;
     }
     // Of these verdicts none is about free memory of the pool that something blocks. Nor is that
-    // the question if the line that holds most is to blame (step_needs_more()).
-    const bool short_of_memory = std::holds_alternative<HoldsMost>(culprit) ||
+    // the question if nothing blocks it, or if the line that holds most is to blame
+    // (step_needs_more()).
+    const bool short_of_memory = !has_blockers || std::holds_alternative<HoldsMost>(culprit) ||
                                  verdict.id == "genuine" || verdict.id == "limit" ||
                                  verdict.id == "unexplained";
     return short_of_memory ? PageScreen::kShortage : PageScreen::kBlocked;
@@ -19,7 +20,10 @@ PageScreen screen_of_failure(const Verdict& verdict, const Culprit& culprit) {
 
 }  // namespace
 
-PageScreen screen_of(PageCardKind kind, const Verdict* verdict, const Culprit& culprit) {
+PageScreen screen_of(PageCardKind kind,
+                     const Verdict* verdict,
+                     const Culprit& culprit,
+                     bool has_blockers) {
     if (kind == PageCardKind::kState) {
         return PageScreen::kState;
     }
@@ -28,7 +32,8 @@ PageScreen screen_of(PageCardKind kind, const Verdict* verdict, const Culprit& c
     }
     switch (kind) {
         case PageCardKind::kOom:
-            return verdict == nullptr ? PageScreen::kPeak : screen_of_failure(*verdict, culprit);
+            return verdict == nullptr ? PageScreen::kPeak
+                                      : screen_of_failure(*verdict, culprit, has_blockers);
         case PageCardKind::kRetry:
             return PageScreen::kRetry;
         case PageCardKind::kNearMiss:

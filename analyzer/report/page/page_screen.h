@@ -10,7 +10,10 @@
 namespace fragtrace::analyzer {
 
 // The screen of a card. `verdict`: of a failed request; nullptr = the card is about the peak.
-PageScreen screen_of(PageCardKind kind, const Verdict* verdict, const Culprit& culprit);
+PageScreen screen_of(PageCardKind kind,
+                     const Verdict* verdict,
+                     const Culprit& culprit,
+                     bool has_blockers);
 
 // The question in words, which is the heading of the panel beside the verdict.
 std::string_view question_of(PageScreen screen);

@@ -44,10 +44,15 @@ std::string words(const HoldsMost& most) {
             ? std::string()
             : fmt::format("; the failed request is for {}, more than all memory in use",
                           format_bytes(most.larger_request_bytes));
-    return fmt::format("{} holds {} of the {} in use{}{}{}",
+    const std::string pending =
+        most.pending_bytes == 0
+            ? std::string()
+            : fmt::format(", of which {} waits for streams", format_bytes(most.pending_bytes));
+    return fmt::format("{} holds {} of the {} in use{}{}{}{}",
                        most.place.held.label,
                        format_bytes(static_cast<std::uint64_t>(most.place.held.bytes)),
                        format_bytes(most.in_use_bytes),
+                       pending,
                        category_known(most.place)
                            ? fmt::format(" ({})", printable(shown_category(most.place)))
                            : std::string(),
@@ -366,6 +371,9 @@ std::string forecast_needs(const DeviceAnalysis& device) {
         return "";
     }
     const Forecast& forecast = *device.forecast;
+    if (forecast.shortfall_bytes == 0) {
+        return "the whole step is forecast to fit (estimate)";
+    }
     const std::string smaller =
         forecast.fitting_part
             ? fmt::format("or a batch or length {:.0f} % smaller",

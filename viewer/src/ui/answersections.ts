@@ -144,7 +144,10 @@ function growingTable(page: PageView): HTMLElement {
         heads([
             ["per step", `the growth of the live bytes at the starts of the steps, ${when}`],
             ["grown", `the growth of the live bytes ${when}`],
-            ["live at last step", "the live bytes at the start of the last of these steps"],
+            [
+                "live as the last step began",
+                "the live bytes at the start of the last of these steps",
+            ],
             ["allocated at", "the line that allocated them"],
             ...(kinds ? [kindHead] : []),
         ]),

@@ -240,8 +240,9 @@ export function connectSaving(page: PageView): void {
                 el("p", {}, save("PNG", savePng), " ", save("SVG", saveSvg)),
             );
         };
-        document
-            .querySelector(`#${section} :is(.bar, .buttons)`)
-            ?.append(button("save", "save this picture as PNG or SVG", offer));
+        const save = button("save", "save this picture as PNG or SVG", offer);
+        const bar = document.querySelector(`#${section} :is(.bar, .buttons)`);
+        save.setAttribute("aria-label", `save ${bar?.querySelector("h2")?.textContent ?? section}`);
+        bar?.append(save);
     }
 }
