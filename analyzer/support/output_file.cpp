@@ -406,7 +406,7 @@ class UnfinishedFolder {
 // Writes a file that does not exist yet. `former` is the file that it replaces, if there is one.
 bool write_new_file(const std::string& path, std::string_view content, const std::string& former) {
     struct stat before = {};
-    const bool replaces = lstat(former.c_str(), &before) == 0;
+    const bool replaces = lstat(former.c_str(), &before) == 0 && S_ISREG(before.st_mode);
     const int file = create_file(path);
     return file >= 0 &&
            finish_file(file, (!replaces || keep_mode(file, before)) && write_all(file, content));

@@ -87,7 +87,7 @@ TEST_CASE("a killed process leaves the exact numbers of its losses") {
         }
         preload::flush_now(&preload::g_session);
         preload::begin_label("label");  // too few for another fact before the end
-        usleep(1'500'000);              // the drain runs once a second
+        usleep(2'500'000);              // the drain writes once a second
         raise(SIGKILL);
     });
     Dump dump = read_trace(folder.traces().at(0));
