@@ -282,8 +282,10 @@ constexpr std::pair<const char*, const char*> kLosses[] = {
     {"ranges.without_room",
      "phases may lack their begin or end: the recorder had no room for so many open ranges"},
     {"tables.without_room",
-     "contexts, pools, allocators, names or labels could not be remembered: the recorder's tables "
-     "for them were full. The device, pool, name or label of what belongs to them may be missing"},
+     "contexts, pools, allocators, names, labels or new segments could not be remembered: the "
+     "recorder's tables for them were full. The device, pool, stream, name or label of what "
+     "belongs "
+     "to them may be missing"},
 };
 
 // Facts with "off", "incomplete" or "unknown" and the reason, if something was not recorded.

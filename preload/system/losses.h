@@ -9,8 +9,9 @@ namespace fragtrace::preload {
 // of a block beyond the supported number, heaps and regions of NVTX. Fact "lost.completions".
 inline uint64_t g_events_without_room;
 
-// Contexts, pools, allocators, names and labels that could not be remembered: what belongs to them
-// is recorded without its device, pool, name or label. Fact "tables.without_room".
+// Contexts, pools, allocators, names, labels and new segments that could not be remembered: what
+// belongs to them is recorded without its device, pool, stream, name or label. Fact
+// "tables.without_room".
 inline uint64_t g_entries_without_room;
 
 }  // namespace fragtrace::preload

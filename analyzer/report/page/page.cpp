@@ -109,15 +109,19 @@ std::string content_policy() {
            hash(page_style_sha256()) + "; worker-src blob:; base-uri 'none'; form-action 'none'";
 }
 
-// How many bytes blocks need is known only when they are written.
+// How many bytes blocks need is known only when they are written. The other columns of the device
+// come first, but leave the blocks an eighth of the room.
 WrittenDevice write_within(const PageDevice& device,
                            std::size_t index,
                            std::size_t block_budget,
                            std::size_t room) {
     std::size_t blocks = std::min(block_budget, device.blocks.size());
     WrittenDevice made = write_device(device, index, blocks);
-    while (made.blocks.size() > room && blocks > 0) {
-        const double share = static_cast<double>(room) / static_cast<double>(made.blocks.size());
+    const std::size_t room_for_blocks =
+        std::max(room / 8, room - std::min(room, made.overview.size()));
+    while (made.blocks.size() > room_for_blocks && blocks > 0) {
+        const double share =
+            static_cast<double>(room_for_blocks) / static_cast<double>(made.blocks.size());
         // A little less than this share: blocks that live long need more bytes than others.
         blocks = static_cast<std::size_t>(static_cast<double>(blocks) * share * 0.97);
         made = write_device(device, index, blocks);

@@ -205,12 +205,13 @@ TEST_CASE("blocks that need more bytes than the file may have are left out, thos
         data.byte_budget = byte_budget;
         return *render_page(data);
     };
-    const auto block_bytes = [](const std::string& page) {
+    const auto pack_bytes = [](const std::string& page, bool of_blocks) {
         std::size_t bytes = 0;
-        for (const nlohmann::json& each : header_of(page)["devices"]) {
+        const nlohmann::json header = header_of(page);
+        for (const nlohmann::json& each : header["devices"]) {
             for (const nlohmann::json& pack : each["packs"]) {
                 const std::string id = pack["id"];
-                if (id.find("blocks") == std::string::npos) continue;
+                if ((id.find("blocks") != std::string::npos) != of_blocks) continue;
                 const std::size_t begin = page.find("id=\"" + id + "\"");
                 bytes += page.find("</script>", begin) - begin;
             }
@@ -226,16 +227,25 @@ TEST_CASE("blocks that need more bytes than the file may have are left out, thos
           20'000);
     CHECK(header["blocks"] > 1'000);
     CHECK(header["cards"][0]["culprits"][0]["blocks"].size() == 1);
-    CHECK(block_bytes(half) <= 60'000);
-    // Eight devices share it, and the one with few blocks keeps all that it can have.
+    const std::size_t others = pack_bytes(half, false);
+    CHECK(pack_bytes(half, true) <= 60'000);
+    // The other columns count, but leave blocks an eighth.
+    CHECK(others > 10'000);
+    CHECK(pack_bytes(file(others + 30'000), true) <= 30'000);
+    CHECK(pack_bytes(file(others), true) > others / 10);
+    // Eight devices share it, and one with few blocks keeps all of them.
     for (std::uint32_t i = 1; i < 8; ++i) {
-        data.devices.push_back(data.devices[0]);
+        data.devices.push_back(i == 7 ? small_page().devices[0] : data.devices[0]);
         data.devices[i].index = i;
     }
-    const std::string eight = file(60'000);
-    CHECK(block_bytes(eight) <= 60'000);
-    for (const nlohmann::json& each : header_of(eight)["devices"])
-        CHECK(each["blocks"] > 100);
+    const std::size_t budget = 8 * (others + 20'000);
+    const std::string eight = file(budget);
+    CHECK(pack_bytes(eight, true) + pack_bytes(eight, false) <= budget);
+    const nlohmann::json shared = header_of(eight);
+    REQUIRE(shared["devices"].size() == 8);
+    for (std::size_t i = 0; i < 7; ++i)
+        CHECK(shared["devices"][i]["blocks"] > 100);
+    CHECK(shared["devices"][7]["blocks_left_out"] == 0);
 }
 
 TEST_CASE("devices written one process at a time give the same file") {

@@ -46,7 +46,7 @@ TEST_CASE("every count of lost data is reported with its number") {
         {"stacks.python_failures", "1,001 Python stacks are cut or missing"},
         {"held.without_room", "1,001 live allocations are missing at the start"},
         {"ranges.without_room", "1,001 phases may lack their begin or end"},
-        {"tables.without_room", "1,001 contexts, pools, allocators, names or labels"},
+        {"tables.without_room", "1,001 contexts, pools, allocators, names, labels or new segments"},
         {"lost.facts", "1,001 facts about the process were lost"},
         {"trace.write_errors", "1,001 writes to the trace file failed"},
         {"lost.ring_full", "1,001 events were lost while recording"},
