@@ -162,13 +162,14 @@ Culprit who_has_it_free(const Analysis& analysis, const Diagnosis& oom) {
 }
 
 Culprit who_grows(const Growth& growth) {
-    const auto steady = std::find_if(growth.places.begin(),
-                                     growth.places.end(),
-                                     [](const GrowingLine& place) { return !place.slows; });
-    return GrowsEachIteration{
-        (steady == growth.places.end() ? growth.places.begin() : steady)->place,
-        growth.first,
-        growth.last};
+    const GrowingLine* found = nullptr;
+    for (const GrowingLine& place : growth.places) {
+        if (!place.freed_before_failure && (found == nullptr || (found->slows && !place.slows))) {
+            found = &place;
+        }
+    }
+    return found == nullptr ? Culprit()
+                            : GrowsEachIteration{found->place, growth.first, growth.last};
 }
 
 bool is_known(const Culprit& culprit) {
@@ -187,8 +188,10 @@ bool failed_by_growth(const Analysis& analysis,
     LineNumbers growing;
     std::int64_t grown = 0;
     for (const GrowingLine& place : device.held.growth.places) {
-        growing.emplace(place.place.held.label, 0);
-        grown += place.place.held.bytes;
+        if (!place.freed_before_failure) {
+            growing.emplace(place.place.held.label, 0);
+            grown += place.place.held.bytes;
+        }
     }
     const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(grown, 0));
     const Verdict& verdict = oom.verdict;

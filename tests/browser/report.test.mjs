@@ -109,6 +109,7 @@ function labelled(label, text) {
                 .map((sentence) => ({ sentence: sentence.replace(/\)$/, "") }));
         case "most":
         case "increase":
+        case "decrease":
             return parts.map((part) => {
                 const [, size, line, , kind = ""] =
                     /^(?:since then: )?([-+]?[\d.]+ \w+) (.*?)( \((.*)\))?$/.exec(part);

@@ -43,6 +43,10 @@ class Forecasts(RealProcessTest):
             text, r"\n  culprit    \S+ \S+ holds .* in use.*, .* more than at the same point of step \d+\n"
         )
         self.assertRegex(text, r"\n  remedy     the whole step is forecast .*; for this request only: ")
+        said = re.search(
+            r"\n  error .* (\d+) PyTorch programs a card from (\S+) % too small to (\S+) % too large", text
+        )
+        self.assertEqual(tuple(map(float, said.groups())), self.documented_errors())
         setting = re.search(r"PYTORCH_CUDA_ALLOC_CONF=(\S+):", text).group(1)
         statistics, _ = plain.run_file(
             forecasts.HERE / "programs.py",
@@ -52,6 +56,16 @@ class Forecasts(RealProcessTest):
             arguments=[program.name, str(program.steps)],
         )
         self.assertEqual(statistics["ended"], "oom")
+
+    def documented_errors(self):
+        """Programs with a forecast, and how far it was too small and too large, in percent."""
+        table = (
+            (matrix.ROOT / "docs" / "fidelity.md").read_text().partition("| program | fails at | scale |")[2]
+        )
+        rows = [row.split(" | ") for row in table.partition("\n\n")[0].splitlines()[2:]]
+        errors = [(row[0], float(row[5].removesuffix(" %"))) for row in rows if not row[2].startswith("none")]
+        cards = [error for _, error in errors]
+        return len({name for name, _ in errors}), -min(cards), max(cards)
 
     def test_the_first_step_has_no_forecast(self):
         plain, recording = matrix.Torch(recorded=False), matrix.Torch(recorded=True)

@@ -140,7 +140,7 @@ DeviceHolders find_holders(const Timeline& timeline,
                 : IterationDifference{});
     }
     result.growth =
-        growth_of(history, failed.empty() ? kNoEvent : failed.front(), finder, &symbols);
+        growth_of(timeline, history, failed.empty() ? kNoEvent : failed.front(), finder, &symbols);
     result.parts = part_growth(timeline, history, result.growth.first);
     result.survivors = survivors_of(timeline, failed, history, finder, &symbols);
     result.peaks = iteration_peaks(peaks, history.iterations);

@@ -45,6 +45,7 @@ struct StackGrowth {
     std::int64_t change = 0;  // change at the current start
     std::uint32_t times_grown = 0;
     bool fell = false;
+    std::uint64_t at_failure = 0;  // live bytes
 };
 
 // The compared starts, as numbers of iterations.
@@ -89,6 +90,20 @@ std::vector<StackGrowth> follow(const std::vector<BoundaryChange>& changes,
     return stacks;
 }
 
+// By index of Requests::labelled_stacks: the bytes that were live at the failure.
+std::vector<std::uint64_t> live_at(EventIndex failed,
+                                   const Timeline& timeline,
+                                   const Requests& requests) {
+    std::vector<std::uint64_t> live(requests.labelled_stacks.size());
+    for (std::size_t i = 0; i < requests.events.size() && requests.events[i] < failed; ++i) {
+        const EventIndex born = requests.events[i];
+        if (timeline.partner[born] > failed) {
+            live[requests.labelled(i)] += allocated_bytes(timeline.events[born]);
+        }
+    }
+    return live;
+}
+
 bool grows(const StackGrowth& stack, const Compared& compared) {
     return !stack.fell && stack.times_grown * 2 >= compared.last - compared.first;
 }
@@ -104,16 +119,19 @@ struct Growing {
 // tenths of the growth of the stack. Otherwise the stack is one entry, without a label.
 std::vector<Growing> find_growing(const RunHistory& history,
                                   const Compared& compared,
+                                  const std::vector<std::uint64_t>& live,
                                   const RuleFinder& rules,
                                   Symbolizer* symbols) {
     const Requests& requests = history.requests;
     const std::vector<LabelledStack>& labelled = requests.labelled_stacks;
     const auto stack_of = [&labelled](std::uint32_t number) { return labelled[number].stack; };
-    const auto whole = follow(history.changes, compared, history.stacks.size(), stack_of);
-    const auto parts = follow(
+    auto whole = follow(history.changes, compared, history.stacks.size(), stack_of);
+    auto parts = follow(
         history.changes, compared, labelled.size(), [](std::uint32_t number) { return number; });
     std::vector<std::int64_t> explained(whole.size());  // growth under labels that grow
     for (std::uint32_t part = 0; part < parts.size(); ++part) {
+        parts[part].at_failure = live[part];
+        whole[stack_of(part)].at_failure += live[part];
         if (grows(parts[part], compared)) {
             explained[stack_of(part)] += parts[part].now - parts[part].at_first;
         }
@@ -149,7 +167,8 @@ std::vector<Growing> find_growing(const RunHistory& history,
 
 }  // namespace
 
-Growth growth_of(const RunHistory& history,
+Growth growth_of(const Timeline& timeline,
+                 const RunHistory& history,
                  EventIndex first_failed,
                  const RuleFinder& rules,
                  Symbolizer* symbols) {
@@ -171,8 +190,10 @@ Growth growth_of(const RunHistory& history,
     using Key = std::tuple<std::string, Category, std::string>;
     std::map<Key, GrowingLine> places;
     std::map<Key, std::int64_t> late;  // growth after the middle
+    std::map<Key, std::uint64_t> live_at_failure;
     const Compared compared = {.first = first, .middle = middle, .last = count};
-    for (const Growing& found : find_growing(history, compared, rules, symbols)) {
+    const std::vector<std::uint64_t> live = live_at(first_failed, timeline, history.requests);
+    for (const Growing& found : find_growing(history, compared, live, rules, symbols)) {
         const StackGrowth& stack = found.growth;
         const Key key = {found.line.held.label, found.line.category, found.line.user_category};
         late[key] += stack.now - stack.at_middle;
@@ -182,13 +203,17 @@ Growth growth_of(const RunHistory& history,
         place.place.held.bytes = grown;
         place.bytes_at_last += static_cast<std::uint64_t>(std::max<std::int64_t>(0, stack.now));
         place.times_grown = std::max(place.times_grown, stack.times_grown);
+        live_at_failure[key] += stack.at_failure;
     }
+    const bool failed_later =
+        first_failed != kNoEvent && history.iterations.begins[count - 1] <= first_failed;
     const auto early_steps = static_cast<std::int64_t>(middle - first);
     const auto late_steps = static_cast<std::int64_t>(count - middle);
     for (auto& [key, place] : places) {
         const std::int64_t grown_late = late[key];
         place.slows =
             kSlower * grown_late * early_steps < (place.place.held.bytes - grown_late) * late_steps;
+        place.freed_before_failure = failed_later && live_at_failure[key] < place.bytes_at_last / 2;
         result.places.push_back(std::move(place));
     }
     std::stable_sort(

@@ -20,6 +20,9 @@ struct GrowingLine {
     // The second half grew less than a quarter as fast, per iteration, as the first. Such growth
     // says nothing about what follows.
     bool slows = false;
+    // Less than half of bytes_at_last was live at the first out-of-memory, so the line did not
+    // cause it. Only known if the last start compared is before it.
+    bool freed_before_failure = false;
 };
 
 struct Growth {
@@ -36,7 +39,8 @@ struct Growth {
 
 // `first_failed`: the first out-of-memory of the device, or kNoEvent. Later starts are not
 // compared, unless the earlier ones are too few.
-Growth growth_of(const RunHistory& history,
+Growth growth_of(const Timeline& timeline,
+                 const RunHistory& history,
                  EventIndex first_failed,
                  const RuleFinder& rules,
                  Symbolizer* symbols);

@@ -165,6 +165,7 @@ Json iterations_json(const Analysis& analysis, const DeviceAnalysis& device) {
         growing.back()["bytes_at_last"] = place.bytes_at_last;
         growing.back()["times_grown"] = place.times_grown;
         growing.back()["slows"] = place.slows;
+        growing.back()["freed_before_failure"] = place.freed_before_failure;
     }
     Json parts = Json::array();
     for (const PartGrowth& part : held.parts) {

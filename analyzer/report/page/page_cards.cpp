@@ -124,6 +124,9 @@ class CardBuilder {
         // The second line is in the table of holders.
         card->lines = change_lines(device_.held, *at);
         card->lines.resize(std::min<std::size_t>(card->lines.size(), 1));
+        if (since != nullptr && at->places_left_out == 0) {
+            add_gone(*at, *since, card);
+        }
         if (at->places_left_out != 0) {
             card->holders_more = fmt::format(
                 "and {}: {}",
@@ -135,6 +138,23 @@ class CardBuilder {
     template <typename Row>
     static std::string category_text(const Row& row) {
         return category_known(row) ? std::string(shown_category(row)) : std::string();
+    }
+
+    // Lines that held much at the earlier moment, and nothing now.
+    void add_gone(const Holders& at, const IterationDifference& since, PageCard* card) const {
+        constexpr std::uint64_t kSmallPart = 100;  // of the memory in use
+        for (const HoldingLine& place : since.places) {
+            if (place.held.bytes < 0 && same_line(at.places, place) == nullptr &&
+                static_cast<std::uint64_t>(-place.held.bytes) > at.allocated_bytes / kSmallPart) {
+                HeldBy none = place.held;
+                none.bytes = 0;
+                none.blocks = 0;
+                card->holders.push_back({.stack = stacks_->node_of(place.held.origin),
+                                         .held = none,
+                                         .category = category_text(place),
+                                         .change = place.held.bytes});
+            }
+        }
     }
 
     // nullopt: the difference lists only some lines, and not this one.
@@ -169,6 +189,9 @@ class CardBuilder {
         const Conclusion conclusion = conclusion_at(analysis_, device_, diagnosis);
         card.who = culprit_text(conclusion.culprit);
         add_change(conclusion.remedy, &card);
+        if (!retry && step_needs_more(device_, diagnosis)) {
+            card.forecast_error = forecast_error(device_);
+        }
         card.screen = screen_of(card.kind, &verdict, conclusion.culprit, !card.culprits.empty());
         card.question = question_of(card.screen);
         if (const std::string grows = growth_heading(conclusion.culprit, device_); !grows.empty()) {

@@ -134,6 +134,7 @@ struct PageCard {
     std::string change = {};      // what would have helped, or that nothing that was tested would
     std::string change_row = {};  // PageWhatIf::name of this change; empty: it has no row
     std::vector<ReportLine> tried = {};  // outcomes of `fragtrace try`
+    std::string forecast_error = {};     // if the remedy has a forecast
     bool reported = false;  // the report is about this failure, so the page opens with it
     std::string verdict;    // id in the table of verdicts
     std::uint64_t requested_bytes = kPageUnknown;  // drawn as a line across all bars

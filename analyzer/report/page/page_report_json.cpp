@@ -110,6 +110,7 @@ json card_json(const PageCard& card) {
             {"change", card.change},
             {"change_row", card.change_row},
             {"tried", lines_json(card.tried)},
+            {"forecast_error", card.forecast_error},
             {"reported", card.reported},
             {"verdict", card.verdict},
             {"requested", known_json(card.requested_bytes)},

@@ -38,6 +38,8 @@ std::string what_follows(const WhatIfRow& row);
 // Memory that the failed step would need until its end, and what would provide it. Empty without a
 // forecast.
 std::string forecast_needs(const DeviceAnalysis& device);
+// How far such forecasts were off in tests. Empty without a forecast of a shortage.
+std::string forecast_error(const DeviceAnalysis& device);
 
 // Returns text like "out of memory at about iteration 430 at this rate (estimate: 12 MiB more with
 // each, 3.6 GiB left at iteration 120)". Empty if the capacity is unknown.

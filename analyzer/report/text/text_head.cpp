@@ -370,10 +370,15 @@ std::vector<ReportLine> forecast_lines(const DeviceAnalysis& device) {
         return {};
     }
     const Forecast& forecast = *device.forecast;
-    return {{"forecast",
-             forecast.known()
-                 ? "with the recorded settings " + forecast_needs(device) + ": " + forecast.reason
-                 : "none for the rest of this step: " + forecast.why_not}};
+    std::vector<ReportLine> lines = {
+        {"forecast",
+         forecast.known()
+             ? "with the recorded settings " + forecast_needs(device) + ": " + forecast.reason
+             : "none for the rest of this step: " + forecast.why_not}};
+    if (const std::string error = forecast_error(device); !error.empty()) {
+        add_line(&lines, "error", "of the forecast: " + error);
+    }
+    return lines;
 }
 
 namespace {

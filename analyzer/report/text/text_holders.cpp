@@ -294,8 +294,10 @@ std::vector<ReportLine> change_lines(const DeviceHolders& held, const Holders& h
                                     static_cast<double>(now) / static_cast<double>(then));
     std::vector<ReportLine> lines = {{"before", text}};
     const std::int64_t small = static_cast<std::int64_t>(holders.allocated_bytes) / kSmallChange;
-    if (difference->bytes > small) {
-        add_line(&lines, "increase", "since then: " + place_list(difference->places, true));
+    if (std::abs(difference->bytes) > small) {
+        add_line(&lines,
+                 difference->bytes > 0 ? "increase" : "decrease",
+                 "since then: " + place_list(difference->places, true));
     }
     return lines;
 }
@@ -369,20 +371,27 @@ std::vector<ReportLine> growth_lines(const DeviceAnalysis& device) {
         std::int64_t bytes = 0;
         bool slows = true;
         std::vector<HoldingLine> places;
+        std::vector<std::string> freed;
         for (const GrowingLine& place : growth.places) {
             bytes += place.place.held.bytes;
             slows = slows && place.slows;
             places.push_back(place.place);
+            if (place.freed_before_failure && freed.size() < kPlacesInLine) {
+                freed.push_back(printable(place.place.held.label));
+            }
         }
         add_line(&lines,
                  "grows",
                  fmt::format(
-                     "by {} per step from step {} to step {}, never shrinks{}: {}",
+                     "by {} per step from step {} to step {}, never shrinks{}: {}{}",
                      format_bytes(static_cast<std::uint64_t>(bytes) / (growth.last - growth.first)),
                      growth.first,
                      growth.last,
                      slows ? ", but more and more slowly" : "",
-                     place_list(places, true)));
+                     place_list(places, true),
+                     freed.empty() ? ""
+                                   : "; more than half freed again before the out-of-memory: " +
+                                         fmt::format("{}", fmt::join(freed, ", "))));
         add_line(&lines, "", later_forecast(device.growth_forecast));
     }
     add_line(&lines, "grows", part_text(device.held));

@@ -27,8 +27,11 @@ RunHistory history_of(const MadeUpRun& run) {
 
 Growth growth_in(const MadeUpRun& run, EventIndex first_failed = kNoEvent) {
     Symbolizer symbols(run.timeline);
-    return growth_of(
-        history_of(run), first_failed, RuleFinder(run.timeline, &symbols, nullptr), &symbols);
+    return growth_of(run.timeline,
+                     history_of(run),
+                     first_failed,
+                     RuleFinder(run.timeline, &symbols, nullptr),
+                     &symbols);
 }
 
 }  // namespace
@@ -62,6 +65,39 @@ TEST_CASE("a line grows if it never shrinks and rises at half of the steps") {
     CHECK(growth.places[0].place.held.bytes == 7 * 2 * kMiB);
     CHECK(growth.places[0].bytes_at_last == 9 * 2 * kMiB);
     CHECK(growth.places[0].times_grown == 7);
+}
+
+TEST_CASE("a line that freed most of its memory before the failure did not cause it") {
+    for (const bool keeps_half : {false, true}) {
+        INFO(keeps_half);
+        MadeUpRun run;
+        const OriginId data = run.line("load");
+        const OriginId leak = run.line("remember");
+        const OriginId freed = run.line("cache");
+        std::vector<EventIndex> cached;
+        EventIndex last = kNoEvent;
+        for (int step = 0; step < 10; ++step) {
+            run.free(run.alloc(data, kMiB));
+            run.alloc(leak, 2 * kMiB);
+            cached.push_back(run.alloc(freed, kMiB));
+            last = cached.back();
+        }
+        // The last step begins with 9 blocks of the cache.
+        for (std::size_t i = 0; i + (keeps_half ? 5 : 4) < cached.size() - 1; ++i) {
+            run.free(cached[i]);
+        }
+        run.free(last);
+        const auto failed = static_cast<EventIndex>(run.timeline.events.size());
+        run.fail(leak);
+        const Growth growth = growth_in(run, failed);
+        REQUIRE(growth.places.size() == 2);
+        CHECK_FALSE(growth.places[0].freed_before_failure);
+        CHECK(growth.places[1].place.held.label == "me/train.py:1 cache");
+        CHECK(growth.places[1].freed_before_failure == !keeps_half);
+        // Without a failure, or with one before the last start compared, nothing is said.
+        CHECK_FALSE(growth_in(run).places[1].freed_before_failure);
+        CHECK_FALSE(growth_in(run, 5).places[1].freed_before_failure);
+    }
 }
 
 // The fact "text.N" of a label.

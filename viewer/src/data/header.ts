@@ -81,6 +81,7 @@ export interface Card {
     change: string;
     change_row: string; // the WhatIf.name of this change; "" = it has no row
     tried: ReportLine[]; // outcomes of `fragtrace try`
+    forecast_error: string; // "" = the remedy has no forecast
     reported: boolean; // the report is about this failure
     verdict: string;
     requested: number | null;

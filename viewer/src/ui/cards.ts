@@ -127,7 +127,12 @@ function answers(page: PageView, card: Card): HTMLElement[] {
         ...card.tried.map(({ label, text }): [string, string] => [label, text]),
     ];
     const known = rows.filter(([, text]) => text !== "");
-    const less = card.screen === "shortage" ? savings(head) : [];
+    const less = [
+        ...(card.forecast_error
+            ? [{ label: "error of the forecast", text: card.forecast_error }]
+            : []),
+        ...(card.screen === "shortage" ? savings(head) : []),
+    ];
     return [
         el(
             "dl",
