@@ -25,12 +25,14 @@ std::string in_quotes(std::string_view value) {
     return '\'' + one_line(value) + '\'';
 }
 
-void check_virtual_gpu(const char* value) {
+// `given`: where the user wrote the value, up to the value.
+void check_virtual_gpu(const char* value, std::string_view given) {
     const vgpu::Config config = vgpu::parse_config(value, nullptr);
     if (config.status == vgpu::Config::kInvalid) {
-        std::string_view problem = config.problem;  // "fragtrace: ...\n"
-        problem.remove_prefix(problem.find(' ') + 1);
-        throw Refusal{kBadUsage, std::string(problem.substr(0, problem.rfind('\n')))};
+        std::string_view problem = config.problem;  // "fragtrace: VARIABLE=value: ...\n"
+        problem.remove_prefix(problem.find('=') + 1);
+        throw Refusal{kBadUsage,
+                      std::string(given) + std::string(problem.substr(0, problem.rfind('\n')))};
     }
 }
 
@@ -68,7 +70,7 @@ void check_environment(const Request& request) {
     }
     const char* card = getenv(kVirtualGpuVariable);
     if (card != nullptr && *card != '\0' && request.virtual_gpu.empty()) {
-        check_virtual_gpu(card);
+        check_virtual_gpu(card, std::string(kVirtualGpuVariable) + "=");
     }
     for (const vgpu::Variable& variable : vgpu::kVariables) {
         const char* value = getenv(variable.name);
@@ -129,7 +131,7 @@ Request parse_run(int argc, const char* const* argv) {
         if (request.virtual_gpu.empty()) {
             refuse_usage("--virtual-gpu needs a card, such as 24GiB or A100-80GB");
         }
-        check_virtual_gpu(request.virtual_gpu.c_str());
+        check_virtual_gpu(request.virtual_gpu.c_str(), "--virtual-gpu ");
     }
     check_environment(request);
     request.command = command_of(app);
