@@ -197,9 +197,10 @@ std::string later_forecast(const std::optional<GrowthForecast>& forecast) {
     if (!forecast || forecast->matters || forecast->at_iteration == 0) {
         return "";
     }
-    return fmt::format("{}: {} times as many steps as recorded",
-                       growth_forecast_text(*forecast),
-                       format_count(forecast->at_iteration / forecast->recorded_iterations));
+    const std::size_t times = forecast->at_iteration / forecast->recorded_iterations;
+    return growth_forecast_text(*forecast) +
+           (times < 2 ? ""
+                      : fmt::format(": {} times as many steps as recorded", format_count(times)));
 }
 
 std::string survived_what(const Survivors& survivors) {
