@@ -134,6 +134,14 @@ class Programs(ProgramTest):
             self.assertEqual(counted[1], said["use_counts"][1])
         self.assertIn([0, 0], [event.pool for event in events if event.kind == "empty_cache"])
 
+    def test_users_of_more_pools_than_there_is_room_for_are_said_to_be_incomplete(self):
+        said, events, facts = self.run_program("many_pools")
+        why = "incomplete: not all users of private pools are known"
+        self.assertEqual(facts["torch.pools"], why)
+        self.assert_blocks_agree(said, events)  # of such pools, too
+        text = self.run_well([real_process.ANALYZER, self.trace, "--no-whatif"]).stdout
+        self.assertIn(f"  - PyTorch's private pools are {why}\n", text)
+
     def test_blocks_of_captured_graphs_name_their_pool(self):
         said, events = self.check_pools("captured_graph")
         self.assertEqual(self.uses(events, said["pools"][0]).count("begin"), 2)

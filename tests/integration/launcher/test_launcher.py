@@ -165,7 +165,9 @@ class Launcher(LauncherTest):
     def test_a_bad_card_is_named_where_the_user_wrote_it(self):
         by_option = self.launch("run", "--virtual-gpu", "16", "true", expected=2).stderr
         self.assertTrue(by_option.startswith("fragtrace: --virtual-gpu 16: the card has less"), by_option)
-        by_variable = self.launch("run", "true", expected=2, env=environment(FRAGTRACE_VIRTUAL_GPU="16")).stderr
+        by_variable = self.launch(
+            "run", "true", expected=2, env=environment(FRAGTRACE_VIRTUAL_GPU="16")
+        ).stderr
         self.assertTrue(by_variable.startswith("fragtrace: FRAGTRACE_VIRTUAL_GPU=16: the card"), by_variable)
 
     def test_a_run_without_a_trace_points_to_the_virtual_gpu_if_there_is_no_driver(self):
