@@ -304,18 +304,17 @@ void add_loss_facts(Session* session, bool exact) {
         const char* key;
         uint64_t value;
     } losses[] = {
-        // In the order of kRingLosses.
-        {kRingLosses[0], session->lost_unfinished},
-        {kRingLosses[1], session->lost_write_failed},
-        {kRingLosses[2], session->lost_removed},
-        {kRingLosses[3], load_relaxed(&session->lost_before_start)},
-        {kRingLosses[4], lost_facts()},
-        {kRingLosses[5], load_relaxed(&g_events_without_room)},
-        {kRingLosses[6], session->parts.live.lost()},
-        {kRingLosses[7], ranges_without_room()},
-        {kRingLosses[8], load_relaxed(&g_entries_without_room)},
-        {kRingLosses[9], load_relaxed(&session->threads_without_python)},
-        // The others have a field in the ring's header.
+        {"lost.unfinished", session->lost_unfinished},
+        {"lost.write_failed", session->lost_write_failed},
+        {"lost.removed", session->lost_removed},
+        {"lost.before_start", load_relaxed(&session->lost_before_start)},
+        {"lost.facts", lost_facts()},
+        {"lost.completions", load_relaxed(&g_events_without_room)},
+        {"held.without_room", session->parts.live.lost()},
+        {"ranges.without_room", ranges_without_room()},
+        {"tables.without_room", load_relaxed(&g_entries_without_room)},
+        {"stacks.python_none", load_relaxed(&session->threads_without_python)},
+        // Fields of their own in the ring's header.
         {"lost.ring_full", load_relaxed(&ring->lost_ring_full)},
         {"lost.reentrant", load_relaxed(&ring->lost_reentrant)},
         {"stacks.without_room", load_relaxed(&ring->stacks_without_room)},
@@ -329,7 +328,11 @@ void add_loss_facts(Session* session, bool exact) {
 
     static_assert(sizeof losses / sizeof losses[0] == Session::kLossKinds);
     for (size_t i = 0; i < kRingLossCount; ++i) {
-        store_relaxed(&ring->losses[i], losses[i].value);
+        for (const auto& loss : losses) {
+            if (strcmp(loss.key, kRingLosses[i]) == 0) {
+                store_relaxed(&ring->losses[i], loss.value);
+            }
+        }
     }
     for (size_t i = 0; i < Session::kLossKinds; ++i) {
         // A loss may continue for weeks, and the room for facts is limited: before the end, only
