@@ -241,7 +241,6 @@ struct PageDevice {
     std::vector<PageMarker> markers;
     std::vector<PagePhase> phases;              // ascending start
     std::vector<std::string> phase_lanes;       // "steps", "NVTX", ...
-    std::uint64_t phases_merged = 0;            // phases without a range of their own
     std::vector<std::uint64_t> curve_times_ns;  // ascending
     std::vector<PageCard> cards;                // ascending time
     std::vector<PageWhatIf> whatif;
@@ -378,6 +377,8 @@ struct PageSource {
     bool changed = false;  // the file changed after the recording began
 };
 
+inline constexpr std::size_t kMostPageRanks = 10'000;  // in the file
+
 struct PageData {
     std::string title;  // document title: of the only process, of the job, or of both runs
     std::vector<PageProcess> processes;
@@ -392,11 +393,13 @@ struct PageData {
     std::vector<PageStackNode> stacks;
     std::vector<PageSource> sources;  // by file and line; empty without --sources
     std::vector<PageDevice> devices;  // the page opens with the first
-    // If a device has more blocks than this, or the blocks of all devices need more bytes in the
-    // file, it omits the shortest-lived ones, and the page says so. Devices that are written in
-    // several calls: the bytes of all calls until then.
+    // If a device has more blocks or units that can be released than this, or the file would need
+    // more bytes, it omits the shortest-lived ones, and the page says so. page_limits.h has what
+    // becomes of the other columns then.
     std::size_t block_budget = 12'000'000;
-    std::size_t byte_budget = 58'000'000;
+    std::size_t unit_budget = 1'000'000;
+    std::size_t byte_budget = 60'000'000;
+    std::size_t bytes_to_come = 0;  // of what is added after the devices, such as `ranks`
 };
 
 }  // namespace fragtrace::analyzer

@@ -1,10 +1,17 @@
 // Amounts of memory that change over time.
+import type { Side } from "./header";
 import { upperBound } from "./upperbound";
 
 /** Each value is valid from its tick to the next. Before the first it is 0. */
 export interface OverTime {
     time: ArrayLike<number>; // ticks, ascending
     bytes: ArrayLike<number>;
+    partNs: number; // 0: exact; otherwise each value is the most within a time of this length
+}
+
+/** The words before a value that may be the most of a time. */
+export function mostWords({ partNs }: OverTime): string {
+    return partNs > 0 ? "at most " : "";
 }
 
 /** The value after all changes of a tick. */
@@ -56,11 +63,11 @@ const kinds = [
 ] as const;
 
 /** The tracks with any memory. `columns` gives the columns of a name. */
-export function tracksOf(columns: (name: string) => OverTime): Track[] {
+export function tracksOf(columns: (name: Side) => OverTime): Track[] {
     return kinds
         .map(([name, what]) => {
             const over = columns(name);
-            return { name, what, time: over.time, bytes: over.bytes, peak: peakOf(over) };
+            return { name, what, ...over, peak: peakOf(over) };
         })
         .filter(({ peak }) => peak.bytes > 0);
 }
