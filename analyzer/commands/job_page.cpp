@@ -129,7 +129,7 @@ class JobPage {
 std::vector<std::size_t> whole_on_page(const Job& job) {
     const std::uint64_t blocks =
         job.processes.size() > kLargeJob ? kBlocksOfLargeJob : PageData().block_budget;
-    return choose_whole(job, kMostWholeProcesses, blocks);
+    return choose_whole(job, {kMostWholeProcesses, kMostWholeDevices, blocks});
 }
 
 Status write_job_page(const JobRequest& request, const JobView& view, Job* job) {

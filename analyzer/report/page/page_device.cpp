@@ -29,8 +29,7 @@ class DeviceWriter : private DeviceElements {
         Elements first = overview();
         written.header = header();
         const std::size_t used = first.size() + script_safe(written.header).size();
-        Elements of_blocks =
-            chosen_blocks(std::max(room_.bytes / 8, room_.bytes - std::min(room_.bytes, used)));
+        Elements of_blocks = chosen_blocks(room_.bytes - std::min(room_.bytes, used));
         add_blocks(&written.header);
         first.packs.insert(first.packs.end(), of_blocks.packs.begin(), of_blocks.packs.end());
         written.header["packs"] = std::move(first.packs);

@@ -88,7 +88,6 @@ Elements DeviceElements::overview() {
     const std::vector<std::function<Elements()>> makers = {
         [this] { return element("bins", bins()); },
         [this, part] { return small_map(4 * part); },
-        [this, part] { return chosen_units(4 * part); },
         [this, part] { return chosen_phases(part); },
         [this] { return element("curve_times", curve_times()); },
         [this, part] { return chosen_curves(part); },
@@ -100,6 +99,7 @@ Elements DeviceElements::overview() {
     Elements made;
     for (Elements& each : parts)
         made.add(std::move(each));
+    made.add(chosen_units((room_.bytes - std::min(room_.bytes, made.size())) / 2));
     return made;
 }
 

@@ -47,8 +47,8 @@ class DeviceElements : protected DeviceColumns {
                    const StackTables& stacks,
                    const DeviceRoom& room);
 
-    // Elements that show the device before any block is read. They leave an eighth of the room to
-    // the blocks.
+    // Elements that show the device before any block is read. They leave a fifth of the room to the
+    // header and the blocks.
     Elements overview();
     // If there is no room for all blocks, the longest-lived blocks and those that cards name stay.
     // The blocks of a unit that is left out are left out, too.

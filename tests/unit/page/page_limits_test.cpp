@@ -21,9 +21,8 @@ TEST_CASE("a part that is too large is made again with fewer rows") {
     CHECK(made.size() > 900);
     CHECK(tried.front() == 600);
     CHECK(tried.size() == 2);
-    const auto least = within(10, 600, 2, [](std::size_t rows) {
-        return std::string(100 + rows, 'x');
-    });
+    const auto least =
+        within(10, 600, 2, [](std::size_t rows) { return std::string(100 + rows, 'x'); });
     CHECK(least.size() == 102);
 }
 
@@ -114,10 +113,8 @@ TEST_CASE("too many changes of pools: the shortest times between them are left o
         const auto& times = pools[i].changes_ns;
         kept += times.size();
         CHECK(times.size() % 2 == 1);  // the state at the end is the same
-        CHECK(std::includes(given[i].changes_ns.begin(),
-                            given[i].changes_ns.end(),
-                            times.begin(),
-                            times.end()));
+        CHECK(std::includes(
+            given[i].changes_ns.begin(), given[i].changes_ns.end(), times.begin(), times.end()));
     }
     CHECK(kept <= 900);
     CHECK(kept > 200);
@@ -133,7 +130,9 @@ TEST_CASE("a map with half the columns and rows has the means") {
 TEST_CASE("a long text is cut between characters, and says its length") {
     CHECK(shortened("abc", 3) == "abc");
     CHECK(shortened("abcdef", 3) == "abc... (cut: 6 bytes)");
-    CHECK(shortened("ab\xc3\xa4" "def", 3) == "ab... (cut: 7 bytes)");
+    CHECK(shortened("ab\xc3\xa4"
+                    "def",
+                    3) == "ab... (cut: 7 bytes)");
     nlohmann::json value = {{"a", {std::string(2000, 'x')}}, {"b", 1}};
     shorten_texts(value, 10);
     CHECK(value["a"][0] == "xxxxxxxxxx... (cut: 2,000 bytes)");

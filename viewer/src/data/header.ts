@@ -169,8 +169,8 @@ export interface Total {
 }
 
 /**
- * Memory beside the pool. If the length of its parts is not 0, it has one value for each part of the
- * time: the most within it.
+ * Memory beside the pool. If the length of its parts is not 0, it has one value for each part of
+ * the time: the most within it.
  */
 export type Side = "others" | "pinned" | "managed";
 

@@ -6,11 +6,15 @@ import { upperBound } from "./upperbound";
 export interface OverTime {
     time: ArrayLike<number>; // ticks, ascending
     bytes: ArrayLike<number>;
+}
+
+/** Memory beside the pool. */
+export interface SideMemory extends OverTime {
     partNs: number; // 0: exact; otherwise each value is the most within a time of this length
 }
 
 /** The words before a value that may be the most of a time. */
-export function mostWords({ partNs }: OverTime): string {
+export function mostWords({ partNs }: SideMemory): string {
     return partNs > 0 ? "at most " : "";
 }
 
@@ -51,7 +55,7 @@ export function mostIn(over: OverTime, from: number, to: number, columns: number
 }
 
 /** Memory of the process that belongs to no card: a track below memory over time. */
-export interface Track extends OverTime {
+export interface Track extends SideMemory {
     name: string; // "pinned"
     what: string; // "pinned host memory"
     peak: { tick: number; bytes: number };
@@ -63,7 +67,7 @@ const kinds = [
 ] as const;
 
 /** The tracks with any memory. `columns` gives the columns of a name. */
-export function tracksOf(columns: (name: Side) => OverTime): Track[] {
+export function tracksOf(columns: (name: Side) => SideMemory): Track[] {
     return kinds
         .map(([name, what]) => {
             const over = columns(name);

@@ -62,7 +62,10 @@ export function memoryTables(page: PageView): TableData[] {
     }
     if (total !== null && segmentsKnown(model.head)) {
         parts.push(
-            [`free on the card${inParts ? ", at least" : ""}`, Math.max(0, total - others - heap.reserved)],
+            [
+                `free on the card${inParts ? ", at least" : ""}`,
+                Math.max(0, total - others - heap.reserved),
+            ],
             ["card", total],
         );
     } else if (capacity !== null) {
@@ -103,7 +106,11 @@ export function memoryTables(page: PageView): TableData[] {
                     track.partNs > 0
                         ? `${track.what}, at most (the most within ${formatTime(track.partNs)})`
                         : track.what,
-                    now, `${formatCount(now)} B`, most, tick * tick_ns];
+                    now,
+                    `${formatCount(now)} B`,
+                    most,
+                    tick * tick_ns,
+                ];
             }),
         });
     }
