@@ -4,6 +4,7 @@
 #include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
+#include "analyzer/report/page/page_header.h"
 #include "analyzer/report/page/page_ranks.h"
 #include "analyzer/report/page/page_sources.h"
 #include "analyzer/support/guarded.h"

@@ -377,8 +377,6 @@ struct PageSource {
     bool changed = false;  // the file changed after the recording began
 };
 
-inline constexpr std::size_t kMostPageRanks = 10'000;  // in the file
-
 struct PageData {
     std::string title;  // document title: of the only process, of the job, or of both runs
     std::vector<PageProcess> processes;
@@ -393,9 +391,8 @@ struct PageData {
     std::vector<PageStackNode> stacks;
     std::vector<PageSource> sources;  // by file and line; empty without --sources
     std::vector<PageDevice> devices;  // the page opens with the first
-    // If a device has more blocks or units that can be released than this, or the file would need
-    // more bytes, it omits the shortest-lived ones, and the page says so. page_limits.h has what
-    // becomes of the other columns then.
+    // Limits of each device, and of the file. What has no room is left out, and the page says so
+    // (page_limits.h).
     std::size_t block_budget = 12'000'000;
     std::size_t unit_budget = 1'000'000;
     std::size_t byte_budget = 60'000'000;

@@ -175,14 +175,14 @@ class DeviceWriter : private DeviceElements {
 
     void add_blocks(json* header) {
         const BlockLives& all = device_.blocks;
-        std::uint64_t bytes = 0;  // total over the run, not at one time
+        std::uint64_t left_out_bytes = 0;  // total over the run, not at one time
         std::uint64_t longest_ns = 0;
         std::unordered_set<std::uint32_t> other_stacks;
         std::uint64_t other_blocks = 0;
         std::uint64_t other_bytes = 0;
         for (std::uint32_t i = 0; i < all.size(); ++i) {
             if (!blocks_.has(i)) {
-                bytes += all.size_bytes[i];
+                left_out_bytes += all.size_bytes[i];
                 const std::uint64_t end_ns = std::min(all.end_ns[i], end_ns_);
                 longest_ns = std::max(longest_ns, end_ns - all.start_ns[i]);
             }
@@ -195,14 +195,14 @@ class DeviceWriter : private DeviceElements {
         const std::size_t left = all.size() - blocks_.rows.size();
         (*header)["blocks"] = blocks_.rows.size();
         (*header)["blocks_left_out"] = left;
-        (*header)["bytes_left_out"] = bytes;
+        (*header)["bytes_left_out"] = left_out_bytes;
         if (left != 0) {
             notes_.push_back(fmt::format(
                 "This file leaves out {}, {} in all, that lived at most {}. The overview and "
                 "every total include them. The state at the cursor, the search and the close-up "
                 "pictures do not.",
                 format_counted(left, "block", "blocks"),
-                format_bytes(bytes),
+                format_bytes(left_out_bytes),
                 format_duration(longest_ns)));
         }
         if (!other_stacks.empty()) {

@@ -14,6 +14,7 @@
 namespace fragtrace::analyzer {
 
 inline constexpr int kPageFormatVersion = 16;
+inline constexpr std::size_t kMostPageRanks = 10'000;  // in the file
 
 // Title, processes, strings, frames and stacks. The caller appends the devices.
 nlohmann::json page_header(const PageData& data, StackTables stacks);
