@@ -27,7 +27,7 @@ class ComparePage {
         data_.title = fmt::format("{} and {}", name(request_.path_a), name(request_.path_b));
         // The page opens with the first device: with B, the run in question.
         for (const std::size_t side : {1, 0}) {
-            if (const Status added = add(side); !added) {
+            if (const Status added = add(side, side == 1 ? 0.5 : 1); !added) {
                 return added.error();
             }
         }
@@ -42,7 +42,7 @@ class ComparePage {
 
   private:
     // The analysis is destroyed on return, because the page has then copied everything it needs.
-    Status add(std::size_t side) {
+    Status add(std::size_t side, double share) {
         const std::string& path = side == 0 ? request_.path_a : request_.path_b;
         const auto analyzed = analyze(path, request_.options);
         if (!analyzed) {
@@ -51,7 +51,6 @@ class ComparePage {
         PageComparison& page = *data_.comparison;
         page.processes[side] = data_.processes.size();
         content_.add(**analyzed);
-        data_.byte_budget = side == 0 ? PageData().byte_budget / 2 : PageData().byte_budget;
         for (std::size_t i = 0; i < data_.devices.size(); ++i) {
             for (PageComparedDevice& row : page.devices) {
                 if (row.gpu == data_.devices[i].index) {
@@ -59,7 +58,7 @@ class ComparePage {
                 }
             }
         }
-        Status written = writer_.add_devices(data_);
+        Status written = writer_.add_devices(data_, share);
         data_.devices.clear();
         return written;
     }

@@ -4,6 +4,7 @@
 #include "analyzer/analysis/job/first_failure.h"
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
+#include "analyzer/report/page/page_header.h"
 #include "analyzer/report/page/page_ranks.h"
 #include "analyzer/report/page/page_sources.h"
 #include "analyzer/support/guarded.h"
@@ -36,9 +37,10 @@ class JobPage {
 
     Result<std::string> make() {
         data_.title = job_title(request_, *job_);
+        data_.bytes_to_come = bytes_of_rows();
         const std::vector<std::size_t> chosen = whole_on_page(*job_);
         for (const std::size_t at : chosen)
-            blocks_ += blocks_of(job_->processes[at]);
+            to_come_ += weight_of(job_->processes[at]);
         for (const std::size_t at : chosen) {
             const Status added = add(at);
             if (!added) {
@@ -59,6 +61,26 @@ class JobPage {
     }
 
   private:
+    // Every process may use as much of the file as it has of all blocks. Its devices need some
+    // bytes even without blocks.
+    static double weight_of(const ProcessSummary& process) {
+        constexpr double kBlocksOfDevice = 100'000;
+        return static_cast<double>(blocks_of(process)) +
+               kBlocksOfDevice * static_cast<double>(process.devices.size() + 1);
+    }
+
+    // What the rows of all processes, the sentences about them and the sources need, about.
+    [[nodiscard]] std::size_t bytes_of_rows() const {
+        constexpr std::size_t kRowBytes = 2000;
+        constexpr std::size_t kOtherBytes = 500'000;
+        constexpr std::size_t kSourceBytes = 2'000'000;
+        std::size_t rows = 0;
+        for (const ProcessSummary& process : job_->processes)
+            rows += std::max<std::size_t>(process.devices.size(), 1);
+        return std::min(rows, kMostPageRanks) * kRowBytes + kOtherBytes +
+               (request_.sources ? kSourceBytes : 0);
+    }
+
     [[nodiscard]] std::uint64_t first_start_unix_ns() const {
         std::uint64_t first = 0;
         for (const ProcessSummary& process : job_->processes) {
@@ -82,16 +104,13 @@ class JobPage {
             return Ok{};
         }
         content_.add(**analyzed);
-        // Every process may use as much of the file as it has of all blocks.
-        blocks_until_now_ += blocks_of(process);
-        const double share = static_cast<double>(blocks_until_now_) /
-                             static_cast<double>(std::max<std::uint64_t>(blocks_, 1));
-        data_.byte_budget =
-            static_cast<std::size_t>(static_cast<double>(PageData().byte_budget) * share);
+        const double weight = weight_of(process);
+        const double share = weight / to_come_;
+        to_come_ -= weight;
         for (const PageDevice& device : data_.devices) {
             places_.emplace(std::pair(at, static_cast<DeviceId>(device.index)), places_.size());
         }
-        Status written = writer_.add_devices(data_);
+        Status written = writer_.add_devices(data_, share);
         data_.devices.clear();
         return written;
     }
@@ -103,8 +122,7 @@ class JobPage {
     PageContent content_;
     PageWriter writer_;
     PagePlaces places_;
-    std::uint64_t blocks_ = 0;  // of all processes that the file contains completely
-    std::uint64_t blocks_until_now_ = 0;
+    double to_come_ = 0;  // the weight of the processes that are not written yet
 };
 
 }  // namespace
@@ -112,7 +130,7 @@ class JobPage {
 std::vector<std::size_t> whole_on_page(const Job& job) {
     const std::uint64_t blocks =
         job.processes.size() > kLargeJob ? kBlocksOfLargeJob : PageData().block_budget;
-    return choose_whole(job, kMostWholeProcesses, blocks);
+    return choose_whole(job, {kMostWholeProcesses, kMostWholeDevices, blocks});
 }
 
 Status write_job_page(const JobRequest& request, const JobView& view, Job* job) {

@@ -11,9 +11,10 @@
 
 namespace fragtrace::analyzer {
 
-// If there are more processes, or more blocks than a page has room for, only this many are shown
-// completely.
+// If there are more processes or devices, or more blocks than a page has room for, only this many
+// are shown completely.
 inline constexpr std::size_t kMostWholeProcesses = 8;
+inline constexpr std::size_t kMostWholeDevices = 64;
 
 // With more processes than this, the processes shown completely have at most kBlocksOfLargeJob
 // blocks together, so that the page stays below 10 MB. The first one chosen may have more.

@@ -97,7 +97,6 @@ PageData screens_page() {
     bare.cards = {card_of(PageScreen::kPeak)};
     bare.phase_lanes = {"phases"};
     bare.phases = {{.name = "load, step", .start_ns = 0, .end_ns = kEnd / 2, .count = 12}};
-    bare.phases_merged = 12;
     data.devices.push_back(std::move(bare));
     return data;
 }

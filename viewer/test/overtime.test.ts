@@ -1,7 +1,15 @@
 // Memory that changes over time, against brute force.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytesAt, mostIn, type OverTime, peakOf, tracksOf } from "../src/data/overtime";
+import {
+    bytesAt,
+    mostIn,
+    mostWords,
+    type OverTime,
+    peakOf,
+    type SideMemory,
+    tracksOf,
+} from "../src/data/overtime";
 import { randomNumbers } from "./made";
 
 function made(changes: number, span: number, seed: number): OverTime {
@@ -49,11 +57,17 @@ test("the most of each part of a window equals brute force", () => {
 });
 
 test("only kinds with memory have a track", () => {
-    const some = { time: [3, 8], bytes: [64, 0] };
-    const none = { time: [], bytes: [] };
-    const names = (pinned: OverTime, managed: OverTime): string[] =>
+    const some = { time: [3, 8], bytes: [64, 0], partNs: 0 };
+    const none = { time: [], bytes: [], partNs: 0 };
+    const names = (pinned: SideMemory, managed: SideMemory): string[] =>
         tracksOf((name) => (name === "pinned" ? pinned : managed)).map(({ what }) => what);
     assert.deepEqual(names(none, none), []);
     assert.deepEqual(names(some, none), ["pinned host memory"]);
     assert.deepEqual(names(some, some), ["pinned host memory", "managed memory"]);
+});
+
+test("a value that is the most of a part of the time says so", () => {
+    const some = { time: [3, 8], bytes: [64, 0], partNs: 0 };
+    const wordsOf = (partNs: number): string => mostWords(tracksOf(() => ({ ...some, partNs }))[0]);
+    assert.deepEqual([wordsOf(0), wordsOf(5)], ["", "at most "]);
 });

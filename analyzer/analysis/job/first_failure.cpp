@@ -250,18 +250,23 @@ std::uint64_t blocks_of(const ProcessSummary& process) {
     return blocks;
 }
 
-std::vector<std::size_t> choose_whole(const Job& job, std::size_t processes, std::uint64_t blocks) {
+std::vector<std::size_t> choose_whole(const Job& job, const WholeLimits& most) {
     std::vector<std::size_t> chosen;
-    std::uint64_t used = 0;
+    WholeLimits used;
     for (const std::size_t at : by_interest(job)) {
         const std::uint64_t more = blocks_of(job.processes[at]);
         if (job.processes[at].path.empty()) {
             continue;
         }
-        const bool has_room = chosen.empty() || used + more <= blocks;
-        if (has_room && chosen.size() < processes) {
+        const std::size_t devices = job.processes[at].devices.size();
+        const bool has_room = used.processes < most.processes &&
+                              used.devices + devices <= most.devices &&
+                              used.blocks + more <= most.blocks;
+        if (has_room || chosen.empty()) {
             chosen.push_back(at);
-            used += more;
+            ++used.processes;
+            used.devices += devices;
+            used.blocks += more;
         }
     }
     return chosen;

@@ -95,9 +95,15 @@ std::vector<std::size_t> by_interest(const Job& job);
 // The number of blocks of all devices of the process.
 std::uint64_t blocks_of(const ProcessSummary& process);
 
-// Chooses processes in the order of by_interest(): at most `processes`, with at most `blocks`
-// blocks together. A process that does not fit is skipped, and so is one without a trace. The first
-// process is chosen even if it alone exceeds `blocks`.
-std::vector<std::size_t> choose_whole(const Job& job, std::size_t processes, std::uint64_t blocks);
+struct WholeLimits {
+    std::size_t processes = 0;
+    std::size_t devices = 0;   // of these processes together
+    std::uint64_t blocks = 0;  // of these processes together
+};
+
+// Chooses processes in the order of by_interest(), within the limits. A process that does not fit
+// is skipped, and so is one without a trace. The first process is chosen even if it alone exceeds a
+// limit.
+std::vector<std::size_t> choose_whole(const Job& job, const WholeLimits& most);
 
 }  // namespace fragtrace::analyzer

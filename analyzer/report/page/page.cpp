@@ -4,10 +4,13 @@
 #include "analyzer/report/page/page_columns.h"
 #include "analyzer/report/page/page_device.h"
 #include "analyzer/report/page/page_header.h"
+#include "analyzer/report/page/page_limits.h"
+#include "analyzer/report/page/page_stack_tables.h"
 #include "analyzer/support/terminal.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -16,11 +19,6 @@ namespace {
 using nlohmann::json;
 
 std::string check_tables(const PageData& data, std::size_t devices) {
-    for (std::size_t i = 1; i < data.stacks.size(); ++i) {
-        if (data.stacks[i].parent >= i || data.stacks[i].frame >= data.frames.size()) {
-            return fmt::format("stack node {} refers to a node or frame that is not there", i);
-        }
-    }
     for (const PageRank& row : data.ranks) {
         if (row.device != kPageNoDevice && row.device >= devices) {
             return fmt::format("a process names device {} of {}", row.device, devices);
@@ -49,6 +47,12 @@ std::string check_tables(const PageData& data, std::size_t devices) {
 }
 
 std::string check_devices(const PageData& data) {
+    for (std::size_t i = 0; i < data.stacks.size(); ++i) {
+        const PageStackNode& node = data.stacks[i];
+        if ((i > 0 && node.parent >= i) || node.frame >= data.frames.size()) {
+            return fmt::format("stack node {} refers to a node or frame that is not there", i);
+        }
+    }
     const std::size_t stacks = std::max<std::size_t>(1, data.stacks.size());
     for (const PageDevice& device : data.devices) {
         const BlockLives& blocks = device.blocks;
@@ -109,26 +113,6 @@ std::string content_policy() {
            hash(page_style_sha256()) + "; worker-src blob:; base-uri 'none'; form-action 'none'";
 }
 
-// How many bytes blocks need is known only when they are written. The other columns of the device
-// come first, but leave the blocks an eighth of the room.
-WrittenDevice write_within(const PageDevice& device,
-                           std::size_t index,
-                           std::size_t block_budget,
-                           std::size_t room) {
-    std::size_t blocks = std::min(block_budget, device.blocks.size());
-    WrittenDevice made = write_device(device, index, blocks);
-    const std::size_t room_for_blocks =
-        std::max(room / 8, room - std::min(room, made.overview.size()));
-    while (made.blocks.size() > room_for_blocks && blocks > 0) {
-        const double share =
-            static_cast<double>(room_for_blocks) / static_cast<double>(made.blocks.size());
-        // A little less than this share: blocks that live long need more bytes than others.
-        blocks = static_cast<std::size_t>(static_cast<double>(blocks) * share * 0.97);
-        made = write_device(device, index, blocks);
-    }
-    return made;
-}
-
 Error cannot_be_drawn(const std::string& problem) {
     return {ErrorCode::kOutput, "the page cannot be drawn: " + problem};
 }
@@ -139,7 +123,8 @@ struct PageWriter::Written {
     std::vector<json> headers;
     std::string overviews;
     std::vector<std::string> blocks;
-    std::size_t block_bytes = 0;  // of all devices
+    std::size_t bytes = 0;  // of all devices
+    StackTables stacks;
 };
 
 PageWriter::PageWriter() : written_(std::make_unique<Written>()) {}
@@ -150,28 +135,55 @@ std::size_t PageWriter::devices() const {
     return written_->headers.size();
 }
 
-Status PageWriter::add_devices(const PageData& data) {
+Status PageWriter::add_devices(const PageData& data, double share) {
     if (const std::string problem = check_devices(data); !problem.empty()) {
         return cannot_be_drawn(problem);
     }
-    // Each device may use its share of the bytes that are left, by the number of its blocks. A
-    // device with few of them must not lose them all.
-    constexpr std::size_t kLeastBlocks = 1000;
-    std::size_t blocks_to_come = 0;
-    for (const PageDevice& device : data.devices)
-        blocks_to_come += kLeastBlocks + device.blocks.size();
+    constexpr std::size_t kFrameBytes = 20'000;  // of the document around its parts
+    const std::size_t used = page_style().size() + page_shell().size() + page_script().size() +
+                             kFrameBytes + written_->bytes + written_->stacks.bytes() +
+                             data.bytes_to_come +
+                             script_safe(with_escapes_everywhere(page_header(data, {}))).size();
+    auto left = static_cast<std::size_t>(
+        static_cast<double>(data.byte_budget - std::min(data.byte_budget, used)) * share);
+    const std::size_t stacks_before = written_->stacks.bytes();
+    written_->stacks.add(data, left / 4);
+    left -= std::min(left, written_->stacks.bytes() - stacks_before);
+    // Half of the bytes are for all devices alike, the other half by the number of their rows. The
+    // smallest device is written first, so that others can use what it does not need.
+    const std::size_t count = data.devices.size();
+    std::vector<double> weights;
+    double weights_to_come = 0;
     for (const PageDevice& device : data.devices) {
-        const std::size_t used = written_->block_bytes + written_->overviews.size();
-        const std::size_t left = data.byte_budget - std::min(data.byte_budget, used);
-        const std::size_t blocks = kLeastBlocks + device.blocks.size();
-        const double share = static_cast<double>(blocks) / static_cast<double>(blocks_to_come);
-        const auto room = static_cast<std::size_t>(static_cast<double>(left) * share);
-        blocks_to_come -= blocks;
-        WrittenDevice made = write_within(device, devices(), data.block_budget, room);
-        written_->block_bytes += made.blocks.size();
-        written_->headers.push_back(std::move(made.header));
-        written_->overviews += made.overview;
-        written_->blocks.push_back(std::move(made.blocks));
+        weights.push_back(static_cast<double>(device.blocks.size() + device.segments.size() + 1));
+        weights_to_come += weights.back();
+    }
+    const double mean = weights_to_come / static_cast<double>(std::max<std::size_t>(count, 1));
+    weights_to_come *= 2;
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return weights[a] < weights[b];
+    });
+    std::vector<WrittenDevice> made(count);
+    for (const std::size_t i : order) {
+        const double weight = weights[i] + mean;
+        const auto room =
+            static_cast<std::size_t>(static_cast<double>(left) * weight / weights_to_come);
+        weights_to_come -= weight;
+        made[i] = write_device(data.devices[i],
+                               devices() + i,
+                               written_->stacks,
+                               {room, data.block_budget, data.unit_budget});
+        const std::size_t needed =
+            made[i].header_bytes + made[i].overview.size() + made[i].blocks.size();
+        left -= std::min(left, needed);
+        written_->bytes += needed;
+    }
+    for (WrittenDevice& device : made) {
+        written_->headers.push_back(std::move(device.header));
+        written_->overviews += device.overview;
+        written_->blocks.push_back(std::move(device.blocks));
     }
     return Ok{};
 }
@@ -180,12 +192,14 @@ Result<std::string> PageWriter::finish(const PageData& data) {
     if (const std::string problem = check_tables(data, devices()); !problem.empty()) {
         return cannot_be_drawn(problem);
     }
-    json header = page_header(data);
+    json header = page_header(data, std::move(written_->stacks));
     header["devices"] = std::move(written_->headers);
+    header = with_escapes_everywhere(std::move(header));
     std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
     html += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + content_policy() + "\">\n";
     html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-    html += "<title>" + html_escaped(with_escapes(data.title)) + " - fragtrace</title>\n<style>";
+    html += "<title>" + html_escaped(with_escapes(shortened(data.title, kMostNameBytes))) +
+            " - fragtrace</title>\n<style>";
     html += page_style();
     html += "</style>\n</head>\n";
     html += page_shell();
@@ -193,13 +207,29 @@ Result<std::string> PageWriter::finish(const PageData& data) {
     html += "<script>";
     html += page_script();
     html += "</script>\n<script type=\"application/json\" id=\"ft-header\">";
-    html += script_safe(std::move(header));
+    const std::string end =
+        "<script type=\"text/plain\" id=\"ft-end\">complete</script>\n</body>\n</html>\n";
+    std::size_t columns = written_->overviews.size() + end.size() + 16;
+    for (const std::string& elements : written_->blocks)
+        columns += elements.size();
+    // The rows of all lists are limited. Texts are cut only if their bytes still are too many.
+    std::string text = script_safe(header);
+    for (std::size_t most = 10'000;
+         most >= 10 && html.size() + text.size() + columns > data.byte_budget;
+         most /= 10) {
+        shorten_texts(header, most);
+        text = script_safe(header);
+    }
+    if (html.size() + text.size() + columns > data.byte_budget) {
+        return cannot_be_drawn("it needs more bytes than a page may have");
+    }
+    html += text;
     html += "</script>\n";
     // Write the overviews of all devices first, then the blocks.
     html += written_->overviews;
     for (std::string& elements : written_->blocks)
         html += std::exchange(elements, {});
-    html += "<script type=\"text/plain\" id=\"ft-end\">complete</script>\n</body>\n</html>\n";
+    html += end;
     return html;
 }
 

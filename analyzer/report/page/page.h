@@ -1,4 +1,5 @@
-// The page: one self-contained HTML file that shows an analysis and needs no network.
+// The page: one self-contained HTML file that shows an analysis and needs no network. It has at
+// most 60 MB.
 #pragma once
 
 #include "analyzer/report/page/page_data.h"
@@ -16,12 +17,13 @@ class PageWriter {
     PageWriter();
     ~PageWriter();
 
-    // Appends all devices of `data`. The caller may clear them afterwards. Errors: columns of
-    // unequal length, unordered blocks, indices out of range.
-    Status add_devices(const PageData& data);
+    // Appends all devices of `data`, in this share of the bytes that the file has left. The caller
+    // may clear them afterwards. Errors: columns of unequal length, unordered blocks, indices out
+    // of range.
+    Status add_devices(const PageData& data, double share = 1);
     [[nodiscard]] std::size_t devices() const;
     // Returns the document. Uses all of `data` except the devices, which must have been added
-    // before. Errors: indices out of range.
+    // before. The document has at most `byte_budget` bytes. Errors: indices out of range.
     Result<std::string> finish(const PageData& data);
 
   private:

@@ -1,7 +1,9 @@
 #include "analyzer/report/page/page_compare_json.h"
 
 #include "analyzer/report/page/page_report_json.h"
+#include "analyzer/support/units.h"
 
+#include <fmt/format.h>
 #include <optional>
 #include <utility>
 
@@ -9,6 +11,9 @@ namespace fragtrace::analyzer {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kMostLines = 1000;  // of all devices
+constexpr std::size_t kMostFrames = 64;   // of a stack of a line
 
 json place_index(std::size_t device) {
     return device == kPageNoDevice ? json(nullptr) : json(device);
@@ -24,7 +29,14 @@ json line_json(const LineChange& line) {
     };
     json stacks = json::array();
     for (const StackChange& stack : line.stacks) {
-        stacks.push_back({{"frames", stack.frames}, {"a", stack.a.bytes}, {"b", stack.b.bytes}});
+        std::vector<std::string> frames = stack.frames;
+        if (frames.size() > kMostFrames) {
+            const std::size_t left = frames.size() - kMostFrames;
+            frames.resize(kMostFrames);
+            frames.push_back(format_counted(left, "more frame", "more frames"));
+        }
+        stacks.push_back(
+            {{"frames", std::move(frames)}, {"a", stack.a.bytes}, {"b", stack.b.bytes}});
     }
     return {{"label", line.label()},
             {"label_a", line.a ? line.a->label : line.label()},
@@ -33,7 +45,7 @@ json line_json(const LineChange& line) {
             {"stacks", std::move(stacks)}};
 }
 
-json device_json(const PageComparedDevice& device) {
+json device_json(const PageComparedDevice& device, std::size_t most_lines) {
     json figures = json::array();
     for (const CompareFigure& row : device.figures) {
         figures.push_back({{"name", row.name},
@@ -44,14 +56,20 @@ json device_json(const PageComparedDevice& device) {
     }
     json lines = json::array();
     for (const LineChange& line : device.lines) {
-        lines.push_back(line_json(line));
+        if (lines.size() < most_lines) lines.push_back(line_json(line));
     }
+    const std::size_t left = device.lines.size() - lines.size();
     return {{"gpu", device.gpu},
             {"devices", {place_index(device.devices[0]), place_index(device.devices[1])}},
             {"peaks_ns", {known_json(device.peaks_ns[0]), known_json(device.peaks_ns[1])}},
             {"state", device.state},
             {"headline", device.headline},
-            {"note", device.note},
+            {"note",
+             left == 0 ? device.note
+                       : fmt::format("{}{}This file leaves out {}.",
+                                     device.note,
+                                     device.note.empty() ? "" : " ",
+                                     format_counted(left, "line", "lines"))},
             {"figures", std::move(figures)},
             {"lines", std::move(lines)}};
 }
@@ -74,7 +92,7 @@ json phase_json(const ComparePhase& phase) {
 json comparison_json(const PageComparison& comparison) {
     json devices = json::array();
     for (const PageComparedDevice& device : comparison.devices)
-        devices.push_back(device_json(device));
+        devices.push_back(device_json(device, kMostLines / comparison.devices.size()));
     json places = json::array();
     for (const ComparePlace& place : comparison.places)
         places.push_back(place_json(place));

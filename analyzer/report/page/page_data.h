@@ -242,7 +242,6 @@ struct PageDevice {
     std::vector<PageMarker> markers;
     std::vector<PagePhase> phases;              // ascending start
     std::vector<std::string> phase_lanes;       // "steps", "NVTX", ...
-    std::uint64_t phases_merged = 0;            // phases without a range of their own
     std::vector<std::uint64_t> curve_times_ns;  // ascending
     std::vector<PageCard> cards;                // ascending time
     std::vector<PageWhatIf> whatif;
@@ -393,11 +392,12 @@ struct PageData {
     std::vector<PageStackNode> stacks;
     std::vector<PageSource> sources;  // by file and line; empty without --sources
     std::vector<PageDevice> devices;  // the page opens with the first
-    // If a device has more blocks than this, or the blocks of all devices need more bytes in the
-    // file, it omits the shortest-lived ones, and the page says so. Devices that are written in
-    // several calls: the bytes of all calls until then.
+    // Limits of each device, and of the file. What has no room is left out, and the page says so
+    // (page_limits.h).
     std::size_t block_budget = 12'000'000;
-    std::size_t byte_budget = 58'000'000;
+    std::size_t unit_budget = 1'000'000;
+    std::size_t byte_budget = 60'000'000;
+    std::size_t bytes_to_come = 0;  // of what is added after the devices, such as `ranks`
 };
 
 }  // namespace fragtrace::analyzer

@@ -1,17 +1,13 @@
 #include "analyzer/report/page/page_device.h"
 
-#include "analyzer/report/page/page_columns.h"
+#include "analyzer/report/page/page_device_elements.h"
 #include "analyzer/report/page/page_header.h"
-#include "analyzer/report/page/page_overview.h"
-#include "analyzer/support/threads.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
-#include <atomic>
 #include <fmt/format.h>
-#include <functional>
-#include <numeric>
 #include <string>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -20,343 +16,234 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kBlocksPerChunk = 256 * 1024;
-constexpr std::uint32_t kNeverTick = 0xffffffffu;
-
-// The page counts memory without a known stream to the default stream.
-StreamId shown_stream(StreamId stream) {
-    return stream == kNoStream ? StreamId{0} : stream;
-}
-
-std::uint64_t last_time(const PageDevice& device) {
-    std::uint64_t end = std::max<std::uint64_t>(1, device.end_ns);
-    const auto reach = [&end](std::uint64_t time_ns) {
-        if (time_ns != kNeverNs) end = std::max(end, time_ns);
-    };
-    for (const std::uint64_t time_ns : device.blocks.start_ns)
-        reach(time_ns);
-    for (const std::uint64_t time_ns : device.blocks.end_ns)
-        reach(time_ns);
-    for (const SegmentLife& segment : device.segments) {
-        reach(segment.start_ns);
-        reach(segment.end_ns);
-    }
-    for (const PageCard& card : device.cards)
-        reach(card.time_ns);
-    for (const PageMarker& marker : device.markers)
-        reach(marker.time_ns);
-    for (const PagePhase& phase : device.phases) {
-        reach(phase.start_ns);
-        reach(phase.end_ns);
-    }
-    return end;
-}
-
-// The smallest time unit with which 32 bits cover the whole trace: 1 ns up to 4 s, 1 us up to 71
-// min.
-std::uint64_t tick_for(std::uint64_t end_ns) {
-    std::uint64_t tick_ns = 1;
-    while (end_ns / tick_ns >= kNeverTick)
-        tick_ns *= 10;
-    return tick_ns;
-}
-
-// Calls `work` with 0 to count - 1, on one thread per processor.
-void on_all_processors(std::size_t count, const std::function<void(std::size_t)>& work) {
-    std::atomic<std::size_t> next = 0;
-    const auto run = [&] {
-        for (std::size_t i = next++; i < count; i = next++)
-            work(i);
-    };
-    on_threads(std::min(count, processors()), run);
-}
-
-class DeviceWriter {
+class DeviceWriter : private DeviceElements {
   public:
-    DeviceWriter(const PageDevice& device, std::size_t index, std::size_t budget)
-        : device_(device), prefix_(fmt::format("ft-{}", index)), axis_(device), budget_(budget) {}
+    DeviceWriter(const PageDevice& device,
+                 std::size_t index,
+                 const StackTables& stacks,
+                 const DeviceRoom& room)
+        : DeviceElements(device, index, stacks, room) {}
 
     WrittenDevice write() {
-        end_ns_ = last_time(device_);
-        tick_ns_ = tick_for(end_ns_);
-        overview_ = make_overview(device_, axis_, end_ns_);
-        choose_blocks();
-        json header = device_header(device_, axis_);
-        header["tick_ns"] = tick_ns_;
-        header["end_ns"] = end_ns_;
-        header["blocks"] = kept_.size();
-        header["blocks_left_out"] = device_.blocks.size() - kept_.size();
-        header["bytes_left_out"] = bytes_left_out_;
-        header["longest_left_out_ns"] = longest_left_out_ns_;
-        header["map"] = {kMapColumns, kMapRows};
-        renumber_culprits(header);
-        const BlockLives& given = device_.blocks;
-        header["first_start_ns"] = given.size() > 0 ? json(given.start_ns.front()) : json(nullptr);
-        header["last_start_ns"] = given.size() > 0 ? json(given.start_ns.back()) : json(nullptr);
-        header["phase_names"] = name_phases();
-        header["pools"] = pools();
-        // Each maker creates one element. The first ones are for the overview.
-        std::vector<std::pair<std::string, std::function<ColumnPack()>>> makers = {
-            {"bins", [this] { return bins(); }},
-            {"map", [this] { return map(); }},
-            {"units", [this] { return units(); }},
-            {"phases", [this] { return phases(); }},
-            {"curve_times", [this] { return curve_times(); }},
-            {"curves", [this] { return curves(); }},
-            {"others", [this] { return over_time(device_.others); }},
-            {"pinned", [this] { return over_time(device_.pinned); }},
-            {"managed", [this] { return over_time(device_.managed); }},
-            {"spans", [this] { return spans(); }}};
-        constexpr std::size_t kOverviewPacks = 9;
-        for (std::size_t begin = 0; begin < kept_.size(); begin += kBlocksPerChunk) {
-            const std::size_t end = std::min(begin + kBlocksPerChunk, kept_.size());
-            makers.emplace_back(fmt::format("blocks-{}", begin / kBlocksPerChunk),
-                                [this, begin, end] { return blocks(begin, end); });
-        }
-        std::vector<std::string> elements(makers.size());
-        std::vector<std::string> descriptions(makers.size());
-        on_all_processors(makers.size(), [&](std::size_t i) {
-            const std::string id = prefix_ + "-" + makers[i].first;
-            const ColumnPack pack = makers[i].second();
-            descriptions[i] = pack.describe(id);
-            elements[i] = pack.element(id);
-        });
         WrittenDevice written;
-        json packs = json::array();
-        for (std::size_t i = 0; i < makers.size(); ++i) {
-            packs.push_back(json::parse(descriptions[i]));
-            (i < kOverviewPacks ? written.overview : written.blocks) += elements[i];
-            elements[i] = {};
-        }
-        header["packs"] = std::move(packs);
-        written.header = std::move(header);
+        Elements first = overview();
+        written.header = header();
+        const std::size_t used = first.size() + script_safe(written.header).size();
+        Elements of_blocks = chosen_blocks(room_.bytes - std::min(room_.bytes, used));
+        add_blocks(&written.header);
+        first.packs.insert(first.packs.end(), of_blocks.packs.begin(), of_blocks.packs.end());
+        written.header["packs"] = std::move(first.packs);
+        written.header["notes"] = std::move(notes_);
+        written.header_bytes = script_safe(written.header).size();
+        written.overview = std::move(first.html);
+        written.blocks = std::move(of_blocks.html);
         return written;
     }
 
   private:
-    [[nodiscard]] std::uint64_t tick(std::uint64_t time_ns) const {
-        return time_ns == kNeverNs ? kNeverTick : time_ns / tick_ns_;
+    // All of the header except what depends on the choice of blocks.
+    json header() {
+        json made = device_header(device_, axis_);
+        made["tick_ns"] = tick_ns_;
+        made["end_ns"] = end_ns_;
+        made["map"] = {map_columns_, map_rows_};
+        const BlockLives& given = device_.blocks;
+        made["first_start_ns"] = given.size() > 0 ? json(given.start_ns.front()) : json(nullptr);
+        made["last_start_ns"] = given.size() > 0 ? json(given.start_ns.back()) : json(nullptr);
+        made["phase_names"] = phase_names_;
+        made["phases_merged"] = phases_merged_;
+        made["segments_left_out"] = overview_.units.size() - units_.rows.size();
+        for (std::size_t i = 0; i < kSides.size(); ++i)
+            made["part_ns"][kSides[i].first] = part_ns_[i];
+        note_overview();
+        limit_lists(&made);
+        renumber_stacks(&made);
+        return made;
     }
 
-    // If there are more blocks than the budget, keep the longest-lived blocks and those that cards
-    // refer to.
-    void choose_blocks() {
-        const BlockLives& blocks = device_.blocks;
-        kept_.resize(blocks.size());
-        std::iota(kept_.begin(), kept_.end(), 0u);
-        if (kept_.size() > budget_) {
-            std::vector<bool> named(blocks.size());
-            for (const PageCard& card : device_.cards) {
-                for (const PageCulprit& culprit : card.culprits) {
-                    for (const std::uint32_t block : culprit.blocks)
-                        named[block] = true;
-                }
-            }
-            const auto weight = [&](std::uint32_t i) {
-                return named[i] ? kNeverNs : blocks.end_ns[i] - blocks.start_ns[i];
-            };
-            const auto cut = kept_.begin() + static_cast<std::ptrdiff_t>(budget_);
-            std::nth_element(
-                kept_.begin(), cut, kept_.end(), [&](std::uint32_t a, std::uint32_t b) {
-                    return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
-                });
-            for (auto left_out = cut; left_out != kept_.end(); ++left_out) {
-                longest_left_out_ns_ = std::max(longest_left_out_ns_, weight(*left_out));
-                bytes_left_out_ += blocks.size_bytes[*left_out];
-            }
-            kept_.resize(budget_);
-            std::sort(kept_.begin(), kept_.end());
+    void note_overview() {
+        if (axis_.joined() != 0) {
+            notes_.push_back(fmt::format(
+                "The address axis has {}, {} in all, between neighbouring addresses that were "
+                "reserved: all gaps have no room in the file.",
+                format_counted(axis_.joined(), "gap", "gaps"),
+                format_bytes(axis_.joined_bytes())));
         }
-        new_index_.assign(blocks.size(), kNoUnit);
-        for (std::uint32_t i = 0; i < kept_.size(); ++i)
-            new_index_[kept_[i]] = i;
+        if (map_columns_ < kMapColumns) {
+            notes_.push_back(fmt::format(
+                "The overview of the map has only {} × {} cells.", map_columns_, map_rows_));
+        }
+        for (std::size_t i = 0; i < kSides.size(); ++i) {
+            if (part_ns_[i] == 0) continue;
+            notes_.push_back(fmt::format(
+                "{} changed {} times. The file has one value for each {}: the most within this "
+                "time.",
+                kSides[i].second,
+                format_count(side(i).time_ns.size()),
+                format_duration(part_ns_[i])));
+        }
+        if (const auto left = overview_.units.size() - units_.rows.size(); left != 0) {
+            std::uint64_t bytes = 0;
+            std::uint64_t longest_ns = 0;
+            for (std::uint32_t i = 0; i < overview_.units.size(); ++i) {
+                if (units_.has(i)) continue;
+                const ReleaseUnit& unit = overview_.units[i];
+                bytes += unit.size_bytes;
+                longest_ns = std::max(longest_ns, std::min(unit.end_ns, end_ns_) - unit.start_ns);
+            }
+            notes_.push_back(fmt::format(
+                "This file leaves out {} (of expandable ones: pages), {} in all, that lived at "
+                "most {}, and the blocks in them. The overview and every total include them. The "
+                "state at the cursor, the search and the close-up pictures do not.",
+                format_counted(left, "segment", "segments"),
+                format_bytes(bytes),
+                format_duration(longest_ns)));
+        }
     }
 
-    void renumber_culprits(json& header) const {
-        for (json& card : header["cards"]) {
+    // Cuts lists of the header that grow with the trace.
+    void limit_lists(json* header) {
+        const std::size_t rows = most_rows();
+        std::size_t curves = curves_;
+        std::size_t without_curve = 0;
+        for (json& row : (*header)["whatif"]) {
+            if (!row["curve"].get<bool>()) continue;
+            if (curves == 0) {
+                row["curve"] = false;
+                ++without_curve;
+            } else {
+                --curves;
+            }
+        }
+        if (without_curve != 0) {
+            notes_.push_back(
+                fmt::format("{} of \"what if\" without a curve: the file has no room for {}.",
+                            format_counted(without_curve, "row", "rows"),
+                            without_curve == 1 ? "it" : "them"));
+        }
+        json& streams = (*header)["streams"];
+        if (streams.size() > 2 * rows) {
+            notes_.push_back(
+                fmt::format("{} have a number instead of an address.",
+                            format_counted(streams.size() - 2 * rows, "stream", "streams")));
+            streams.erase(streams.begin() + static_cast<std::ptrdiff_t>(2 * rows), streams.end());
+        }
+        std::vector<PagePool> pools = device_.pools;
+        if (const std::size_t left = limit_changes(&pools, 2 * rows); left != 0) {
+            notes_.push_back(fmt::format(
+                "Private pools allowed or forbade the release of their segments {} times more "
+                "than the file says. It leaves out the shortest times between.",
+                format_count(left)));
+        }
+        if (pools.empty()) pools.emplace_back();
+        json& shown = (*header)["pools"] = json::array();
+        for (const PagePool& pool : pools)
+            shown.push_back({{"name", pool.name}, {"changes_ns", pool.changes_ns}});
+    }
+
+    void renumber_stacks(json* header) {
+        const auto renumber = [this](json& row) {
+            row["stack"] = stacks_.node(row["stack"].get<std::uint32_t>());
+        };
+        for (json& card : (*header)["cards"]) {
+            renumber(card);
+            for (const char* rows : {"culprits", "holders"}) {
+                for (json& row : card[rows])
+                    renumber(row);
+            }
+        }
+        for (json& row : (*header)["growth"]["rows"])
+            renumber(row);
+        json stacks = json::array();
+        json categories = json::array();
+        std::size_t left = 0;
+        for (const PageStackCategory& of : device_.stack_categories) {
+            if (stacks_.left_out(of.stack)) continue;
+            if (stacks.size() >= 4 * most_rows()) {
+                ++left;
+                continue;
+            }
+            stacks.push_back(stacks_.node(of.stack));
+            categories.push_back(of.category);
+        }
+        if (left != 0) {
+            notes_.push_back(fmt::format("The file leaves out the category of {}.",
+                                         format_counted(left, "stack", "stacks")));
+        }
+        (*header)["stack_categories"] = {{"stack", stacks}, {"category", categories}};
+    }
+
+    void add_blocks(json* header) {
+        const BlockLives& all = device_.blocks;
+        std::uint64_t left_out_bytes = 0;  // total over the run, not at one time
+        std::uint64_t longest_ns = 0;
+        std::unordered_set<std::uint32_t> other_stacks;
+        std::uint64_t other_blocks = 0;
+        std::uint64_t other_bytes = 0;
+        for (std::uint32_t i = 0; i < all.size(); ++i) {
+            if (!blocks_.has(i)) {
+                left_out_bytes += all.size_bytes[i];
+                const std::uint64_t end_ns = std::min(all.end_ns[i], end_ns_);
+                longest_ns = std::max(longest_ns, end_ns - all.start_ns[i]);
+            }
+            if (stacks_.left_out(all.stack[i])) {
+                other_stacks.insert(all.stack[i]);
+                ++other_blocks;
+                other_bytes += all.size_bytes[i];
+            }
+        }
+        const std::size_t left = all.size() - blocks_.rows.size();
+        (*header)["blocks"] = blocks_.rows.size();
+        (*header)["blocks_left_out"] = left;
+        (*header)["bytes_left_out"] = left_out_bytes;
+        if (left != 0) {
+            notes_.push_back(fmt::format(
+                "This file leaves out {}, {} in all, that lived at most {}. The overview and "
+                "every total include them. The state at the cursor, the search and the close-up "
+                "pictures do not.",
+                format_counted(left, "block", "blocks"),
+                format_bytes(left_out_bytes),
+                format_duration(longest_ns)));
+        }
+        if (!other_stacks.empty()) {
+            notes_.push_back(fmt::format(
+                "{}, with {} and {} allocated in all, are one stack without frames: \"other "
+                "stacks\". The stacks with the most bytes × time have their frames.",
+                format_counted(other_stacks.size(), "call stack", "call stacks"),
+                format_counted(other_blocks, "block", "blocks"),
+                format_bytes(other_bytes)));
+        }
+        std::size_t marks = most_rows() * 4;
+        for (json& card : (*header)["cards"]) {
             for (json& culprit : card["culprits"]) {
                 json renumbered = json::array();
                 for (const json& block : culprit["blocks"]) {
-                    const std::uint32_t index = new_index_[block.get<std::uint32_t>()];
-                    if (index != kNoUnit) renumbered.push_back(index);
+                    const std::uint32_t place = blocks_.places[block.get<std::uint32_t>()];
+                    if (place != KeptRows::kNone && marks > 0) {
+                        renumbered.push_back(place);
+                        --marks;
+                    }
                 }
                 culprit["blocks"] = std::move(renumbered);
             }
         }
-    }
-
-    [[nodiscard]] json pools() const {
-        json pools = json::array();
-        for (const PagePool& pool : device_.pools) {
-            pools.push_back({{"name", pool.name}, {"changes_ns", pool.changes_ns}});
+        if (marks == 0) {
+            notes_.push_back(
+                fmt::format("The pictures mark only the first {} blocks that the verdicts name.",
+                            format_count(most_rows() * 4)));
         }
-        if (pools.empty()) pools.push_back({{"name", ""}, {"changes_ns", json::array()}});
-        return pools;
     }
 
-    [[nodiscard]] ColumnPack bins() const {
-        const std::vector<PageBin>& bins = overview_.bins;
-        ColumnPack pack(bins.size());
-        const auto add = [&](const char* name, auto member) {
-            pack.add(name, 6, true, [&bins, member](std::size_t i) {
-                return to_count(static_cast<double>(bins[i].*member));
-            });
-        };
-        add("requested", &PageBin::requested);
-        add("internal", &PageBin::internal);
-        add("pending", &PageBin::pending);
-        add("held", &PageBin::held);
-        add("releasable", &PageBin::releasable);
-        add("other", &PageBin::other);
-        add("allocated_max", &PageBin::allocated_max);
-        add("allocated_min", &PageBin::allocated_min);
-        add("reserved_max", &PageBin::reserved_max);
-        return pack;
-    }
-
-    [[nodiscard]] ColumnPack map() const {
-        ColumnPack pack(kMapColumns * kMapRows);
-        pack.add("in_use", 1, true, [this](std::size_t i) { return overview_.in_use[i]; });
-        pack.add("kept", 1, true, [this](std::size_t i) { return overview_.kept[i]; });
-        pack.add("reserved", 1, true, [this](std::size_t i) { return overview_.reserved[i]; });
-        return pack;
-    }
-
-    [[nodiscard]] ColumnPack units() const {
-        const std::vector<ReleaseUnit>& units = overview_.units;
-        const auto segment = [&](std::size_t i) -> const SegmentLife& {
-            return device_.segments[units[i].segment];
-        };
-        ColumnPack pack(units.size());
-        pack.add("start", 4, false, [&](std::size_t i) { return tick(units[i].start_ns); });
-        pack.add("end", 4, false, [&](std::size_t i) { return tick(units[i].end_ns); });
-        pack.add(
-            "offset", 6, true, [&](std::size_t i) { return axis_.offset_of(units[i].address); });
-        pack.add("size", 6, true, [&](std::size_t i) { return units[i].size_bytes; });
-        pack.add("pool", 4, false, [&](std::size_t i) { return segment(i).pool; });
-        pack.add(
-            "stream", 2, false, [&](std::size_t i) { return shown_stream(segment(i).stream); });
-        pack.add("small", 1, false, [&](std::size_t i) { return segment(i).small ? 1u : 0u; });
-        return pack;
-    }
-
-    [[nodiscard]] ColumnPack over_time(const BytesOverTime& memory) const {
-        ColumnPack pack(memory.time_ns.size());
-        pack.add("time", 4, true, [&](std::size_t i) { return tick(memory.time_ns[i]); });
-        pack.add("bytes", 6, true, [&](std::size_t i) { return memory.bytes[i]; });
-        return pack;
-    }
-
-    [[nodiscard]] ColumnPack spans() const {
-        std::vector<PageOverview::Span> spans;
-        for (const PageOverview::Span& span : overview_.spans) {
-            if (new_index_[span.block] != kNoUnit) {
-                spans.push_back({new_index_[span.block], span.unit});
-            }
-        }
-        ColumnPack pack(spans.size());
-        pack.add("block", 4, true, [&](std::size_t i) { return spans[i].block; });
-        pack.add("unit", 4, true, [&](std::size_t i) { return spans[i].unit; });
-        return pack;
-    }
-
-    // Stores each name once. phase_name_ is the index of each phase's name.
-    json name_phases() {
-        std::unordered_map<std::string, std::uint32_t> ids;
-        json names = json::array();
-        for (const PagePhase& phase : device_.phases) {
-            const auto [found, fresh] =
-                ids.try_emplace(phase.name, static_cast<std::uint32_t>(names.size()));
-            if (fresh) names.push_back(phase.name);
-            phase_name_.push_back(found->second);
-        }
-        return names;
-    }
-
-    [[nodiscard]] ColumnPack phases() const {
-        const std::vector<PagePhase>& phases = device_.phases;
-        ColumnPack pack(phases.size());
-        pack.add("start", 4, true, [&](std::size_t i) { return tick(phases[i].start_ns); });
-        pack.add("end", 4, false, [&](std::size_t i) { return tick(phases[i].end_ns); });
-        pack.add("name", 4, false, [&](std::size_t i) { return phase_name_[i]; });
-        pack.add("lane", 1, false, [&](std::size_t i) { return phases[i].lane; });
-        pack.add("ranges", 4, false, [&](std::size_t i) { return phases[i].count; });
-        return pack;
-    }
-
-    [[nodiscard]] ColumnPack curve_times() const {
-        const std::vector<std::uint64_t>& times = device_.curve_times_ns;
-        ColumnPack pack(times.size());
-        pack.add("time", 4, true, [&](std::size_t i) { return tick(times[i]); });
-        return pack;
-    }
-
-    // All curves, one after the other. Rows without a curve are skipped.
-    [[nodiscard]] ColumnPack curves() const {
-        std::vector<std::uint64_t> reserved;
-        for (const PageWhatIf& row : device_.whatif) {
-            reserved.insert(reserved.end(), row.reserved_curve.begin(), row.reserved_curve.end());
-        }
-        ColumnPack pack(reserved.size());
-        pack.add("reserved", 6, true, [&](std::size_t i) { return reserved[i]; });
-        return pack;
-    }
-
-    [[nodiscard]] ColumnPack blocks(std::size_t begin, std::size_t end) const {
-        const BlockLives& blocks = device_.blocks;
-        const auto at = [&](std::size_t row) { return kept_[begin + row]; };
-        const auto unit_offset = [&](std::uint32_t i) {
-            const std::uint32_t unit = overview_.block_unit[i];
-            return unit == kNoUnit ? 0 : axis_.offset_of(overview_.units[unit].address);
-        };
-        ColumnPack pack(end - begin);
-        pack.add("start", 4, true, [&](std::size_t r) { return tick(blocks.start_ns[at(r)]); });
-        pack.add("held", 4, false, [&](std::size_t r) {
-            const std::uint64_t freed_ns = blocks.freed_ns[at(r)];
-            return freed_ns == kNeverNs ? kNeverTick
-                                        : tick(freed_ns) - tick(blocks.start_ns[at(r)]);
-        });
-        pack.add("pending", 4, false, [&](std::size_t r) -> std::uint64_t {
-            const std::uint64_t freed_ns = blocks.freed_ns[at(r)];
-            const std::uint64_t end_ns = blocks.end_ns[at(r)];
-            if (freed_ns == kNeverNs || end_ns <= freed_ns) return 0;
-            return end_ns == kNeverNs ? kNeverTick : tick(end_ns) - tick(freed_ns);
-        });
-        pack.add("unit", 4, false, [&](std::size_t r) { return overview_.block_unit[at(r)]; });
-        pack.add("offset", 6, false, [&](std::size_t r) {
-            return axis_.offset_of(blocks.address[at(r)]) - unit_offset(at(r));
-        });
-        pack.add("size", 6, false, [&](std::size_t r) { return blocks.size_bytes[at(r)]; });
-        // Block size minus requested size; 2^48 - 1 = unknown.
-        pack.add("excess", 6, false, [&](std::size_t r) -> std::uint64_t {
-            const std::uint64_t requested = blocks.requested_bytes[at(r)];
-            const std::uint64_t size_bytes = blocks.size_bytes[at(r)];
-            return requested > size_bytes ? kPageUnknown : size_bytes - requested;
-        });
-        pack.add("stack", 4, false, [&](std::size_t r) { return blocks.stack[at(r)]; });
-        pack.add(
-            "stream", 2, false, [&](std::size_t r) { return shown_stream(blocks.stream[at(r)]); });
-        return pack;
-    }
-
-    const PageDevice& device_;
-    std::string prefix_;
-    AddressAxis axis_;
-    std::size_t budget_;
-    std::uint64_t end_ns_ = 1;
-    std::uint64_t tick_ns_ = 1;
-    std::uint64_t longest_left_out_ns_ = 0;
-    std::uint64_t bytes_left_out_ = 0;  // total over the run, not at one time
-    PageOverview overview_;
-    std::vector<std::uint32_t> kept_;        // rows of the file: indices of the input blocks
-    std::vector<std::uint32_t> new_index_;   // inverse of kept_; kNoUnit = omitted
-    std::vector<std::uint32_t> phase_name_;  // per phase: index into the header's names
+    json notes_ = json::array();  // what the file leaves out
 };
 
 }  // namespace
 
-WrittenDevice write_device(const PageDevice& device, std::size_t index, std::size_t block_budget) {
-    return DeviceWriter(device, index, block_budget).write();
+WrittenDevice write_device(const PageDevice& device,
+                           std::size_t index,
+                           const StackTables& stacks,
+                           const DeviceRoom& room) {
+    return DeviceWriter(device, index, stacks, room).write();
 }
 
 }  // namespace fragtrace::analyzer

@@ -4,14 +4,19 @@
 #include "analyzer/report/page/page_compare_json.h"
 #include "analyzer/report/page/page_report_json.h"
 #include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
 
+#include <algorithm>
 #include <fmt/format.h>
-#include <unordered_map>
+#include <numeric>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kMostJobRows = 1000;  // of sentences, and of traces that cannot be read
 
 const char* marker_name(PageMarkerKind kind) {
     switch (kind) {
@@ -27,17 +32,6 @@ const char* marker_name(PageMarkerKind kind) {
             break;
     }
     return "other";
-}
-
-// Two columns, because there can be many thousand stacks.
-json stack_categories_json(const PageDevice& device) {
-    json stacks = json::array();
-    json categories = json::array();
-    for (const PageStackCategory& of : device.stack_categories) {
-        stacks.push_back(of.stack);
-        categories.push_back(of.category);
-    }
-    return {{"stack", stacks}, {"category", categories}};
 }
 
 json whatif_json(const PageWhatIf& row) {
@@ -132,63 +126,78 @@ json job_row_json(const PageJobRow& row) {
     return {{"kind", job_row_name(row.kind)}, {"label", row.label}, {"parts", std::move(parts)}};
 }
 
-// All strings with control and direction characters as escapes.
-json with_escapes_everywhere(json value) {
-    if (value.is_string()) {
-        return with_escapes(value.get_ref<const std::string&>());
+// The rows of a job that are in the file: those with a device in it, those that failed, then the
+// others in their order. The value is the number of each, in the file.
+std::vector<std::size_t> places_of_ranks(const std::vector<PageRank>& ranks) {
+    std::vector<std::size_t> order(ranks.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
+        return ranks[i].device != kPageNoDevice || ranks[i].first_failure >= 0;
+    });
+    std::vector<std::size_t> places(ranks.size(), kPageNoDevice);
+    for (std::size_t i = 0; i < std::min(order.size(), kMostPageRanks); ++i)
+        places[order[i]] = 0;
+    std::size_t next = 0;
+    for (std::size_t& place : places) {
+        if (place == 0) place = next++;
     }
-    if (value.is_structured()) {
-        for (json& part : value) {
-            part = with_escapes_everywhere(std::move(part));
-        }
-    }
-    return value;
+    return places;
 }
 
-class StringTable {
-  public:
-    std::size_t id(const std::string& text) {
-        const auto [found, added] = ids_.try_emplace(text, texts_.size());
-        if (added) texts_.push_back(text);
-        return found->second;
+// Adds the processes of a job and what the report says about it.
+void add_job(const PageData& data, json& header) {
+    const std::vector<std::size_t> places = places_of_ranks(data.ranks);
+    json ranks = json::array();
+    for (std::size_t i = 0; i < data.ranks.size(); ++i) {
+        if (places[i] != kPageNoDevice) ranks.push_back(rank_json(data.ranks[i]));
     }
-
-    json take() { return std::move(texts_); }
-
-  private:
-    std::unordered_map<std::string, std::size_t> ids_;
-    std::vector<std::string> texts_;
-};
+    const std::size_t left = data.ranks.size() - ranks.size();
+    std::size_t named = 100 * kMostPageRanks;  // numbers of rows that sentences may contain in all
+    json job = json::array();
+    for (const PageJobRow& row : data.job) {
+        if (job.size() == kMostJobRows) break;
+        PageJobRow shown = row;
+        for (PageNamed& part : shown.parts) {
+            std::vector<std::size_t> kept;
+            for (const std::size_t rank : part.ranks) {
+                if (places[rank] != kPageNoDevice && kept.size() < named) {
+                    kept.push_back(places[rank]);
+                }
+            }
+            named -= kept.size();
+            part.ranks = std::move(kept);
+        }
+        job.push_back(job_row_json(shown));
+    }
+    const auto add_note = [&job](std::size_t count, const char* one, const char* many) {
+        if (count == 0) return;
+        const std::string text = "this file leaves out " + format_counted(count, one, many);
+        job.push_back(job_row_json({PageJobRowKind::kRow, "left out", {{text}}}));
+    };
+    add_note(left, "row of processes", "rows of processes");
+    add_note(data.job.size() - std::min(data.job.size(), kMostJobRows),
+             "sentence about the job",
+             "sentences about the job");
+    json unreadable = json::array();
+    for (const PageUnreadable& trace : data.unreadable) {
+        if (unreadable.size() < kMostJobRows) {
+            unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
+        }
+    }
+    add_note(data.unreadable.size() - unreadable.size(),
+             "trace that cannot be read",
+             "traces that cannot be read");
+    header["ranks"] = std::move(ranks);
+    header["job"] = std::move(job);
+    header["unreadable"] = std::move(unreadable);
+}
 
 }  // namespace
 
-json page_header(const PageData& data) {
-    StringTable strings;
-    json functions = json::array();
-    json files = json::array();
-    json lines = json::array();
-    json python = json::array();
-    json labels = json::array();
-    json libraries = json::array();
-    for (const PageFrame& frame : data.frames) {
-        functions.push_back(strings.id(frame.function));
-        files.push_back(strings.id(frame.file));
-        lines.push_back(frame.line);
-        python.push_back(frame.python ? 1 : 0);
-        labels.push_back(strings.id(frame.label));
-        libraries.push_back(strings.id(frame.library));
-    }
-    json parents = json::array();
-    json frames = json::array();
-    json telling = json::array();
-    for (const PageStackNode& node : data.stacks) {
-        parents.push_back(node.parent);
-        frames.push_back(node.frame);
-        telling.push_back(node.telling);
-    }
+json page_header(const PageData& data, StackTables stacks) {
     json sources = json::array();
     for (const PageSource& source : data.sources) {
-        sources.push_back({{"file", strings.id(source.file)},
+        sources.push_back({{"file", stacks.string(source.file)},
                            {"first_line", source.first_line},
                            {"lines", source.lines},
                            {"changed", source.changed}});
@@ -203,42 +212,25 @@ json page_header(const PageData& data) {
                              {"lines", lines_json(process.lines)},
                              {"phases", phase_totals_json(process)}});
     }
-    json ranks = json::array();
-    for (const PageRank& row : data.ranks)
-        ranks.push_back(rank_json(row));
-    json job = json::array();
-    for (const PageJobRow& row : data.job)
-        job.push_back(job_row_json(row));
-    json unreadable = json::array();
-    for (const PageUnreadable& trace : data.unreadable)
-        unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
     json class_words = json::array();
     for (const PageWord& one : data.class_words)
         class_words.push_back({{"word", one.word}, {"meaning", one.meaning}});
-    return {{"format", "fragtrace-page"},
-            {"version", kPageFormatVersion},
-            {"title", data.title},
-            {"processes", processes},
-            {"ranks", ranks},
-            {"job", job},
-            {"heat",
-             {{"columns", data.heat.columns},
-              {"column_ns", data.heat.column_ns},
-              {"full_bytes", data.heat.full_bytes}}},
-            {"unreadable", unreadable},
-            {"comparison", data.comparison ? comparison_json(*data.comparison) : json(nullptr)},
-            {"class_words", class_words},
-            {"strings", strings.take()},
-            {"frames",
-             {{"function", functions},
-              {"file", files},
-              {"line", lines},
-              {"python", python},
-              {"label", labels},
-              {"library", libraries}}},
-            {"stacks", {{"parent", parents}, {"frame", frames}, {"telling", telling}}},
-            {"sources", sources},
-            {"devices", json::array()}};
+    json header = {
+        {"format", "fragtrace-page"},
+        {"version", kPageFormatVersion},
+        {"title", data.title},
+        {"processes", processes},
+        {"heat",
+         {{"columns", data.heat.columns},
+          {"column_ns", data.heat.column_ns},
+          {"full_bytes", data.heat.full_bytes}}},
+        {"comparison", data.comparison ? comparison_json(*data.comparison) : json(nullptr)},
+        {"class_words", class_words},
+        {"sources", sources},
+        {"devices", json::array()}};
+    add_job(data, header);
+    stacks.write(header);
+    return header;
 }
 
 json device_header(const PageDevice& device, const AddressAxis& axis) {
@@ -274,12 +266,10 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
             {"limit", known_json(device.limit_bytes)},
             {"streams", device.streams},
             {"categories", device.categories},
-            {"stack_categories", stack_categories_json(device)},
             {"axis", ranges},
             {"axis_bytes", axis.size_bytes()},
             {"markers", markers},
             {"phase_lanes", device.phase_lanes},
-            {"phases_merged", device.phases_merged},
             {"cards", cards},
             {"whatif", whatif},
             {"no_whatif", device.no_whatif},
@@ -294,9 +284,20 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
             {"lines", lines_json(device.lines)}};
 }
 
-std::string script_safe(json value) {
-    const std::string text = with_escapes_everywhere(std::move(value))
-                                 .dump(-1, ' ', true, json::error_handler_t::replace);
+json with_escapes_everywhere(json value) {
+    if (value.is_string()) {
+        return with_escapes(value.get_ref<const std::string&>());
+    }
+    if (value.is_structured()) {
+        for (json& part : value) {
+            part = with_escapes_everywhere(std::move(part));
+        }
+    }
+    return value;
+}
+
+std::string script_safe(const json& value) {
+    const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
     std::string safe;
     safe.reserve(text.size());
     for (const char c : text) {

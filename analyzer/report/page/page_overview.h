@@ -23,7 +23,8 @@ struct AxisRange {
 
 class AddressAxis {
   public:
-    explicit AddressAxis(const PageDevice& device);
+    // If there are more ranges, those with the smallest gaps between them become one.
+    explicit AddressAxis(const PageDevice& device, std::size_t most_ranges = 10'000);
 
     [[nodiscard]] std::uint64_t offset_of(std::uint64_t address) const;
 
@@ -31,8 +32,17 @@ class AddressAxis {
 
     [[nodiscard]] std::uint64_t size_bytes() const;
 
+    // The gaps within ranges.
+    [[nodiscard]] std::size_t joined() const { return joined_; }
+
+    [[nodiscard]] std::uint64_t joined_bytes() const { return joined_bytes_; }
+
   private:
+    void join_nearest(std::size_t most_ranges);
+
     std::vector<AxisRange> ranges_;
+    std::size_t joined_ = 0;
+    std::uint64_t joined_bytes_ = 0;
 };
 
 // The smallest piece that the pool can release: a segment, or a page of an expandable segment.

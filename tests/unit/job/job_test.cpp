@@ -173,14 +173,15 @@ TEST_CASE("a process whose blocks do not fit is skipped, except the first") {
         }
     };
     blocks({10, 60, 50, 40});  // in the order of interest: 60, 50, 10, 40
-    CHECK(choose_whole(job, 8, 100) == std::vector<std::size_t>{1, 0});
-    CHECK(choose_whole(job, 8, 110) == std::vector<std::size_t>{1, 2});
-    CHECK(choose_whole(job, 8, 160) == std::vector<std::size_t>{1, 2, 0, 3});
-    CHECK(choose_whole(job, 2, 160) == std::vector<std::size_t>{1, 2});
-    CHECK(choose_whole(job, 8, 59) == std::vector<std::size_t>{1});
-    CHECK(choose_whole(Job(), 8, 100).empty());
+    CHECK(choose_whole(job, {8, 64, 100}) == std::vector<std::size_t>{1, 0});
+    CHECK(choose_whole(job, {8, 64, 110}) == std::vector<std::size_t>{1, 2});
+    CHECK(choose_whole(job, {8, 64, 160}) == std::vector<std::size_t>{1, 2, 0, 3});
+    CHECK(choose_whole(job, {2, 64, 160}) == std::vector<std::size_t>{1, 2});
+    CHECK(choose_whole(job, {8, 64, 59}) == std::vector<std::size_t>{1});
+    CHECK(choose_whole(job, {8, 2, 160}).size() == 2);
+    CHECK(choose_whole(Job(), {8, 64, 100}).empty());
     job.processes[1].path.clear();  // only a summary
-    CHECK(choose_whole(job, 8, 160) == std::vector<std::size_t>{2, 0, 3});
+    CHECK(choose_whole(job, {8, 64, 160}) == std::vector<std::size_t>{2, 0, 3});
 }
 
 TEST_CASE(

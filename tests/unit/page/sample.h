@@ -4,7 +4,35 @@
 #include "analyzer/report/page/page_data.h"
 #include "analyzer/support/units.h"
 
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace fragtrace::page_test {
+
+inline nlohmann::json header_of(const std::string& html) {
+    const std::string mark = "id=\"ft-header\">";
+    const std::size_t begin = html.find(mark) + mark.size();
+    return nlohmann::json::parse(html.substr(begin, html.find("</script>", begin) - begin));
+}
+
+// What the page says that it leaves out of a device.
+inline std::string notes_of(const nlohmann::json& device) {
+    std::string notes;
+    for (const nlohmann::json& note : device["notes"])
+        notes += note.get<std::string>() + "\n";
+    return notes;
+}
+
+inline analyzer::PageCard card_naming(std::vector<std::uint32_t> blocks) {
+    analyzer::PageCulprit culprit;
+    culprit.blocks = std::move(blocks);
+    analyzer::PageCard card;
+    card.culprits = {culprit};
+    return card;
+}
 
 inline void add_block(analyzer::PageDevice& device,
                       std::uint64_t start_ns,

@@ -1,7 +1,7 @@
 // The page's header, written by analyzer/report/page/page_header.cpp. Times are in nanoseconds,
 // sizes in bytes, and null means unknown.
 
-import { formatTime } from "./format";
+import { formatBlocks, formatCounted, formatTime } from "./format";
 
 export type ColumnDescription = [name: string, width: number, difference: 0 | 1];
 
@@ -169,6 +169,12 @@ export interface Total {
     bytes: boolean;
 }
 
+/**
+ * Memory beside the pool. If the length of its parts is not 0, it has one value for each part of
+ * the time: the most within it.
+ */
+export type Side = "others" | "pinned" | "managed";
+
 export interface DeviceHeader {
     process: number; // index into Header.processes
     name: string;
@@ -182,7 +188,9 @@ export interface DeviceHeader {
     blocks: number;
     blocks_left_out: number;
     bytes_left_out: number; // bytes allocated by them over the run
-    longest_left_out_ns: number;
+    segments_left_out: number; // or pages of expandable ones
+    notes: string[]; // what the file leaves out of the device
+    part_ns: Record<Side, number>;
     first_start_ns: number | null; // over all blocks
     last_start_ns: number | null;
     map: [columns: number, rows: number];
@@ -229,6 +237,17 @@ export function isState({ cards }: DeviceHeader): boolean {
 /** A moment after the name of what it belongs to. */
 export function atMoment(head: DeviceHeader, tick: number): string {
     return isState(head) ? "in this state" : `at ${formatTime(tick * head.tick_ns)}`;
+}
+
+/** After figures at a moment: what the file leaves out of them. */
+export function leftOutText({ blocks_left_out, segments_left_out }: DeviceHeader): string {
+    const parts = [
+        ...(blocks_left_out > 0 ? [formatBlocks(blocks_left_out)] : []),
+        ...(segments_left_out > 0 ? [formatCounted(segments_left_out, "segment", "segments")] : []),
+    ];
+    return parts.length > 0
+        ? `, without those that the file leaves out (${parts.join(", ")} over the run)`
+        : "";
 }
 
 /** Failed requests; null = unknown. */
@@ -412,7 +431,7 @@ export interface Header extends StackTables {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 15;
+export const formatVersion = 16;
 
 /** Throws one plain sentence if the text is not a complete header of this version. */
 export function parseHeader(text: string): Header {

@@ -2,10 +2,10 @@
 // segments), bins and map planes. Times are ticks of header.tick_ns. Sizes and offsets are bytes.
 import { type Blocks, blockLayout, blocksOf, emptyBlocks, noUnit, placeBlocks } from "./blocks";
 import type { Columns } from "./columns";
-import type { Card, DeviceHeader } from "./header";
+import type { Card, DeviceHeader, Side } from "./header";
 import { type Curves, readCurves } from "./curves";
 import { LiveIndex } from "./liveindex";
-import { type OverTime, type Track, bytesAt, tracksOf } from "./overtime";
+import { type SideMemory, type Track, bytesAt, tracksOf } from "./overtime";
 import { type Phases, readPhases } from "./phases";
 import { upperBound } from "./upperbound";
 
@@ -64,7 +64,7 @@ export interface DeviceModel {
     live: LiveIndex;
     phases: Phases;
     curves: Curves;
-    others: OverTime; // memory outside the pool
+    others: SideMemory; // memory outside the pool
     tracks: Track[];
     pools: PoolHistory[]; // indexed by units.pool
 }
@@ -99,7 +99,10 @@ export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): D
     const units = pack("units");
     const bins = pack("bins");
     const blocks = emptyBlocks(0, blockLayout([]));
-    const overTime = (name: string): OverTime => pack(name) as unknown as OverTime;
+    const overTime = (name: Side): SideMemory => {
+        const { time, bytes } = pack(name);
+        return { time, bytes, partNs: head.part_ns[name] };
+    };
     return {
         head,
         lastTick: Math.max(1, Math.ceil(head.end_ns / head.tick_ns)),

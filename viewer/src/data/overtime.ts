@@ -1,10 +1,21 @@
 // Amounts of memory that change over time.
+import type { Side } from "./header";
 import { upperBound } from "./upperbound";
 
 /** Each value is valid from its tick to the next. Before the first it is 0. */
 export interface OverTime {
     time: ArrayLike<number>; // ticks, ascending
     bytes: ArrayLike<number>;
+}
+
+/** Memory beside the pool. */
+export interface SideMemory extends OverTime {
+    partNs: number; // 0: exact; otherwise each value is the most within a time of this length
+}
+
+/** The words before a value that may be the most of a time. */
+export function mostWords({ partNs }: SideMemory): string {
+    return partNs > 0 ? "at most " : "";
 }
 
 /** The value after all changes of a tick. */
@@ -44,7 +55,7 @@ export function mostIn(over: OverTime, from: number, to: number, columns: number
 }
 
 /** Memory of the process that belongs to no card: a track below memory over time. */
-export interface Track extends OverTime {
+export interface Track extends SideMemory {
     name: string; // "pinned"
     what: string; // "pinned host memory"
     peak: { tick: number; bytes: number };
@@ -56,11 +67,11 @@ const kinds = [
 ] as const;
 
 /** The tracks with any memory. `columns` gives the columns of a name. */
-export function tracksOf(columns: (name: string) => OverTime): Track[] {
+export function tracksOf(columns: (name: Side) => SideMemory): Track[] {
     return kinds
         .map(([name, what]) => {
             const over = columns(name);
-            return { name, what, time: over.time, bytes: over.bytes, peak: peakOf(over) };
+            return { name, what, ...over, peak: peakOf(over) };
         })
         .filter(({ peak }) => peak.bytes > 0);
 }

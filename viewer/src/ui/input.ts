@@ -8,10 +8,9 @@ import { edgeAt } from "../draw/ranges";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
 import { hiddenFrames } from "../data/fold";
-import { atMoment } from "../data/header";
-import { segmentsKnown } from "../data/header";
+import { type DeviceHeader, atMoment, segmentsKnown } from "../data/header";
 import { freePartAt } from "../data/hole";
-import { bytesAt } from "../data/overtime";
+import { type Track, bytesAt, mostWords } from "../data/overtime";
 import { blockUnder, byAddress } from "../data/under";
 import type { Shape } from "../data/shownstacks";
 import { rangesOf } from "../state/store";
@@ -43,7 +42,7 @@ export function blockText(page: PageView, block: number): string {
 export function freeText({ model }: PageView, tick: number, at: number): string {
     const free = model.complete ? freePartAt(model, tick, at) : null;
     if (!free) {
-        const state = model.complete ? "not reserved at this time " : "";
+        const state = model.complete ? notReserved(model.head) : "";
         return `${state}(${addressText(model, at)})`;
     }
     const { tick_ns, blocks_left_out } = model.head;
@@ -55,6 +54,17 @@ export function freeText({ model }: PageView, tick: number, at: number): string 
     const age =
         older && tick === 0 ? "an unknown time" : limit + formatTime((tick - free.since) * tick_ns);
     return `${name} of ${formatBytes(free.size)}, free for ${age} (${addressText(model, free.offset)})`;
+}
+
+function notReserved({ segments_left_out }: DeviceHeader): string {
+    return segments_left_out > 0
+        ? "not reserved at this time, or in a segment that the file leaves out "
+        : "not reserved at this time ";
+}
+
+// The words before the time of a peak.
+function within({ partNs }: Track): string {
+    return partNs > 0 ? `within ${formatTime(partNs)} after ` : "at ";
 }
 
 // The tooltip in the chart: a marker's text, a phase's name, or the memory at a time.
@@ -80,8 +90,8 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
     const track = trackUnder(layer, model, y);
     if (track) {
         return (
-            `${formatTime(tick * head.tick_ns)}: ${formatBytes(bytesAt(track, tick))} ${track.what} of the process\n` +
-            `peak ${formatBytes(track.peak.bytes)} at ${formatTime(track.peak.tick * head.tick_ns)}`
+            `${formatTime(tick * head.tick_ns)}: ${mostWords(track)}${formatBytes(bytesAt(track, tick))} ${track.what} of the process\n` +
+            `peak ${formatBytes(track.peak.bytes)} ${within(track)}${formatTime(track.peak.tick * head.tick_ns)}`
         );
     }
     const bin = Math.max(

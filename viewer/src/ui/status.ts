@@ -8,10 +8,10 @@ import {
     formatMoment,
     formatTime,
 } from "../data/format";
-import { isState, requestedKnown, segmentsKnown } from "../data/header";
+import { isState, leftOutText, requestedKnown, segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
-import { bytesAt } from "../data/overtime";
+import { bytesAt, mostWords } from "../data/overtime";
 import { phaseAt } from "../data/phases";
 import { runNames, sideOf } from "../data/tworuns";
 import { rangeNames } from "../draw/ranges";
@@ -38,15 +38,19 @@ export function statusText(page: PageView): string {
             ? `${formatBytes(heap.reserved)} reserved; ${formatBytes(heap.held)} in holes, ${formatBytes(heap.releasable)} releasable; `
             : "reserved unknown; ") +
         (others > 0
-            ? `${formatBytes(others)} outside the pool (other processes as last reported); `
+            ? `${mostWords(model.others)}${formatBytes(others)} outside the pool (other processes as last reported); `
             : "") +
         model.tracks
-            .map((track) => `${formatBytes(bytesAt(track, view.cursor))} ${track.what}; `)
+            .map(
+                (track) =>
+                    `${mostWords(track)}${formatBytes(bytesAt(track, view.cursor))} ${track.what}; `,
+            )
             .join("") +
         formatBlocks(heap.live.length) +
         (segmentsKnown(model.head)
             ? ` in ${formatCounted(heap.units.length, "segment", "segments")}`
-            : "");
+            : "") +
+        leftOutText(model.head);
     if (!found) return text;
     if (found.problem) return `search "${view.query}": ${found.problem}. ${text}`;
     const wanted = { stacks: found.matches, blocks: found.blocks, also: null };
@@ -106,19 +110,11 @@ export function describe(page: PageView): void {
         (left > 0
             ? ` (${formatCount(left)} more, ${formatBytes(head.bytes_left_out)}, left out)`
             : "");
-    const notes = [...process.notes];
+    const notes = [...head.notes, ...process.notes];
     if (head.phases_merged > 0) {
         notes.unshift(
             `${formatCount(head.phases_merged)} short or deeply nested phases share a range with their neighbours. ` +
                 "Such a range has their number, and at most three of their names.",
-        );
-    }
-    if (left > 0) {
-        notes.unshift(
-            `This file leaves out ${formatBlocks(left)}, ${formatBytes(head.bytes_left_out)} in all, ` +
-                `that lived at most ${formatTime(head.longest_left_out_ns)}. ` +
-                "The overview and every total include them. " +
-                "The state at the cursor, the search and the close-up pictures do not.",
         );
     }
     if (header.ranks.length > 0) {

@@ -1,6 +1,6 @@
 // Every picture as a table, for readers who do not see the picture.
 import { formatBlocks, formatBytes, formatCount, formatTime } from "../data/format";
-import { atMoment, isState, segmentsKnown } from "../data/header";
+import { atMoment, isState, leftOutText, segmentsKnown } from "../data/header";
 import { holesOf } from "../data/heap";
 import { isWanted } from "../data/hits";
 import { never, othersAt } from "../data/model";
@@ -53,10 +53,19 @@ export function memoryTables(page: PageView): TableData[] {
           ]
         : [["allocated (reserved memory is unknown)", heap.allocated]];
     const others = othersAt(model, page.view.cursor);
-    if (others > 0) parts.push(["outside the pool, others as last reported", others]);
+    const inParts = model.others.partNs > 0;
+    if (others > 0) {
+        parts.push([
+            `outside the pool, others as last reported${inParts ? ", at most" : ""}`,
+            others,
+        ]);
+    }
     if (total !== null && segmentsKnown(model.head)) {
         parts.push(
-            ["free on the card", Math.max(0, total - others - heap.reserved)],
+            [
+                `free on the card${inParts ? ", at least" : ""}`,
+                Math.max(0, total - others - heap.reserved),
+            ],
             ["card", total],
         );
     } else if (capacity !== null) {
@@ -70,7 +79,7 @@ export function memoryTables(page: PageView): TableData[] {
     ]);
     const tables: TableData[] = [
         {
-            title: `Memory ${atMoment(model.head, page.view.cursor)}`,
+            title: `Memory ${atMoment(model.head, page.view.cursor)}${leftOutText(model.head)}`,
             columns: [text("part"), bytes("bytes"), text("exactly")],
             rows: exactly,
         },
@@ -93,7 +102,15 @@ export function memoryTables(page: PageView): TableData[] {
             rows: model.tracks.map((track): Cell[] => {
                 const now = bytesAt(track, page.view.cursor);
                 const { tick, bytes: most } = track.peak;
-                return [track.what, now, `${formatCount(now)} B`, most, tick * tick_ns];
+                return [
+                    track.partNs > 0
+                        ? `${track.what}, at most (the most within ${formatTime(track.partNs)})`
+                        : track.what,
+                    now,
+                    `${formatCount(now)} B`,
+                    most,
+                    tick * tick_ns,
+                ];
             }),
         });
     }
