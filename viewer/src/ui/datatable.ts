@@ -16,7 +16,8 @@ import { saveText } from "./save";
 import type { PageView } from "./view";
 
 const mostShown = 500;
-const mostNarrow = 4; // columns that a narrow window has room for; of more, each row is a paragraph
+// A narrow window has room for more columns only if all are figures (page.css).
+const mostNarrow = 4;
 
 function amountBar(share: number): HTMLElement {
     const bar = el("i", { class: "amount-bar" });
@@ -102,7 +103,7 @@ export function dataTable(page: PageView, data: TableData): HTMLElement {
     );
     const look = [
         "datatable",
-        data.columns.length > mostNarrow && "many",
+        data.columns.length > mostNarrow && data.columns.some(({ show }) => !show) && "many",
         data.ofAll && "of-all",
     ].filter(Boolean);
     const panel = el(
