@@ -69,8 +69,9 @@ const wordsOf = (page, selector, at = 0) =>
                 if (node instanceof Text) {
                     words.push(...node.data.split(/\s+/));
                 } else if (node instanceof HTMLSelectElement) {
-                    if (node.getClientRects().length > 0)
+                    if (node.getClientRects().length > 0) {
                         words.push(...node.selectedOptions[0].text.split(/\s+/));
+                    }
                 } else if (
                     node instanceof Element &&
                     node.getClientRects().length + node.childElementCount > 0 &&
@@ -144,9 +145,10 @@ for (const [path, hash] of places) {
                 if (!(await panel.isVisible())) continue;
                 const id = `${name} ${(await panel.getAttribute("id")) ?? at}`;
                 const words = await wordsOf(page, panels, at);
-                const save = panel.locator("button.save").last();
-                assert.match((await save.getAttribute("aria-label")) ?? "", /^save \S/, id);
-                await panel.locator("button.save").first().click();
+                const saves = panel.locator("button.save");
+                assert.ok((await saves.count()) > 0, `${id} has no button to save it`);
+                assert.match(await saves.first().getAttribute("aria-label"), /^save \S/, id);
+                await saves.first().click();
                 await checkSaved(
                     page,
                     words,
@@ -163,12 +165,7 @@ for (const [path, hash] of places) {
         on(path, { hash }, async (page) => {
             const words = await wordsOf(page, "#app");
             assert.ok(words.length > 60);
-            await checkSaved(
-                page,
-                words,
-                (format) => page.click(`#${format.toLowerCase()}`),
-                name,
-            );
+            await checkSaved(page, words, (format) => page.click(`#${format.toLowerCase()}`), name);
         }));
 }
 
@@ -189,16 +186,27 @@ test("saving changes nothing on the page", () =>
         });
         await settle(page);
         const before = await state();
+        for (const id of ["side", "main"]) {
+            assert.ok((await page.$eval(`#${id}`, (place) => place.scrollTop)) > 20, id);
+        }
         const drawn = await Promise.all(["#chart", "#map"].map((id) => print(page, id)));
         for (const format of ["png", "svg"]) {
             await download(page, () => page.click(`#${format}`));
             await settle(page);
             assert.deepEqual(await state(), before);
         }
-        assert.deepEqual(
-            await Promise.all(["#chart", "#map"].map((id) => print(page, id))),
-            drawn,
-        );
+        // At its end, a place that becomes shorter would scroll.
+        await page.evaluate(() => {
+            document.getElementById("side").scrollTop = 10_000;
+            document.getElementById("main").scrollTop = 10_000;
+            document.querySelector("#details .save").click();
+        });
+        await settle(page);
+        const end = await state();
+        await download(page, () => page.click("#dialog >> text=PNG"));
+        await settle(page);
+        assert.deepEqual(await state(), end);
+        assert.deepEqual(await Promise.all(["#chart", "#map"].map((id) => print(page, id))), drawn);
     }));
 
 test("the SVG holds vectors and escaped text, and is well formed", () =>

