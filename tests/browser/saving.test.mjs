@@ -113,6 +113,7 @@ async function checkSaved(page, words, act, what) {
 
 const places = [
     [run, "#r0=20000000&r1=40000000&s0=50000000&s1=70000000&selected=200&whatif=1&stacks=live"],
+    [pageFile("checkerboard"), "#culprit=0&stack=3"], // with source code
     [pageFile("job"), ""],
     [pageFile("runs"), ""],
     [pageFile("screens"), "#device=1"],
@@ -139,6 +140,8 @@ for (const [path, hash] of places) {
                 panels,
             );
             assert.deepEqual(outside, [], "not in a panel");
+            if (name === "run") assert.ok(await page.isVisible("#hole"));
+            if (name === "checkerboard") assert.ok(await page.isVisible("#source"));
             const all = await page.locator(panels).all();
             let count = 0;
             for (const [at, panel] of all.entries()) {
