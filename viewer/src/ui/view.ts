@@ -14,12 +14,6 @@ import type { Layer } from "../draw/surface";
 import type { View } from "../state/store";
 import type { MeasuredRange } from "./rangework";
 
-/** `colour` may also be "hatch" (free memory), "line", "burst" or "emptied" (markers). */
-export interface LegendEntry {
-    colour: string;
-    text: string;
-}
-
 /** A picture on canvases, which an SVG can have as vectors. */
 export interface Picture {
     readonly surface: { readonly base: Layer; readonly over?: Layer };
