@@ -3,9 +3,8 @@
 //
 // FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { changedPage, download, hash, pageFile, settle, text, visitor } from "./look.mjs";
+import { download, hash, pageFile, settle, text, visitor } from "./look.mjs";
 
 const run = pageFile("run");
 const on = visitor();
@@ -100,115 +99,6 @@ test("every picture has a table that can be sorted, copied and saved as CSV", ()
         await settle(page);
         assert.match(await text(page, "dialog .datatable:first-child .faint"), /copied/);
     }));
-
-test("the SVG holds vectors and escaped text, and is well formed", () =>
-    on(run, { hash: "#stacks=live" }, async (page) => {
-        const saved = await download(page, () => page.click("#svg"));
-        assert.equal(saved.name, "fragtrace.svg");
-        const problem = await page.evaluate((text) => {
-            const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
-            return (
-                parsed.querySelector("parsererror")?.textContent ??
-                (parsed.querySelector("script, foreignObject, img")
-                    ? "has markup of the trace"
-                    : null)
-            );
-        }, saved.text);
-        assert.equal(problem, null);
-        assert.match(saved.text, /Linear\.__init__/);
-        assert.match(
-            saved.text,
-            /NVIDIA H100 &lt;b&gt;80GB&lt;\/b&gt;/,
-            "a name from the trace is text",
-        );
-        assert.doesNotMatch(saved.text, /<b>/);
-        assert.ok((saved.text.match(/<path /g) ?? []).length >= 6);
-        assert.equal((saved.text.match(/<image /g) ?? []).length, 1);
-        const image = await download(page, () => page.keyboard.press("i"));
-        assert.equal(image.name, "fragtrace.png");
-    }));
-
-/** The size and the texts of a saved SVG, and what a browser finds wrong with it. */
-const readSvg = (page, svg) =>
-    page.evaluate((svg) => {
-        const parsed = new DOMParser().parseFromString(svg, "image/svg+xml");
-        const root = parsed.documentElement;
-        return {
-            problem: parsed.querySelector("parsererror, script, foreignObject, i, b")?.outerHTML,
-            size: [root.getAttribute("width"), root.getAttribute("height")].map(Number),
-            texts: [...parsed.querySelectorAll("text")].map((text) => text.textContent),
-        };
-    }, svg);
-
-/** The size of a saved PNG, and which share of it has a colour. */
-async function readPng(page, colour) {
-    const [saved] = await Promise.all([page.waitForEvent("download"), page.click("#png")]);
-    const data = readFileSync(await saved.path()).toString("base64");
-    return page.evaluate(
-        async ([data, colour]) => {
-            // The page's policy allows no image from an address.
-            const bytes = Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0));
-            const image = await createImageBitmap(new Blob([bytes]));
-            const canvas = new OffscreenCanvas(image.width, image.height);
-            const context = canvas.getContext("2d");
-            context.drawImage(image, 0, 0);
-            const pixels = context.getImageData(0, 0, image.width, image.height).data;
-            let found = 0;
-            for (let at = 0; at < pixels.length; at += 4) {
-                if (colour.every((value, part) => pixels[at + part] === value)) ++found;
-            }
-            return { size: [image.width, image.height], share: (4 * found) / pixels.length };
-        },
-        [data, colour],
-    );
-}
-
-test("PNG and SVG have the categories, the selected ranges, and the selected hole", async () => {
-    // A name that would be markup, or would turn the text after it around.
-    const rename = ({ devices }) =>
-        (devices[0].cards[0].categories[0].name = "R&amp;D & <i>\u202ekind");
-    await changedPage(pageFile("screens"), rename, (path) =>
-        on(path, {}, async (page) => {
-            const plain = await readSvg(
-                page,
-                (await download(page, () => page.click("#svg"))).text,
-            );
-            assert.equal(plain.problem, undefined);
-            assert.ok(plain.texts.some((text) => text.startsWith("Live memory by category")));
-            assert.ok(
-                plain.texts.some((text) => text.startsWith("R&amp;D & <i>\\u202ekind ")),
-                plain.texts.join("\n"),
-            );
-            assert.ok(!plain.texts.some((text) => text.includes("\u202e")));
-            const total = await text(page, ".categories p:last-child");
-            assert.ok(plain.texts.includes(total), total);
-            assert.ok(!plain.texts.includes("Range of time"), "nothing is selected");
-            const { size, share } = await readPng(page, [0x33, 0x22, 0x88]);
-            assert.deepEqual(size, plain.size);
-            assert.ok(share > 0.001, "the bar of the categories");
-        }),
-    );
-    const ranges = "#r0=20000000&r1=40000000&s0=50000000&s1=70000000";
-    await on(run, { hash: ranges }, async (page) => {
-        await page.keyboard.press("h");
-        await settle(page);
-        const saved = await readSvg(page, (await download(page, () => page.click("#svg"))).text);
-        assert.equal(saved.problem, undefined);
-        const all = saved.texts.join(" ").replace(/\s+/g, " ");
-        // Every text of the card of the hole and of the panel of the ranges.
-        const shown = await page.$$eval(
-            "#hole h2, #hole .faint, #hole dt, #hole dd > div, #range h2, #range th, #range td",
-            (cells) => cells.map((cell) => cell.textContent.replace(/^([AB])(?=\S)/, "$1 ")),
-        );
-        assert.ok(shown.length > 40, String(shown.length));
-        for (const cell of shown.filter((one) => one)) {
-            assert.ok(all.includes(cell), `${cell} in ${all}`);
-        }
-        const { size, share } = await readPng(page, [0, 0x85, 0x7a]);
-        assert.deepEqual(size, saved.size);
-        assert.ok(share > 0.0001, "the letter of range A");
-    });
-});
 
 test("every action has a key, and the help lists it", () =>
     on(run, {}, async (page) => {
@@ -344,25 +234,6 @@ test("on very wide and narrow windows nothing is cut off and no picture is empty
         });
     }
 });
-
-test("dialogs of a narrow window show whole sentences and tables of a few columns", () =>
-    on(run, { width: 390 }, async (page) => {
-        for (const id of [
-            "help",
-            "chart-table",
-            "segments-sizes",
-            "stacks-table",
-            "culprits-table",
-        ]) {
-            await page.evaluate((name) => document.getElementById(name).click(), id);
-            const { scrollWidth, clientWidth } = await page.evaluate(() => {
-                const body = document.getElementById("dialog-body");
-                return { scrollWidth: body.scrollWidth, clientWidth: body.clientWidth };
-            });
-            assert.ok(scrollWidth <= clientWidth, `${id}: ${scrollWidth} of ${clientWidth} pixels`);
-            await page.keyboard.press("Escape");
-        }
-    }));
 
 test("every table shows all its columns, and words and numbers stay whole, at every width", async () => {
     for (const name of ["run", "runs", "screens"]) {

@@ -77,6 +77,42 @@ test("Firefox handles keys, links, colours, curves and tables", () =>
         );
     }));
 
+test("Firefox saves the page as PNG and SVG with its words, and scrolls to where it was", () =>
+    on("run.html", { hash: "#selected=200" }, async (page) => {
+        await page.evaluate(`(document.querySelector("#side").scrollTop = 30, true)`);
+        const [svg, size, scroll] = JSON.parse(
+            await page.evaluate(`(async () => {
+                const saved = [];
+                HTMLAnchorElement.prototype.click = () => undefined;
+                URL.createObjectURL = (blob) => (saved.push(blob), "#");
+                for (const id of ["svg", "png"]) {
+                    document.getElementById(id).click();
+                    while (saved.length < (id === "svg" ? 1 : 2)) {
+                        await new Promise((done) => setTimeout(done, 20));
+                    }
+                }
+                const image = await createImageBitmap(saved[1]);
+                return JSON.stringify([
+                    await saved[0].text(),
+                    [image.width, image.height],
+                    document.querySelector("#side").scrollTop,
+                ]);
+            })()`),
+        );
+        const [, ...wanted] = /width="(\d+)" height="(\d+)"/.exec(svg);
+        assert.deepEqual(size, wanted.map(Number));
+        assert.equal(scroll, 30);
+        const all = svg.replace(/<[^>]*>|\s/g, "");
+        for (const part of [
+            "OOM",
+            "samples.py:33SampleCache.add",
+            "Totalsofthereport",
+            "Block200",
+        ]) {
+            assert.ok(all.includes(part), part);
+        }
+    }));
+
 test("Firefox finds an expression and stops one that would never end", () =>
     on("run.html", { hash: "#q=%2F%5Esamples%2F" }, async (page) => {
         const status = async (expected) => {

@@ -51,9 +51,11 @@ test("paper is light, has no controls, and cuts nothing off", () =>
                     cut: [...document.querySelectorAll("#culprits-list, #range, #side, #details")]
                         .filter((place) => place.scrollHeight > place.clientHeight + 3)
                         .map((place) => place.id),
-                    controls: [...document.querySelectorAll("header button, .bar button, #status")]
+                    controls: [
+                        ...document.querySelectorAll("header button, .bar button, .save, #status"),
+                    ]
                         .filter(shown)
-                        .map((element) => element.id),
+                        .map((element) => element.outerHTML),
                     over: document.documentElement.scrollWidth - innerWidth,
                 };
             });

@@ -296,7 +296,9 @@ test("two ranges show at least six lines of the program at every width", async (
                 return {
                     whole: rows.filter((row) => row.getBoundingClientRect().bottom <= bottom)
                         .length,
-                    cut: rows.filter((row) => row.getBoundingClientRect().right > box.right).length,
+                    cut: [...panel.querySelectorAll("tr, .headline *")].filter(
+                        (part) => part.getBoundingClientRect().right > box.right,
+                    ).length,
                 };
             });
             assert.ok(whole >= 6, `${whole} rows at ${width} pixels`);

@@ -61,7 +61,7 @@ data)
         exec node --test "$@"
     ;;
 page) in_chromium page views access load keys screens print ;;
-tools) in_chromium links ranges stacks remedies hole source filter ranks job runs report ;;
+tools) in_chromium links ranges stacks remedies hole source filter ranks job runs report saving ;;
 firefox)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/firefox.mjs")
     [ -z "$reason" ] || absent "$reason"

@@ -147,6 +147,7 @@ export function rankTables({ ranks, devices, unreadable }: Header): TableData[] 
     const tables: TableData[] = [
         {
             title: "Processes",
+            ofAll: true,
             columns: [
                 { name: "rank" },
                 { name: "pid" },
@@ -163,7 +164,7 @@ export function rankTables({ ranks, devices, unreadable }: Header): TableData[] 
                 { name: "host" },
                 { name: "generation" },
                 { name: "helper" },
-                { name: "program" },
+                { name: "program", names: true },
                 { name: "file" },
                 { name: "command for its page" },
             ],
@@ -173,6 +174,7 @@ export function rankTables({ ranks, devices, unreadable }: Header): TableData[] 
     if (unreadable.length > 0) {
         tables.push({
             title: "Traces that could not be read",
+            ofAll: true,
             columns: [{ name: "file" }, { name: "reason" }],
             rows: unreadable.map(({ file, reason }) => [file, reason]),
         });

@@ -9,12 +9,14 @@ export interface TableColumn {
     show?: (value: number) => string;
     adds?: boolean; // whether a sum of the numbers makes sense
     bar?: boolean; // whether each number has a bar; the largest number of the column fills the cell
+    names?: boolean; // names the row: in a narrow window it is above the other cells
 }
 
 export interface TableData {
     title: string;
     columns: TableColumn[];
     rows: Cell[][];
+    ofAll?: boolean; // about all processes or both runs, not about the open one
 }
 
 /** Rows sorted by a column: numbers before text, empty cells last. Equal rows keep their order. */

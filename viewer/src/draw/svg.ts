@@ -97,6 +97,16 @@ export class SvgContext {
         this.path += `M${short(x - radius)} ${short(y)}a${r} ${r} 0 1 0 ${short(2 * radius)} 0a${r} ${r} 0 1 0 ${short(-2 * radius)} 0z`;
     }
 
+    roundRect(x: number, y: number, width: number, height: number, radius: number): void {
+        const r = Math.max(0, Math.min(radius, width / 2, height / 2));
+        const [across, down] = [short(width - 2 * r), short(height - 2 * r)];
+        const corner = (right: number, below: number): string =>
+            `a${short(r)} ${short(r)} 0 0 1 ${short(right)} ${short(below)}`;
+        this.path +=
+            `M${short(x + r)} ${short(y)}h${across}${corner(r, r)}v${down}${corner(-r, r)}` +
+            `h-${across}${corner(-r, -r)}v-${down}${corner(r, -r)}z`;
+    }
+
     fill(): void {
         this.parts.push(
             `<path d="${this.path}" fill="${escaped(this.fillStyle)}"${this.paint()}/>`,
@@ -159,7 +169,8 @@ export class SvgContext {
         this.parts.push(
             `<text x="${short(x)}" y="${short(y)}" font-family="${escaped(family)}"` +
                 ` font-size="${size}"${weight ? ` font-weight="${weight}"` : ""}` +
-                ` text-anchor="${anchor}" fill="${escaped(this.fillStyle)}"${this.paint()}>` +
+                ` text-anchor="${anchor}" fill="${escaped(this.fillStyle)}"${this.paint()}` +
+                `${/\s\s/.test(text) ? ' xml:space="preserve"' : ""}>` +
                 `${escaped(text)}</text>`,
         );
     }

@@ -50,9 +50,7 @@ export function showAnswer(page: PageView, card: Card | undefined): void {
     const sections = makers.map((make) => make(page, card!));
     byId("culprits").hidden = sections.every((section) => section === null);
     byId("culprits-title").textContent = card?.question ?? "";
-    byId("culprits-hint").textContent = asksForBlockers(card)
-        ? "click a row to mark its blocks"
-        : "";
+    byId("culprits-hint").textContent = asksForBlockers(card) ? "click to mark blocks" : "";
     byId("culprits-table").hidden = !card || card.culprits.length + card.holders.length === 0;
     keepFocus(panel, choosableRows, () =>
         panel.replaceChildren(

@@ -3,7 +3,7 @@ import { formatBytes, formatChange, formatCount } from "../data/format";
 import { atMoment, type Card, type Culprit, type Part, savings } from "../data/header";
 import { barGrid, choosable, heads, lineList } from "./cards";
 import { button, el, table } from "./dom";
-import type { PageView, TextPanel } from "./view";
+import type { PageView } from "./view";
 
 function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
     const { view, stacks } = page;
@@ -169,72 +169,36 @@ function growingTable(page: PageView): HTMLElement {
     );
 }
 
-interface CategoryPart {
-    text: string;
-    name: string;
-    colour: string;
-    share: number;
-}
-
-/** The memory in use by category: the parts of a bar, and the sentence below it. */
-function categoryParts(
+/** The memory in use by category: a bar, the names of its parts, and their sum. */
+function categoryBar(
     { colours }: PageView,
     { categories, categories_basis, in_use, outside, screen }: Card,
-): { parts: CategoryPart[]; total: string } {
+): HTMLElement {
     const sum = (those: Part[]): number => those.reduce((all, { bytes }) => all + bytes, 0);
     const inside = sum(categories);
     // In a shortage, what is missing may be outside the pool.
     const others = screen === "shortage" ? outside : [];
     const greys = [colours.other, colours.line, colours.faint];
     const all = Math.max(1, inside + sum(others));
-    const part = ({ name, bytes, note }: Part, colour: string): CategoryPart => ({
-        text: `${name} ${formatBytes(bytes)}${note ? ` (${note})` : ""}`,
-        name: `${name}: ${formatBytes(bytes)}`,
-        colour,
-        share: bytes / all,
-    });
-    return {
-        parts: [
-            ...categories.map((of, at) => part(of, colours.kinds[at] ?? colours.otherKind)),
-            ...others.map((of, at) =>
-                part({ ...of, note: "outside the pool" }, greys[at % greys.length]),
-            ),
-        ],
-        total:
-            `${formatBytes(in_use ?? inside)} in total (${categories_basis})` +
-            (others.length > 0 ? `; ${formatBytes(sum(others))} outside the pool` : ""),
-    };
-}
-
-function categoryBar(page: PageView, card: Card): HTMLElement {
-    const { parts, total } = categoryParts(page, card);
     const bar = el("div", { class: "parts" });
     const legend = el("p", { class: "legend" });
-    for (const { text, name, colour, share } of parts) {
-        const part = el("i", { title: name });
-        part.style.width = `${100 * share}%`;
+    const add = ({ name, bytes, note }: Part, colour: string): void => {
+        const size = formatBytes(bytes);
+        const part = el("i", { title: `${name}: ${size}` });
+        part.style.width = `${(100 * bytes) / all}%`;
         const box = el("i");
         part.style.background = box.style.background = colour;
         bar.append(part);
-        legend.append(el("span", {}, box, text));
-    }
-    return el("div", { class: "categories" }, bar, legend, el("p", { class: "faint" }, total));
-}
-
-/** The bar of the categories, to save. */
-export function savedCategories(page: PageView): TextPanel | null {
-    const card = page.model.head.cards[page.view.card];
-    if (!card || card.categories.length === 0) return null;
-    const { parts, total } = categoryParts(page, card);
-    return {
-        title: ["Live memory by category", card.holders_when].filter(Boolean).join(" "),
-        place: "right",
-        blocks: [
-            { kind: "bar", parts },
-            { kind: "legend", cells: parts.map(({ text, colour }) => ({ text, box: { colour } })) },
-            { kind: "text", cell: { text: total, look: "faint" } },
-        ],
+        legend.append(el("span", {}, box, `${name} ${size}${note ? ` (${note})` : ""}`));
     };
+    categories.forEach((part, at) => add(part, colours.kinds[at] ?? colours.otherKind));
+    others.forEach((part, at) =>
+        add({ ...part, note: "outside the pool" }, greys[at % greys.length]),
+    );
+    const total =
+        `${formatBytes(in_use ?? inside)} in total (${categories_basis})` +
+        (others.length > 0 ? `; ${formatBytes(sum(others))} outside the pool` : "");
+    return el("div", { class: "categories" }, bar, legend, el("p", { class: "faint" }, total));
 }
 
 // ---- the sections -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import {
 } from "../data/header";
 import { copyButton } from "./copy";
 import { button, byId, el } from "./dom";
+import { saveButton } from "./image";
 import type { PageView } from "./view";
 
 const kinds = {
@@ -65,7 +66,16 @@ export function showCard(page: PageView): void {
         const [heading, sentence] = verdictWithoutCards(head);
         panel.dataset.kind = "none";
         delete panel.dataset.screen;
-        panel.replaceChildren(el("h2", {}, heading), el("p", { class: "sentence" }, sentence));
+        panel.replaceChildren(
+            el(
+                "div",
+                { class: "headline" },
+                el("h2", {}, heading),
+                el("span", { class: "grow" }),
+                saveButton(page, panel, "the verdict"),
+            ),
+            el("p", { class: "sentence" }, sentence),
+        );
         return;
     }
     panel.dataset.kind = card.kind;
@@ -89,6 +99,7 @@ export function showCard(page: PageView): void {
             card.kind !== "state" &&
                 el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`),
             stepping,
+            saveButton(page, panel, "the verdict"),
         ),
         el(
             "p",

@@ -5,21 +5,13 @@ import { drawRanges } from "../draw/ranges";
 import { type Layer, Surface } from "../draw/surface";
 import { axisHeight, plotLeft, plotRight, timeX } from "../draw/timeaxis";
 import { byId } from "./dom";
-import { chartLegend } from "./legends";
 import { rangeLabels } from "./rangepanel";
-import type { LegendEntry, PageView, Picture } from "./view";
+import type { PageView, Picture } from "./view";
 
 export class ChartPanel implements Picture {
     readonly surface = new Surface(byId("chart").parentElement!);
-    readonly title = "Memory over time";
-    readonly place = "left";
-    readonly section = "time";
 
     constructor(private readonly page: PageView) {}
-
-    get legend(): LegendEntry[] {
-        return chartLegend(this.page);
-    }
 
     /** Returns whether there is room for it. */
     draw(): boolean {

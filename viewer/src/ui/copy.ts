@@ -31,7 +31,11 @@ export async function copyAndSay(page: PageView, what: string, text: string): Pr
 /** A button that copies `text`. */
 export function copyButton(page: PageView, what: string, text: string): HTMLElement {
     const title = `copy the ${what}`;
-    const button = el("button", { type: "button", "aria-label": title, title }, "copy");
+    const button = el(
+        "button",
+        { type: "button", class: "copy", "aria-label": title, title },
+        "copy",
+    );
     // A click on the button must not choose the row that it is in.
     button.addEventListener("click", (event) => {
         event.stopPropagation();

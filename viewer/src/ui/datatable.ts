@@ -11,9 +11,13 @@ import {
 } from "../data/rows";
 import { copy } from "./copy";
 import { el, showDialog } from "./dom";
+import { formatButtons } from "./image";
 import { saveText } from "./save";
+import type { PageView } from "./view";
 
 const mostShown = 500;
+// A narrow window has room for more columns only if all are figures (page.css).
+const mostNarrow = 4;
 
 function amountBar(share: number): HTMLElement {
     const bar = el("i", { class: "amount-bar" });
@@ -21,7 +25,7 @@ function amountBar(share: number): HTMLElement {
     return bar;
 }
 
-export function dataTable(data: TableData): HTMLElement {
+export function dataTable(page: PageView, data: TableData): HTMLElement {
     let rows = data.rows;
     let sorted = -1;
     let descending = false;
@@ -52,9 +56,12 @@ export function dataTable(data: TableData): HTMLElement {
         const cell = (value: Cell, at: number): HTMLElement =>
             el(
                 "td",
-                typeof value === "number"
-                    ? { class: "amount", title: String(value) }
-                    : { class: "wrap" },
+                {
+                    "data-label": data.columns[at].name,
+                    ...(typeof value === "number"
+                        ? { class: "amount", title: String(value) }
+                        : { class: data.columns[at].names ? "wrap names" : "wrap" }),
+                },
                 shownCell(data, at, value),
                 largest[at] > 0 && amountBar(Number(value) / largest[at]),
             );
@@ -85,22 +92,30 @@ export function dataTable(data: TableData): HTMLElement {
                 .slice(0, 40)}.csv`,
         ),
     );
-    return el(
+    const head = el(
+        "div",
+        { class: "headline" },
+        el("h2", {}, data.title),
+        said,
+        el("span", { class: "grow" }),
+        copying,
+        save,
+    );
+    const look = [
+        "datatable",
+        data.columns.length > mostNarrow && data.columns.some(({ show }) => !show) && "many",
+        data.ofAll && "of-all",
+    ].filter(Boolean);
+    const panel = el(
         "section",
-        { class: "datatable" },
-        el(
-            "div",
-            { class: "headline" },
-            el("h2", {}, data.title),
-            said,
-            el("span", { class: "grow" }),
-            copying,
-            save,
-        ),
+        { class: look.join(" ") },
+        head,
         el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body),
     );
+    head.append(...formatButtons(page, panel, data.title));
+    return panel;
 }
 
-export function showTables(...tables: TableData[]): void {
-    showDialog(...tables.map(dataTable));
+export function showTables(page: PageView, ...tables: TableData[]): void {
+    showDialog(...tables.map((data) => dataTable(page, data)));
 }

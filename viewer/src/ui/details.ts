@@ -9,6 +9,7 @@ import { addressText } from "../draw/map";
 import { jumpTo, zoomToLife } from "./actions";
 import { copyAndSay, stackText } from "./copy";
 import { button, byId, el } from "./dom";
+import { saveButton } from "./image";
 import { sourceCode } from "./source";
 import type { PageView } from "./view";
 
@@ -137,6 +138,7 @@ export function showDetails(page: PageView): void {
                 }),
             !isState(head) &&
                 button("zoom (z)", "zoom to this block's life", () => zoomToLife(page)),
+            saveButton(page, panel, "the block"),
             button("×", "close block details", () => page.change({ selected: -1 })),
         ),
         lifeList(page, lifeOf(model, block)),

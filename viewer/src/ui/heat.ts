@@ -15,13 +15,11 @@ import { rankLabel } from "../data/ranks";
 import { drawHeat, heatLayout, heatRowAt, heatTop, namesWidth } from "../draw/heat";
 import { byId, el, showTip } from "./dom";
 import { openRank } from "./ranks";
-import type { LegendEntry, PageView, Picture } from "./view";
+import type { PageView, Picture } from "./view";
 
 const sharpness = (): number => Math.min(devicePixelRatio, 2);
 
 export class HeatPanel implements Picture {
-    readonly place = "top";
-    readonly section = "heat-panel";
     private readonly canvas = byId<HTMLCanvasElement>("heat");
     private readonly box = byId("heat-box");
     private readonly measure = byId<HTMLSelectElement>("heat-measure");
@@ -51,15 +49,6 @@ export class HeatPanel implements Picture {
         new ResizeObserver(() => {
             if (this.box.clientWidth !== this.width) this.draw();
         }).observe(this.box);
-    }
-
-    get title(): string {
-        return `Memory of all processes over time: ${this.chosen}`;
-    }
-
-    get legend(): LegendEntry[] {
-        const [red, green, blue] = this.page.colours.heat.at(-1)!;
-        return [{ colour: `rgb(${red}, ${green}, ${blue})`, text: this.strongest }];
     }
 
     /** The whole map, also the rows that the panel scrolls to. */

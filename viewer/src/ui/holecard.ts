@@ -7,68 +7,50 @@ import { cardTick } from "../data/model";
 import { addressText } from "../draw/map";
 import { jumpTo } from "./actions";
 import { button, byId, el } from "./dom";
-import type { PageView, TextPanel } from "./view";
+import { saveButton } from "./image";
+import type { PageView } from "./view";
 
-/** A piece of a text: plain, code, or a button. */
-type Piece = string | { code: string } | { text: string; title: string; click: () => void };
+type Line = (Node | string)[];
 
 /** A row of the card: its name, and its lines. */
-type Row = [name: string, ...lines: Piece[][]];
-
-function nodeOf(piece: Piece): Node {
-    if (typeof piece === "string") return document.createTextNode(piece);
-    if ("code" in piece) return el("code", {}, piece.code);
-    return button(piece.text, piece.title, piece.click);
-}
-
-function textOf(line: Piece[]): string {
-    return line
-        .map((piece) =>
-            typeof piece === "string" ? piece : "code" in piece ? piece.code : piece.text,
-        )
-        .join("");
-}
+type Row = [name: string, ...lines: Line[]];
 
 /** A block beside the hole, and what the hole would become without it. */
-function neighbour(page: PageView, hole: Hole, block: number, beyond: number): Piece[] {
+function neighbour(page: PageView, hole: Hole, block: number, beyond: number): Line {
     if (block < 0) return ["the end of the segment"];
     const { blocks } = page.model;
     const size = blocks.size[block];
     return [
-        {
-            text: formatBytes(size),
-            title: "select this block",
-            click: () => page.change({ selected: block, hole: -1 }),
-        },
+        button(formatBytes(size), "select this block", () =>
+            page.change({ selected: block, hole: -1 }),
+        ),
         " ",
-        { code: page.stacks.label(page.stacks.telling(blocks.stack[block])) },
+        el("code", {}, page.stacks.label(page.stacks.telling(blocks.stack[block]))),
         `; without it ${formatBytes(hole.size + size + beyond)} are free`,
     ];
 }
 
-function ageLines(page: PageView, hole: Hole): Piece[][] {
+function ageLines(page: PageView, hole: Hole): Line[] {
     const { head } = page.model;
     // A block that the file leaves out may have had these bytes since.
     const most = head.blocks_left_out > 0 ? "at most " : "";
     const age = most + formatTime((page.heap.tick - hole.since) * head.tick_ns);
-    const since = {
-        text: formatTime(hole.since * head.tick_ns),
-        title: "move the cursor to this time",
-        click: () => jumpTo(page, hole.since),
-    };
+    const since = button(
+        formatTime(hole.since * head.tick_ns),
+        "move the cursor to this time",
+        () => jumpTo(page, hole.since),
+    );
     if (hole.last < 0) return [[`${age}, as long as its segment exists, since `, since]];
-    const freed = {
-        text: formatBytes(page.model.blocks.size[hole.last]),
-        title: "select this block",
-        click: () => page.change({ selected: hole.last, hole: -1 }),
-    };
+    const freed = button(formatBytes(page.model.blocks.size[hole.last]), "select this block", () =>
+        page.change({ selected: hole.last, hole: -1 }),
+    );
     return [
         [`${age}, since `, since],
         ["last block on its bytes: ", freed],
     ];
 }
 
-function failedLine(page: PageView, { card, requested, size }: FailedRequest): Piece[] {
+function failedLine(page: PageView, { card, requested, size }: FailedRequest): Line {
     const { head } = page.model;
     const tick = cardTick(head, head.cards[card]);
     const kind = head.cards[card].kind === "oom" ? "out of memory" : "retry";
@@ -76,14 +58,14 @@ function failedLine(page: PageView, { card, requested, size }: FailedRequest): P
         size < requested
             ? `the hole had ${formatBytes(size)} then, too small`
             : `the hole had ${formatBytes(size)} then; the verdict says why it did not serve it`;
-    const go = {
-        text: `${formatBytes(requested)} at ${formatTime(tick * head.tick_ns)}`,
-        title: "go to this request",
-        click: () => {
+    const go = button(
+        `${formatBytes(requested)} at ${formatTime(tick * head.tick_ns)}`,
+        "go to this request",
+        () => {
             page.change({ card });
             jumpTo(page, tick);
         },
-    };
+    );
     return [go, ` ${kind}: ${verdict}`];
 }
 
@@ -117,11 +99,6 @@ function rowsOf(page: PageView, hole: Hole): Row[] {
     ];
 }
 
-const titleOf = (hole: Hole): string => `Hole · ${formatBytes(hole.size)}`;
-
-const addressOf = ({ model }: PageView, hole: Hole): string =>
-    `${formatCount(hole.size)} B at ${addressText(model, hole.offset)}`;
-
 export function showHole(page: PageView): void {
     const { hole } = page;
     const panel = byId("hole");
@@ -131,9 +108,14 @@ export function showHole(page: PageView): void {
         el(
             "div",
             { class: "headline" },
-            el("h2", {}, titleOf(hole)),
-            el("span", { class: "faint" }, addressOf(page, hole)),
+            el("h2", {}, `Hole · ${formatBytes(hole.size)}`),
+            el(
+                "span",
+                { class: "faint" },
+                `${formatCount(hole.size)} B at ${addressText(page.model, hole.offset)}`,
+            ),
             el("span", { class: "grow" }),
+            saveButton(page, panel, "the hole"),
             button("×", "close this card", () => page.change({ hole: -1 })),
         ),
         el(
@@ -141,27 +123,8 @@ export function showHole(page: PageView): void {
             { class: "life" },
             ...rowsOf(page, hole).flatMap(([name, ...lines]) => [
                 el("dt", {}, name),
-                el("dd", {}, ...lines.map((line) => el("div", {}, ...line.map(nodeOf)))),
+                el("dd", {}, ...lines.map((line) => el("div", {}, ...line))),
             ]),
         ),
     );
-}
-
-/** The card, to save. */
-export function savedHole(page: PageView): TextPanel | null {
-    const { hole } = page;
-    if (!hole) return null;
-    const rows = rowsOf(page, hole).flatMap(([name, ...lines]) =>
-        lines.map((line, at) => ({
-            cells: [{ text: at === 0 ? name : "", look: "faint" as const }, { text: textOf(line) }],
-        })),
-    );
-    return {
-        title: titleOf(hole),
-        place: "right",
-        blocks: [
-            { kind: "text", cell: { text: addressOf(page, hole), look: "faint" } },
-            { kind: "table", rows, lines: false },
-        ],
-    };
 }

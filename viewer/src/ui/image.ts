@@ -1,225 +1,220 @@
-// Saves the pictures and the panels that go with them as on the page, each with its title, below
-// the verdict's sentence, as PNG or SVG. The maps are images even in the SVG, because they can have
-// a million rectangles.
+// Saves the page or one of its panels as on the screen, as PNG or SVG. Pictures with up to a
+// million rectangles are images even in the SVG.
 import { withEscapes } from "../data/escapes";
 import { processTitle } from "../data/ranks";
-import { hatched } from "../draw/colours";
-import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
-import { fitText, font } from "../draw/surface";
-import { drawBlocks, layoutBlocks, type TextLayout } from "../draw/textblocks";
-import { button, el, showDialog } from "./dom";
+import { drawPieces, extentOf } from "../draw/pieces";
+import { hatchPattern, SvgContext, type SvgPart, svgFile } from "../draw/svg";
+import { font } from "../draw/surface";
+import { button, byId, el, showDialog } from "./dom";
 import { saveBlob, saveText } from "./save";
-import type { PageView, Picture, TextPanel } from "./view";
+import type { PageView, Picture } from "./view";
+import { type ReadCanvas, readPanel, type ReadPanel } from "./wholepanel";
 
 const border = 12;
-const columnGap = 14;
-const titleHeight = 22;
+const lineHeight = 20;
+const narrowest = 360; // room for the lines above a panel
 
-interface Place {
-    picture: Picture;
-    x: number;
-    y: number;
+// Panels about all processes, or both runs: the verdict of the open one does not belong to them.
+const ofAll = "#job, #heat-panel, #ranks, #comparison, #runs-box, .of-all";
+
+interface Line {
+    text: string;
+    font: string;
 }
-interface TextPlace {
-    panel: TextPanel;
-    layout: TextLayout;
-    x: number;
-    y: number;
-}
+
+/** What is saved: a panel, and the lines above it. */
 interface Sheet {
     width: number;
     height: number;
-    places: Place[];
-    texts: TextPlace[];
+    lines: Line[];
+    panel: ReadPanel;
+    top: number; // of the panel
 }
 
-const narrowest = 360; // of a column that has texts, but no picture
-const narrowestAlone = 700; // room for the verdict above one picture
-
-/** Where the pictures and the texts go, in CSS pixels. With `only` it is that picture alone. */
-function sheetOf({ pictures: all, colours }: PageView, only?: Picture): Sheet {
-    const pictures = only ? [only] : all;
-    const places: Place[] = [];
-    const texts: TextPlace[] = [];
-    const measuring = document.createElement("canvas").getContext("2d")!;
-    const column = (
-        place: Picture["place"],
-        x: number,
-        top: number,
-    ): [right: number, down: number] => {
-        const parts = pictures.filter((part) => part.place === place);
-        const widths = parts.map((part) => ("surface" in part ? part.surface.base.width : 0));
-        const widest = Math.max(0, ...widths);
-        let y = top;
-        let right = x + widest;
-        for (const part of parts) {
-            if ("surface" in part) {
-                const { width, height } = part.surface.base;
-                if (width === 0 || height === 0) continue; // not on the page
-                places.push({ picture: part, x, y: y + titleHeight });
-                y += titleHeight + height;
-            } else {
-                const width = widest || narrowest;
-                const layout = layoutBlocks(measuring, part.blocks, width, colours);
-                texts.push({ panel: part, layout, x, y: y + titleHeight });
-                y += titleHeight + layout.height;
-                right = x + width;
-            }
-        }
-        return [right, y];
-    };
-    const [wide, top] = column("top", border, border + 2 * titleHeight);
-    const [left, down] = column("left", border, top);
-    const [right, lower] = column("right", left > border ? left + columnGap : border, top);
-    return {
-        width: Math.max(wide, right, only ? narrowestAlone : 0) + border,
-        height: Math.max(down, lower) + border,
-        places,
-        texts,
-    };
+function wrapped({ text, font: look }: Line, room: number): Line[] {
+    const context = document.createElement("canvas").getContext("2d")!;
+    context.font = look;
+    const [first, ...words] = withEscapes(text).split(/\s+/);
+    const lines = [first];
+    for (const word of words) {
+        const longer = `${lines[lines.length - 1]} ${word}`;
+        if (context.measureText(longer).width <= room) lines[lines.length - 1] = longer;
+        else lines.push(word);
+    }
+    return lines.map((line) => ({ text: line, font: look }));
 }
 
-/** Draws everything except the pictures: the verdict, titles, legends, and panels of text. */
-function drawTexts(context: CanvasRenderingContext2D, page: PageView, sheet: Sheet): void {
-    const { colours, header, model, view } = page;
-    const room = sheet.width - 2 * border;
+/** Says what was recorded, and the verdict, unless the panel itself has its sentence. */
+function linesAbove({ header, model, view }: PageView, panel: HTMLElement): Line[] {
     const card = model.head.cards[view.card];
+    const process = [processTitle(header, model.head), model.head.name];
+    const own = !panel.matches(ofAll);
+    const bold = own ? [card?.heading, ...process] : [header.title];
+    const sentence = own && !panel.matches("#app, #verdict") ? (card?.sentence ?? "") : "";
+    return [
+        { text: bold.filter((part) => part).join(" · "), font: font(14, "bold") },
+        { text: sentence, font: font(12) },
+    ].filter(({ text }) => text !== "");
+}
+
+function sheetOf(page: PageView, element: HTMLElement): Sheet {
+    const panel = readPanel(element);
+    const { width, height } = extentOf(panel.pieces);
+    const wide = Math.max(narrowest, panel.width, width);
+    const lines = linesAbove(page, element).flatMap((line) => wrapped(line, wide));
+    const top = border + lines.length * lineHeight + 4;
+    return {
+        width: wide + 2 * border,
+        height: top + Math.max(panel.height, height) + border,
+        lines,
+        panel,
+        top,
+    };
+}
+
+/** Draws everything except the canvases. */
+function drawSheet(context: CanvasRenderingContext2D, page: PageView, sheet: Sheet): void {
     context.textAlign = "left";
-    context.fillStyle = colours.ink;
-    context.font = font(14, "bold");
-    context.fillText(
-        fitText(
-            context,
-            [card?.heading, processTitle(header, model.head), model.head.name]
-                .filter((part) => part)
-                .join(" · "),
-            room,
-        ),
-        border,
-        border + 13,
-    );
-    context.font = font(12);
-    context.fillText(
-        fitText(context, card?.sentence ?? "", room),
-        border,
-        border + titleHeight + 11,
-    );
-    for (const { picture, x, y } of sheet.places) {
-        const { title, legend, surface } = picture;
-        context.font = font(12, "bold");
-        context.fillStyle = colours.ink;
-        context.fillText(title, x, y - 7);
-        let at = x + context.measureText(title).width + 14;
-        context.font = font(11);
-        for (const { colour, text } of legend) {
-            const size = context.measureText(text).width;
-            if (at + 15 + size > x + surface.base.width) break;
-            context.strokeStyle = colours.faint;
-            context.fillStyle =
-                colour === "hatch"
-                    ? hatched(context, colours)
-                    : colour === "line" || colour === "burst"
-                      ? colours.faint
-                      : colour;
-            if (colour === "line") context.fillRect(at, y - 12, 11, 1.5);
-            else if (colour === "burst") context.fillRect(at + 4, y - 15, 3, 8);
-            else if (colour === "emptied") context.strokeRect(at + 2, y - 14, 7, 7);
-            else context.fillRect(at, y - 16, 11, 11);
-            context.fillStyle = colours.faint;
-            context.fillText(text, at + 15, y - 7);
-            at += 15 + size + 12;
-        }
-    }
-    for (const { panel, layout, x, y } of sheet.texts) {
-        context.font = font(12, "bold");
-        context.fillStyle = colours.ink;
-        context.fillText(withEscapes(panel.title), x, y - 7);
-        drawBlocks(context, layout, x, y);
-    }
+    context.fillStyle = page.colours.ink;
+    sheet.lines.forEach(({ text, font: look }, at) => {
+        context.font = look;
+        context.fillText(text, border, border + 13 + at * lineHeight);
+    });
 }
 
-function drawnOver(
-    context: CanvasRenderingContext2D,
-    surface: Picture["surface"],
-    x: number,
-    y: number,
-): void {
-    const { width, height } = surface.base;
-    for (const layer of [surface.base, surface.over]) {
-        if (!layer || layer.canvas.width === 0 || layer.canvas.height === 0) continue;
-        context.drawImage(layer.canvas, x, y, width, height);
-    }
-}
-
-// "fragtrace-memory-over-time"
-function fileName(only?: Picture): string {
-    const name =
-        only?.title
-            .replace(/:.*/, "")
+// "fragtrace-what-if"
+function fileName(name: string): string {
+    const words =
+        name
+            .replace(/^the |:.*/g, "")
             .toLowerCase()
-            .match(/[a-z]+/g) ?? [];
-    return ["fragtrace", ...name].join("-");
+            .match(/[a-z0-9]+/g) ?? [];
+    return ["fragtrace", ...words].join("-").slice(0, 60);
 }
 
-export function savePng(page: PageView, only?: Picture): void {
-    const sheet = sheetOf(page, only);
-    const ratio = devicePixelRatio || 1;
+// What browsers can draw: a side of a canvas, and its area, in pixels.
+const longestSide = 32_000;
+const largestArea = 64e6;
+
+function savePng(page: PageView, element: HTMLElement, name: string): void {
+    const sheet = sheetOf(page, element);
+    const { width, height, panel, top } = sheet;
+    const ratio = Math.min(
+        devicePixelRatio || 1,
+        longestSide / Math.max(width, height),
+        Math.sqrt(largestArea / (width * height)),
+    );
     const canvas = document.createElement("canvas");
-    canvas.width = Math.ceil(sheet.width * ratio);
-    canvas.height = Math.ceil(sheet.height * ratio);
+    canvas.width = Math.ceil(width * ratio);
+    canvas.height = Math.ceil(height * ratio);
     const context = canvas.getContext("2d")!;
     context.scale(ratio, ratio);
     context.fillStyle = page.colours.paper;
-    context.fillRect(0, 0, sheet.width, sheet.height);
-    for (const { picture, x, y } of sheet.places) drawnOver(context, picture.surface, x, y);
-    drawTexts(context, page, sheet);
+    context.fillRect(0, 0, width, height);
+    drawSheet(context, page, sheet);
+    context.translate(border, top);
+    drawPieces(context, panel.pieces, page.colours);
+    for (const part of panel.canvases) {
+        if (part.canvas.width === 0 || part.canvas.height === 0) continue;
+        context.drawImage(part.canvas, part.x, part.y, part.width, part.height);
+    }
     canvas.toBlob((blob) => {
-        if (blob) saveBlob(blob, `${fileName(only)}.png`);
+        if (blob) saveBlob(blob, `${fileName(name)}.png`);
+        else page.say("the browser cannot draw a picture of this size: save it as SVG");
     });
 }
 
 function asImage({ surface }: Picture): string {
-    const { width, height, canvas: drawn } = surface.base;
+    const { width, height, canvas: drawn, ratio } = surface.base;
     const canvas = document.createElement("canvas");
     canvas.width = drawn.width;
     canvas.height = drawn.height;
     const context = canvas.getContext("2d")!;
-    context.scale(surface.base.ratio, surface.base.ratio);
-    drawnOver(context, surface, 0, 0);
+    context.scale(ratio, ratio);
+    for (const layer of [surface.base, surface.over]) {
+        if (!layer || layer.canvas.width === 0 || layer.canvas.height === 0) continue;
+        context.drawImage(layer.canvas, 0, 0, width, height);
+    }
     return `<image width="${width}" height="${height}" href="${canvas.toDataURL("image/png")}"/>`;
 }
 
-export function saveSvg(page: PageView, only?: Picture): void {
+function asVectors(picture: Picture, name: string): string {
+    if (!picture.paint) return asImage(picture);
+    const context = new SvgContext(name);
+    const canvas = context as unknown as CanvasRenderingContext2D;
+    picture.paint({ ...picture.surface.base, context: canvas });
+    return context.text;
+}
+
+function saveSvg(page: PageView, element: HTMLElement, name: string): void {
     const { colours } = page;
-    const sheet = sheetOf(page, only);
-    const vectors = (picture: Picture, name: string): string => {
-        if (!picture.paint) return asImage(picture);
+    const sheet = sheetOf(page, element);
+    const { panel, top } = sheet;
+    const drawn = (name: string, draw: (context: CanvasRenderingContext2D) => void): string => {
         const context = new SvgContext(name);
-        const canvas = context as unknown as CanvasRenderingContext2D;
-        picture.paint({ ...picture.surface.base, context: canvas });
+        draw(context as unknown as CanvasRenderingContext2D);
         return context.text;
     };
-    const texts = new SvgContext("texts");
-    drawTexts(texts as unknown as CanvasRenderingContext2D, page, sheet);
-    const parts = sheet.places.map(({ picture, x, y }, at) => ({
-        x,
-        y,
-        content: vectors(picture, `picture${at}`),
-    }));
+    const pictures = panel.canvases.flatMap(({ canvas, x, y }: ReadCanvas, at): SvgPart[] => {
+        const picture = page.pictures.find(({ surface }) => surface.base.canvas === canvas);
+        // Others are a picture's upper layer, which is drawn with it.
+        if (!picture || canvas.width === 0 || canvas.height === 0) return [];
+        return [{ x: border + x, y: top + y, content: asVectors(picture, `picture${at}`) }];
+    });
     const file = svgFile(
         sheet.width,
         sheet.height,
         `${page.header.title} - fragtrace`,
         colours.paper,
         hatchPattern(colours.hole, colours.hatch),
-        [...parts, { x: 0, y: 0, content: texts.text }],
+        [
+            { x: 0, y: 0, content: drawn("lines", (to) => drawSheet(to, page, sheet)) },
+            {
+                x: border,
+                y: top,
+                content: drawn("panel", (to) => drawPieces(to, panel.pieces, colours)),
+            },
+            ...pictures,
+        ],
     );
-    saveText(file, "image/svg+xml", `${fileName(only)}.svg`);
+    saveText(file, "image/svg+xml", `${fileName(name)}.svg`);
 }
 
-/** Offers each picture alone, in the bar of its panel. */
+const formats = { PNG: savePng, SVG: saveSvg };
+export type Format = keyof typeof formats;
+
+/** Saves the whole page. */
+export function savePage(page: PageView, format: Format): void {
+    formats[format](page, byId("app"), "");
+}
+
+/** Buttons that save a panel as PNG and as SVG. */
+export function formatButtons(page: PageView, panel: HTMLElement, name: string): HTMLElement[] {
+    return (Object.keys(formats) as Format[]).map((format) => {
+        const save = (): void => formats[format](page, panel, name);
+        const element = button(format, `save ${name} as ${format}`, save);
+        element.setAttribute("aria-label", `save ${name} as ${format}`);
+        return element;
+    });
+}
+
+/** A button that offers to save a panel. `name` is that of the panel, in words. */
+export function saveButton(page: PageView, panel: HTMLElement, name: string): HTMLElement {
+    const [png, svg] = ["PNG", "SVG"] as const;
+    const element = button("save", `save this panel as ${png} or ${svg}`, () =>
+        showDialog(
+            el("h2", {}, `Save: ${name}`),
+            el("p", {}, ...formatButtons(page, panel, name).flatMap((one) => [one, " "])),
+        ),
+    );
+    element.setAttribute("aria-label", `save ${name}`);
+    element.className = "save";
+    return element;
+}
+
+/** Adds the buttons of the panels whose head stays. The others add theirs when they are drawn. */
 export function connectSaving(page: PageView): void {
-    for (const section of [
+    for (const id of [
         "time",
         "addresses",
         "stacks-panel",
@@ -227,22 +222,12 @@ export function connectSaving(page: PageView): void {
         "heat-panel",
         "runs-box",
         "ranks",
+        "culprits",
+        "whatif",
     ]) {
-        const offer = (): void => {
-            const picture = page.pictures.find(
-                (part): part is Picture => "section" in part && part.section === section,
-            );
-            if (!picture) return;
-            const save = (name: string, act: typeof savePng): HTMLElement =>
-                button(name, `save this picture as ${name}`, () => act(page, picture));
-            showDialog(
-                el("h2", {}, picture.title),
-                el("p", {}, save("PNG", savePng), " ", save("SVG", saveSvg)),
-            );
-        };
-        const save = button("save", "save this picture as PNG or SVG", offer);
-        const bar = document.querySelector(`#${section} :is(.bar, .buttons)`);
-        save.setAttribute("aria-label", `save ${bar?.querySelector("h2")?.textContent ?? section}`);
-        bar?.append(save);
+        const panel = byId(id);
+        const bar = panel.querySelector(":is(.bar, .headline, .buttons)")!;
+        const name = panel.querySelector("h2, h3")?.textContent ?? id;
+        bar.append(saveButton(page, panel, id === "culprits" ? "the answer" : name));
     }
 }

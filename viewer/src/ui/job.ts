@@ -7,6 +7,7 @@ import { rankLabel, rankTables } from "../data/ranks";
 import { saidWords } from "./cards";
 import { dataTable } from "./datatable";
 import { byId, el, showDialog, withCode } from "./dom";
+import { saveButton } from "./image";
 import { openRank } from "./ranks";
 import type { PageView } from "./view";
 
@@ -54,6 +55,7 @@ export function showJob(page: PageView): void {
     });
     const words = saidWords(header.class_words, jobText(header));
     if (words) panel.append(el("p", { class: "faint explain" }, words));
+    panel.append(saveButton(page, panel, "the job"));
 }
 
 function further(lines: HTMLElement[]): HTMLElement[] {
@@ -132,7 +134,7 @@ function showSeveral(page: PageView, text: string, rows: Rank[]): void {
                 : `${formatCount(complete.length)} of ${formatCount(rows.length)} complete in this file: `,
             ...buttons,
         ),
-        dataTable({
+        dataTable(page, {
             ...all,
             title: "These processes",
             rows: rows.map((row) => all.rows[places.get(row)!]),

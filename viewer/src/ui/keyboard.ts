@@ -5,7 +5,7 @@ import { measures } from "../data/measures";
 import * as actions from "./actions";
 import { writeComment } from "./comment";
 import { copyStack } from "./copy";
-import { savePng, saveSvg } from "./image";
+import { savePage } from "./image";
 import type { Player } from "./play";
 import type { PageView } from "./view";
 
@@ -211,8 +211,8 @@ const table: Key[] = [
         text: "switch between two compared runs, at the same place",
         run: (page) => page.switchRun(),
     },
-    { keys: ["i"], shown: "i", text: "save the pictures as PNG", run: (page) => savePng(page) },
-    { keys: ["I"], shown: "I", text: "save the pictures as SVG", run: (page) => saveSvg(page) },
+    { keys: ["i"], shown: "i", text: "save the page as PNG", run: (page) => savePage(page, "PNG") },
+    { keys: ["I"], shown: "I", text: "save the page as SVG", run: (page) => savePage(page, "SVG") },
     { keys: ["t"], shown: "t", text: "switch between light and dark", run: actions.toggleTheme },
     { keys: ["N"], shown: "N", text: "write a comment that the link keeps", run: writeComment },
     {
@@ -331,7 +331,7 @@ export function connectKeys(page: PageView, player: Player): void {
     });
     byId("theme").addEventListener("click", () => actions.toggleTheme(page));
     byId("help").addEventListener("click", () => showHelp(page));
-    byId("png").addEventListener("click", () => savePng(page));
-    byId("svg").addEventListener("click", () => saveSvg(page));
+    byId("png").addEventListener("click", () => savePage(page, "PNG"));
+    byId("svg").addEventListener("click", () => savePage(page, "SVG"));
     byId("dialog-close").addEventListener("click", () => byId<HTMLDialogElement>("dialog").close());
 }

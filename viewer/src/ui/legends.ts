@@ -1,9 +1,15 @@
-// The legends of colours, on the page and in saved pictures.
+// The legends of colours.
 import { kindColour } from "../draw/kinds";
 import { layerColour, layers } from "../draw/chart";
 import { asksForBlockers, requestedKnown, segmentsKnown } from "../data/header";
 import { byId, el } from "./dom";
-import type { LegendEntry, PageView } from "./view";
+import type { PageView } from "./view";
+
+/** `colour` may also be "hatch" (free memory), "line", "burst" or "emptied" (markers). */
+export interface LegendEntry {
+    colour: string;
+    text: string;
+}
 
 function some(values: Float64Array): boolean {
     return values.some((value) => value > 0);

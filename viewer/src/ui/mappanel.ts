@@ -10,19 +10,15 @@ import { exactShares } from "../draw/shares";
 import { Surface } from "../draw/surface";
 import { same } from "./same";
 import { byId } from "./dom";
-import { mapLegend } from "./legends";
 import { MapMarks } from "./mapmarks";
 import { Slices } from "./slices";
-import type { LegendEntry, PageView, Picture } from "./view";
+import type { PageView, Picture } from "./view";
 
 const immediateBlocks = 50_000; // with at most this many, the picture is computed within the frame
 const mostCells = 400_000; // of a picture by kind, which needs a grid for each kind
 
 export class MapPanel implements Picture {
     readonly surface = new Surface(byId("map").parentElement!);
-    readonly title = "Address × time";
-    readonly place = "left";
-    readonly section = "addresses";
     private readonly marks: MapMarks;
     private readonly painting = new Slices();
     private pixels: Pixels | undefined;
@@ -32,10 +28,6 @@ export class MapPanel implements Picture {
 
     constructor(private readonly page: PageView) {
         this.marks = new MapMarks(page, this.surface);
-    }
-
-    get legend(): LegendEntry[] {
-        return mapLegend(this.page);
     }
 
     /** Returns whether there is room for it. */

@@ -11,14 +11,13 @@ import { openedView } from "../state/opening";
 import { clampView, type View, viewParts } from "../state/store";
 import { checkUpdates, runUpdates, type Update } from "../state/updates";
 import { showAnswer } from "./answer";
-import { savedCategories } from "./answersections";
 import { showCard } from "./cards";
 import { ChartPanel } from "./chartpanel";
 import { connectComment, showComment } from "./comment";
 import { showDetails } from "./details";
 import { byId } from "./dom";
 import { HeatPanel } from "./heat";
-import { savedHole, showHole } from "./holecard";
+import { showHole } from "./holecard";
 import { connectSaving } from "./image";
 import { connectControls, connectPictures, showControls } from "./input";
 import { fillLegends } from "./legends";
@@ -26,7 +25,7 @@ import { MapPanel } from "./mappanel";
 import { Player } from "./play";
 import { showJob } from "./job";
 import { connectKeys } from "./keyboard";
-import { savedRanges, showRanges } from "./rangepanel";
+import { showRanges } from "./rangepanel";
 import { connectRanks, type RankStrip, selectDevice, showOwnTitle } from "./ranks";
 import { Results } from "./results";
 import { connectScrollHints } from "./scrollhint";
@@ -37,7 +36,7 @@ import { StacksPanel } from "./stackspanel";
 import { describe, keepStatusHeight, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 import { TwoRunsPanel } from "./tworuns";
-import type { PageView, Picture, TextPanel } from "./view";
+import type { PageView, Picture } from "./view";
 import { showWhatIf } from "./whatif";
 
 // What the picture of the stacks depends on besides the bytes.
@@ -147,12 +146,11 @@ export class Page extends Results implements PageView {
         return this.shownColours;
     }
 
-    get pictures(): (Picture | TextPanel)[] {
+    get pictures(): Picture[] {
         const { ranks, heatPanel, runs, chart, map, panel, segments } = this;
-        const top = [ranks, heatPanel, runs?.visible ? runs : null];
-        const left = [chart, map, panel];
-        const right = [savedCategories(this), savedRanges(this), segments, savedHole(this)];
-        return [...top, ...left, ...right].filter((part) => part !== null);
+        return [ranks, heatPanel, runs, chart, map, panel, segments].filter(
+            (part) => part !== null,
+        );
     }
 
     async open(): Promise<void> {
@@ -274,10 +272,10 @@ export class Page extends Results implements PageView {
 
     private showDevice(): void {
         byId("main").style.setProperty("--lanes", `${heightBelow(this.model)}px`);
-        showAdvice(this.model);
+        showAdvice(this);
         showProgramPools(this);
         showRun(this);
-        showTotals(this.model);
+        showTotals(this);
         selectDevice(this.view.device);
         showOwnTitle(this);
     }

@@ -13,13 +13,13 @@ import { amount, type LineChange, type LineRow, lineRows } from "../data/rangeli
 import { laterOf, phaseOf, type Range } from "../data/ranges";
 import type { Cell, TableColumn, TableData } from "../data/rows";
 import { rangeColour, rangeNames } from "../draw/ranges";
-import type { TextCell, TextRow } from "../draw/textblocks";
 import { clearRanges, compareRange, zoomToRanges } from "./actions";
 import { choosable, heads } from "./cards";
 import { showTables } from "./datatable";
 import { button, byId, el, keepFocus } from "./dom";
+import { saveButton } from "./image";
 import type { MeasuredRange } from "./rangework";
-import type { PageView, TextPanel } from "./view";
+import type { PageView } from "./view";
 
 const mostLines = 10;
 
@@ -73,11 +73,6 @@ const figureRows: FigureRow[] = [
     ["peak allocated", ({ peak }) => peak, ({ peak }) => formatBytes(peak)],
 ];
 
-/** When the figure of a row was reached; "" = it has no moment. */
-function momentText(page: PageView, name: string, figures: RangeFigures): string {
-    return name === "peak allocated" ? formatTime(figures.peakTick * page.model.head.tick_ns) : "";
-}
-
 // The moment of the peak is a button: it moves the cursor there.
 function figureCell(
     page: PageView,
@@ -86,12 +81,13 @@ function figureCell(
     text: string,
 ): HTMLElement {
     const cell = el("td", {}, text);
-    const time = momentText(page, name, figures);
-    if (!time) return cell;
+    if (name !== "peak allocated") return cell;
     cell.append(
         " at ",
-        button(time, "move the cursor to this peak", () =>
-            page.change({ cursor: figures.peakTick }),
+        button(
+            formatTime(figures.peakTick * page.model.head.tick_ns),
+            "move the cursor to this peak",
+            () => page.change({ cursor: figures.peakTick }),
         ),
     );
     return cell;
@@ -227,30 +223,27 @@ function lineTable(page: PageView, rows: LineRow[]): HTMLElement {
     );
 }
 
-/** The lines that differ, and a text about those that are not shown; null = not summed yet. */
-function shownLines({ ranges, view }: PageView): { rows: LineRow[]; rest: string } | null {
+/** The lines that differ, and a text about those that are not shown. */
+function lineSection(page: PageView): HTMLElement[] {
+    const { ranges, view } = page;
+    const said = (text: string): HTMLElement => el("p", { class: "faint" }, text);
     const lines = ranges.map((one) => one.lines);
-    if (!lines.every((one) => one !== null)) return null;
+    if (!lines.every((one) => one !== null)) return [said("Adding up by line.")];
     const rows = lineRows(lines, view.by, later(ranges)).filter(({ weight }) => weight !== 0);
-    if (rows.length === 0) return { rows, rest: "No line differs." };
+    if (rows.length === 0) return [said("No line differs.")];
     const more = rows.slice(mostLines);
     const sum = more.reduce((bytes, { weight }) => bytes + weight, 0);
     const amountText =
         view.by === "change" || ranges.length > 1 ? formatChange(sum) : formatBytes(sum);
-    return {
-        rows: rows.slice(0, mostLines),
-        rest:
-            more.length > 0
-                ? `and ${formatCounted(more.length, "more line", "more lines")}: ${amountText} in all`
-                : "",
-    };
-}
-
-function lineSection(page: PageView): HTMLElement[] {
-    const { rows, rest } = shownLines(page) ?? { rows: [], rest: "Adding up by line." };
     return [
-        ...(rows.length > 0 ? [lineTable(page, rows)] : []),
-        ...(rest ? [el("p", { class: "faint" }, rest)] : []),
+        lineTable(page, rows.slice(0, mostLines)),
+        ...(more.length > 0
+            ? [
+                  said(
+                      `and ${formatCounted(more.length, "more line", "more lines")}: ${amountText} in all`,
+                  ),
+              ]
+            : []),
     ];
 }
 
@@ -288,7 +281,7 @@ export function rangeTables(page: PageView): TableData[] {
     return [
         {
             title: `Memory by line, ${times.join("; ")}`,
-            columns: [...columns, { name: "line" }],
+            columns: [...columns, { name: "line", names: true }],
             rows,
         },
     ];
@@ -296,78 +289,11 @@ export function rangeTables(page: PageView): TableData[] {
 
 // ---- the panel ----------------------------------------------------------------------------------
 
-const titleOf = (two: boolean): string => (two ? "Two ranges of time" : "Range of time");
-
 function leftOutText({ model }: PageView): string {
     const left = model.head.blocks_left_out;
     return left > 0
         ? `Without ${formatCounted(left, "short-lived block", "short-lived blocks")} that the file leaves out.`
         : "";
-}
-
-/** The figures of the ranges and their lines, to save. */
-export function savedRanges(page: PageView): TextPanel | null {
-    const { ranges, stacks, view } = page;
-    const known = ranges.flatMap(({ figures }) => figures ?? []);
-    if (ranges.length === 0 || known.length < ranges.length) return null;
-    const two = ranges.length > 1;
-    const last = later(ranges);
-    const difference = (of: (figures: RangeFigures) => number): TextCell[] =>
-        two ? [{ text: formatChange(of(known[last]) - of(known[1 - last])) }] : [];
-    const faint = (text: string): TextCell => ({ text, look: "faint" });
-    const figures: TextRow[] = [
-        {
-            cells: [
-                { text: "" },
-                ...ranges.map(({ range }, at): TextCell => {
-                    const name = phaseName(page, range);
-                    return {
-                        text: (name && `${name}: `) + timesText(page, range),
-                        box: { colour: rangeColour(page.colours, at), letter: rangeNames[at] },
-                    };
-                }),
-                ...(two ? [{ text: differenceName(ranges) }] : []),
-            ],
-        },
-        ...figureRows.map(([name, of, show]): TextRow => {
-            const cells = known.map((one) => {
-                const moment = momentText(page, name, one);
-                return { text: show(one) + (moment && ` at ${moment}`) };
-            });
-            return { cells: [faint(name), ...cells, ...difference(of)] };
-        }),
-    ];
-    const { rows, rest } = shownLines(page) ?? { rows: [], rest: "" };
-    const lines: TextRow[] = [
-        { cells: lineHeads(page).map(([name]) => faint(name)) },
-        ...rows.map((row): TextRow => ({
-            cells: [
-                ...lineCells(page, row).map(({ text, orders }): TextCell => ({
-                    text,
-                    ...(orders ? { look: "bold" } : {}),
-                })),
-                { text: stacks.lineName(row.line), look: "code" },
-            ],
-            chosen: view.line === row.line,
-        })),
-    ];
-    const order = view.by === "change" ? "by change" : "by bytes allocated";
-    return {
-        title: titleOf(two),
-        place: "right",
-        blocks: [
-            { kind: "table", rows: figures, lines: true },
-            ...(rows.length > 0
-                ? [
-                      { kind: "text" as const, cell: faint(`Lines ${order}`) },
-                      { kind: "table" as const, rows: lines, lines: true },
-                  ]
-                : []),
-            ...[rest, leftOutText(page)]
-                .filter((text) => text)
-                .map((text) => ({ kind: "text" as const, cell: faint(text) })),
-        ],
-    };
 }
 
 function orderButton(page: PageView, by: "change" | "allocated", text: string): HTMLElement {
@@ -393,7 +319,7 @@ export function showRanges(page: PageView): void {
             el(
                 "div",
                 { class: "headline" },
-                el("h2", {}, titleOf(two)),
+                el("h2", {}, two ? "Two ranges of time" : "Range of time"),
                 el("span", { class: "grow" }),
                 button(
                     two ? "only A" : "compare",
@@ -404,8 +330,9 @@ export function showRanges(page: PageView): void {
                 ),
                 button("zoom", "show the range in the whole width (Z)", () => zoomToRanges(page)),
                 button("table", "all lines of the range as a table", () =>
-                    showTables(...rangeTables(page)),
+                    showTables(page, ...rangeTables(page)),
                 ),
+                saveButton(page, panel, "the range of time"),
                 button("×", "remove the range (r)", () => clearRanges(page)),
             ),
             ...(known

@@ -8,7 +8,7 @@ import { drawRanks } from "../draw/ranks";
 import { type Layer, Surface } from "../draw/surface";
 import { dataTable, showTables } from "./datatable";
 import { breakable, byId, el, showDialog, showTip } from "./dom";
-import type { LegendEntry, PageView, Picture } from "./view";
+import type { PageView, Picture } from "./view";
 
 /** Fills the selector in the header. For a job it also creates and returns the strip. */
 export function connectRanks(page: PageView): RankStrip | null {
@@ -92,7 +92,7 @@ export function openRank(page: PageView, row: Rank, focus = false): void {
     showDialog(
         el("p", {}, `${rankText(row)}. ${next}`),
         el("p", {}, el("code", {}, row.command)),
-        dataTable(alone),
+        dataTable(page, alone),
     );
 }
 
@@ -120,10 +120,6 @@ export function showOwnTitle(page: PageView): void {
 /** All processes of a job in one picture. */
 export class RankStrip implements Picture {
     readonly surface = new Surface(byId("ranks-strip").parentElement!);
-    readonly title = "Processes";
-    readonly place = "top";
-    readonly section = "ranks";
-    readonly legend: LegendEntry[] = [];
     private focused = -1;
 
     constructor(private readonly page: PageView) {
@@ -132,7 +128,9 @@ export class RankStrip implements Picture {
         byId("ranks").hidden = false;
         byId("ranks-said").textContent = ranksText(header);
         byId("ranks-said").title = ranksText(header);
-        byId("ranks-table").addEventListener("click", () => showTables(...rankTables(header)));
+        byId("ranks-table").addEventListener("click", () =>
+            showTables(page, ...rankTables(header)),
+        );
         byId("ranks-heat").hidden = header.heat.columns === 0;
         byId("ranks-heat").addEventListener("click", () => {
             byId("heat-panel").scrollIntoView();

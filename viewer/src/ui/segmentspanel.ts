@@ -4,14 +4,10 @@ import { drawSegments, hitSegment, type Placed } from "../draw/segments";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
 import { byId, showTip } from "./dom";
 import { blockText, freeText } from "./input";
-import type { LegendEntry, PageView, Picture } from "./view";
+import type { PageView, Picture } from "./view";
 
 export class SegmentsPanel implements Picture {
     readonly surface = new Surface(byId("segments").parentElement!);
-    readonly title = "Segments at the cursor";
-    readonly place = "right";
-    readonly section = "segments-panel";
-    readonly legend: LegendEntry[] = [];
     private placed: Placed[] = [];
 
     constructor(private readonly page: PageView) {

@@ -1,6 +1,7 @@
 // Source code of the chosen line or stack, and of the frames of a block, if the page has it.
 import { type SourceLines, sourceOf } from "../data/sources";
 import { byId, el } from "./dom";
+import { saveButton } from "./image";
 import type { PageView } from "./view";
 
 /** The lines with their numbers. The frame's own line is marked. */
@@ -36,6 +37,17 @@ export function showSource(page: PageView): void {
     const source = page.header.sources.length > 0 ? chosenSource(page) : null;
     panel.hidden = source === null;
     panel.replaceChildren(
-        ...(source ? [el("h2", { class: "place" }, source.place), sourceCode(source)] : []),
+        ...(source
+            ? [
+                  el(
+                      "div",
+                      { class: "headline" },
+                      el("h2", { class: "place" }, source.place),
+                      el("span", { class: "grow" }),
+                      saveButton(page, panel, "the source code"),
+                  ),
+                  sourceCode(source),
+              ]
+            : []),
     );
 }

@@ -10,7 +10,7 @@ import { rangeNames } from "../draw/ranges";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
 import type { View } from "../state/store";
 import { byId, showTip } from "./dom";
-import type { LegendEntry, PageView, Picture } from "./view";
+import type { PageView, Picture } from "./view";
 
 const measureNames: Record<Measure, string> = {
     holes: "blocked free memory",
@@ -31,9 +31,6 @@ const mostFrames = 14; // in the tooltip
 
 export class StacksPanel implements Picture {
     readonly surface = new Surface(byId("icicle").parentElement!);
-    readonly place = "left";
-    readonly section = "stacks-panel";
-    readonly legend: LegendEntry[] = [];
     private boxes: PlacedBox[] = [];
     private total = 0;
     private focused = 0; // box with the keyboard focus
@@ -43,10 +40,6 @@ export class StacksPanel implements Picture {
         this.connect();
     }
 
-    get title(): string {
-        return `Stacks by ${measureName(this.page.view)}`;
-    }
-
     /** The drawn tree. view.stack and view.zoom are its nodes. */
     private get tree(): Stacks {
         return this.page.shownStacks.tree(this.page.view);
@@ -54,6 +47,10 @@ export class StacksPanel implements Picture {
 
     draw(): void {
         const { page, surface } = this;
+        byId("stacks").querySelector("[value=churn]")!.textContent = measureName({
+            ...page.view,
+            stacks: "churn",
+        });
         if (!page.model.complete) {
             if (surface.fit()) drawNotice(surface.base, "Reading the blocks.", page.colours);
             return;

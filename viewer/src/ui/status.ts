@@ -16,6 +16,7 @@ import { phaseAt } from "../data/phases";
 import { runNames, sideOf } from "../data/tworuns";
 import { rangeNames } from "../draw/ranges";
 import { byId, el, withCode } from "./dom";
+import { saveButton } from "./image";
 import { rangeText } from "./rangepanel";
 import type { PageView } from "./view";
 
@@ -142,6 +143,7 @@ export function describe(page: PageView): void {
             el("summary", {}, `${formatCounted(notes.length, "note", "notes")} on this trace`),
             el("ul", {}, ...notes.map((note) => el("li", {}, ...withCode(note)))),
         ),
+        saveButton(page, panel, "the notes"),
     );
 }
 

@@ -23,6 +23,7 @@ const bytes = (name: string): TableColumn => ({
 const sizes = (name: string): TableColumn => ({ ...bytes(name), adds: true });
 const count = (name: string): TableColumn => ({ name, show: formatCount });
 const text = (name: string): TableColumn => ({ name });
+const names = (name: string): TableColumn => ({ name, names: true });
 const time = (name: string): TableColumn => ({ name, show: formatTime });
 
 const mostCallers = 6;
@@ -189,7 +190,7 @@ export function blockTables(page: PageView): TableData[] {
         time("reusable"),
         text("state"),
         text("stream"),
-        text("line"),
+        names("line"),
     ];
     const table = (
         title: string,
@@ -268,7 +269,7 @@ export function holeTables(page: PageView): TableData[] {
                 bytes("segment"),
                 count("blocks in the segment"),
                 text("state"),
-                text("first of these blocks"),
+                names("first of these blocks"),
             ],
             rows: holes,
         },
@@ -294,7 +295,7 @@ export function stackTables(page: PageView): TableData[] {
     const columns = [
         sizes(what),
         count("blocks"),
-        text("line"),
+        names("line"),
         text("innermost frame"),
         text("callers"),
     ];
@@ -320,7 +321,7 @@ function whatIfTables(page: PageView): TableData[] {
         {
             title: "What if",
             columns: [
-                text("replayed with"),
+                names("replayed with"),
                 count("OOMs"),
                 bytes("peak reserved"),
                 bytes("in holes"),
@@ -356,7 +357,7 @@ function culpritTables(page: PageView): TableData[] {
                 bytes("blocked memory"),
                 bytes("live bytes"),
                 count("blocks"),
-                text("allocated at"),
+                names("allocated at"),
                 text("age of oldest"),
                 text("phase"),
             ],
@@ -374,7 +375,7 @@ function culpritTables(page: PageView): TableData[] {
             columns: [
                 bytes("live bytes"),
                 count("blocks"),
-                text("allocated at"),
+                names("allocated at"),
                 text("kind (estimate)"),
             ],
             rows: (card?.holders ?? []).map((row) => [
@@ -408,7 +409,7 @@ export function connectTables(page: PageView): void {
     for (const [id, name, make] of makers) {
         byId(id).setAttribute("aria-label", name);
         byId(id).addEventListener("click", () => {
-            if (page.model.complete) showTables(...make(page));
+            if (page.model.complete) showTables(page, ...make(page));
             else showDialog("The page is still reading the blocks. Try again in a moment.");
         });
     }

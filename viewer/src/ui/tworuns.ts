@@ -31,14 +31,12 @@ import { drawOpenPlace, type DrawnRuns, drawTwoRuns, positionAt } from "../draw/
 import { type Layer, Surface } from "../draw/surface";
 import { jumpTo } from "./actions";
 import { button, byId, el, keepFocus, showTip } from "./dom";
+import { saveButton } from "./image";
 import { comparedFigures, comparedLines, comparedPhases, comparedSettings } from "./tworunstables";
-import type { LegendEntry, PageView, Picture } from "./view";
+import type { PageView, Picture } from "./view";
 
 export class TwoRunsPanel implements Picture {
     readonly surface = new Surface(byId("runs-chart").parentElement!);
-    readonly title = "Memory of both runs";
-    readonly place = "top";
-    readonly section = "runs-box";
     private models: Pair<DeviceModel> | null = null; // null: not read yet, or one run has none
     private axes: CommonAxis[] = [];
     private row: ComparedDevice | null = null;
@@ -64,14 +62,6 @@ export class TwoRunsPanel implements Picture {
         byId("switch-run").hidden = false;
         byId("switch-run").addEventListener("click", () => this.switchRun());
         new ResizeObserver(() => this.draw()).observe(this.surface.box);
-    }
-
-    get legend(): LegendEntry[] {
-        const [a, b] = this.page.colours.runs;
-        return [
-            { colour: a, text: "A (dashed)" },
-            { colour: b, text: "B; thick: reserved, thin: allocated" },
-        ];
     }
 
     private get side(): Side {
@@ -173,16 +163,20 @@ export class TwoRunsPanel implements Picture {
         const name = (one: ComparedDevice): string => (several ? `GPU ${one.gpu}: ` : "");
         const device = (one: ComparedDevice): number => (one.devices[1] ?? one.devices[0])!;
         return [
-            el("h2", { id: "comparison-title" }, row ? name(row) + row.headline : "Two runs"),
-            ...(row?.note ? [el("p", {}, `${row.note}.`)] : []),
-            ...others.map((one) =>
-                el(
-                    "p",
-                    {},
-                    button(`GPU ${one.gpu}`, "show this device", () => page.goTo(device(one))),
-                    ` ${one.headline}`,
-                ),
+            el(
+                "div",
+                { class: "headline" },
+                el("h2", { id: "comparison-title" }, row ? name(row) + row.headline : "Two runs"),
+                el("span", { class: "grow" }),
+                saveButton(page, byId("comparison"), "the comparison"),
             ),
+            ...(row?.note ? [el("p", {}, `${row.note}.`)] : []),
+            ...others.map((one) => {
+                const show = (): void => page.goTo(device(one));
+                const gpu = button(`GPU ${one.gpu}`, "show this device", show);
+                gpu.className = "name";
+                return el("p", {}, gpu, `: ${one.headline}`);
+            }),
         ];
     }
 
@@ -261,10 +255,6 @@ export class TwoRunsPanel implements Picture {
         const { view, colours } = page;
         drawOpenPlace(this.surface.base, this.surface.clearOver(), drawn, side, view, colours);
         byId("runs-at").textContent = `Cursor: ${this.textAt(this.axis.at(side, view.cursor))}`;
-    }
-
-    get visible(): boolean {
-        return this.models !== null;
     }
 
     paint(layer: Layer): void {

@@ -78,7 +78,8 @@ function bar(change: number | null, most: number): HTMLElement {
     const share = (50 * Math.abs(change ?? 0)) / most;
     fill.style.width = `${share}%`;
     fill.style.left = `${(change ?? 0) < 0 ? 50 - share : 50}%`;
-    return el("td", { class: "change" }, el("div", {}, fill));
+    const middle = el("i", { class: "middle" });
+    return el("td", { class: "change" }, el("div", {}, middle, fill));
 }
 
 // The frames from the line to its callers. What the line calls is left out.
@@ -152,11 +153,12 @@ function lineTable(row: ComparedDevice): TableData {
     const bytes = { show: formatBytes };
     return {
         title: "Memory by line at the peak of each run",
+        ofAll: true,
         columns: [
             { name: "B − A", show: formatChange, adds: true },
             { name: "A", ...bytes },
             { name: "B", ...bytes },
-            { name: "line" },
+            { name: "line", names: true },
             { name: "line in A" },
         ],
         rows: largestFirst(row.lines).map((line) => [
@@ -184,7 +186,9 @@ export function comparedLines(page: PageView, row: ComparedDevice, side: Side): 
                 { class: "grow faint" },
                 `a click marks the blocks in run ${runNames[side]}`,
             ),
-            button("table", "all lines that differ as a table", () => showTables(lineTable(row))),
+            button("table", "all lines that differ as a table", () =>
+                showTables(page, lineTable(row)),
+            ),
         ),
         el(
             "table",

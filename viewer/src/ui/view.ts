@@ -11,32 +11,14 @@ import type { Stacks } from "../data/stacks";
 import type { WindowSweep } from "../data/sweep";
 import type { Colours } from "../draw/colours";
 import type { Layer } from "../draw/surface";
-import type { TextBlock } from "../draw/textblocks";
 import type { View } from "../state/store";
 import type { MeasuredRange } from "./rangework";
 
-/** `colour` may also be "hatch" (free memory), "line", "burst" or "emptied" (markers). */
-export interface LegendEntry {
-    colour: string;
-    text: string;
-}
-
-/** A picture that can be saved with the others. */
+/** A picture on canvases, which an SVG can have as vectors. */
 export interface Picture {
     readonly surface: { readonly base: Layer; readonly over?: Layer };
-    readonly title: string;
-    readonly place: "top" | "left" | "right";
-    readonly section: string; // id of the element whose bar offers to save it alone
-    readonly legend: LegendEntry[];
     /** Draws the whole picture with its upper layer. Absent if it is too much for vectors. */
     paint?(layer: Layer): void;
-}
-
-/** A panel without a canvas that is saved with the pictures. */
-export interface TextPanel {
-    readonly title: string;
-    readonly place: Picture["place"];
-    readonly blocks: TextBlock[];
 }
 
 /** Results of the search. */
@@ -55,7 +37,7 @@ export interface PageView {
     readonly model: DeviceModel;
     readonly view: View;
     readonly colours: Colours;
-    readonly pictures: readonly (Picture | TextPanel)[];
+    readonly pictures: readonly Picture[];
 
     readonly heap: HeapState; // at the cursor
     readonly kinds: Kinds | null; // the kinds that colour the blocks; null = coloured by state
