@@ -399,6 +399,13 @@ TEST_CASE("for a stream-bound request the page's bars equal the JSON's free plac
     CHECK(card.asked_by == "train.py:40 step");
 }
 
+TEST_CASE("the heading says where the free memory was") {
+    CHECK(Told(stitchable()).page.devices[0].cards.back().heading ==
+          "The memory was free, but in pieces");
+    CHECK(Told(releasable()).page.devices[0].cards.back().heading ==
+          "The memory was free, but the pool kept it in its cache");
+}
+
 TEST_CASE("a report without what-if replays does not claim that settings were tried") {
     const Told told(stitchable(), false);
     const std::string remedy = told.report["devices"][0]["conclusion"]["remedy"];

@@ -55,8 +55,9 @@ std::string heading_of(const Verdict& verdict) {
     if (verdict.requester == "library") {
         return "An allocation outside the pool found no memory";
     }
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHeadings = {{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kHeadings = {{
         {"pending", "The memory was freed, but another stream may still use it"},
+        {"releasable", "The memory was free, but the pool kept it in its cache"},
         {"granularity",
          "The memory was free, but not for the larger segment that the pool allocates"},
         {"limit", "A memory limit refused the request"},
