@@ -174,6 +174,28 @@ class Finder {
         return std::nullopt;
     }
 
+    // Whether a whole step after the creation requested no state for an optimizer, although the
+    // optimizer of the earlier model has some: the new model is a copy that is not trained (an
+    // average of the weights, a teacher), and the earlier one is still in use.
+    [[nodiscard]] bool only_a_copy(EventIndex first, EventIndex last, EventIndex until) const {
+        constexpr std::uint64_t kSmallPart = 4;
+        const Requests& requests = history_.requests;
+        std::uint64_t before = 0;
+        std::uint64_t since = 0;
+        for (std::size_t i = 0; i < requests.size() && requests.events[i] < until; ++i) {
+            if (category_of(history_.stacks[requests.stacks[i]]) != Category::kOptimizerState) {
+                continue;
+            }
+            if (requests.events[i] > last) {
+                since += size_of(i);
+            } else if (requests.events[i] < first &&
+                       timeline_.partner[requests.events[i]] > until) {
+                before += size_of(i);
+            }
+        }
+        return since < before / kSmallPart;
+    }
+
     bool another_model(EventIndex first, EventIndex last) {
         const std::vector<EventIndex>& begins = history_.iterations.begins;
         const std::size_t made_in = history_.iterations.of(last);
@@ -185,6 +207,9 @@ class Finder {
         found.until = made_in + 1 < begins.size()
                           ? begins[made_in + 1]
                           : static_cast<EventIndex>(timeline_.events.size() - 1);
+        if (made_in + 1 < begins.size() && only_a_copy(first, last, found.until)) {
+            return false;
+        }
         return add(std::move(found), 0, first, [this](std::uint32_t stack) {
             switch (category_of(history_.stacks[stack])) {
                 case Category::kParameters:

@@ -38,8 +38,12 @@ std::string card_sentence(const DeviceAnalysis& device) {
     };
     std::string text;
     if (const WhatIfRow* fits = smallest_fitting(device); smaller(fits)) {
-        text =
-            fmt::format(" It would still fit {} ({}).", fits->candidate.name, fits->class_text());
+        text = fmt::format(" It would still fit {}{} ({}).",
+                           fits->candidate.name,
+                           fits->retries() == 0
+                               ? std::string()
+                               : ", with " + format_counted(fits->retries(), "retry", "retries"),
+                           fits->class_text());
     }
     if (const WhatIfRow* fails = largest_failing(device); smaller(fails)) {
         text += fmt::format(" On {} it would run out of memory{}.",

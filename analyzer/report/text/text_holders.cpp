@@ -381,18 +381,21 @@ std::vector<ReportLine> growth_lines(const DeviceAnalysis& device) {
                 freed.push_back(printable(place.place.held.label));
             }
         }
-        add_line(&lines,
-                 "grows",
-                 fmt::format(
-                     "by {} per step from step {} to step {}, never shrinks{}: {}{}",
-                     format_bytes(static_cast<std::uint64_t>(bytes) / (growth.last - growth.first)),
-                     growth.first,
-                     growth.last,
-                     slows ? ", but more and more slowly" : "",
-                     place_list(places, true),
-                     freed.empty() ? ""
-                                   : "; more than half freed again before the out-of-memory: " +
-                                         fmt::format("{}", fmt::join(freed, ", "))));
+        add_line(
+            &lines,
+            "grows",
+            fmt::format(
+                "by {} per step from step {} to step {}, never shrinks{}: {}{}",
+                format_bytes(static_cast<std::uint64_t>(bytes) / (growth.last - growth.first)),
+                growth.first,
+                growth.last,
+                slows ? ", but more and more slowly" : "",
+                place_list(places, true),
+                freed.empty() ? ""
+                              : fmt::format("; between the start of step {} and the "
+                                            "out-of-memory more than half of this was freed: {}",
+                                            growth.last,
+                                            fmt::join(freed, ", "))));
         add_line(&lines, "", later_forecast(device.growth_forecast));
     }
     add_line(&lines, "grows", part_text(device.held));

@@ -125,6 +125,36 @@ TEST_CASE("a replaced model that is still live is reported with its lines") {
     }
 }
 
+TEST_CASE("a copy of a model that is not trained replaces nothing") {
+    MadeUpRun run;
+    const std::uint32_t main = run.frame(0, "/home/me/train.py", "main");
+    const auto line = [&run, main](const std::string& file, const std::string& function) {
+        return run.origin(run.frame(main, file, function));
+    };
+    const OriginId weights = line("/site-packages/torch/nn/modules/module.py", "Module._apply");
+    const OriginId state = line("/site-packages/torch/optim/adamw.py", "AdamW.step");
+    const OriginId data = run.origin(run.frame(main, "/home/me/train.py", "load"));
+    const OriginId hidden = line("/home/me/train.py", "Model.forward");
+    const std::size_t steps_of_copy = GENERATE(std::size_t{0}, std::size_t{4});
+    run.alloc(weights, 40 * kMiB);
+    const auto step = [&](bool first) {
+        run.free(run.alloc(data, kMiB));
+        run.free(run.alloc(hidden, 4 * kMiB));
+        if (first) {
+            run.alloc(state, 80 * kMiB);
+        }
+    };
+    for (int i = 0; i < 4; ++i) {
+        step(i == 0);
+    }
+    run.alloc(weights, 40 * kMiB);
+    for (std::size_t i = 0; i < steps_of_copy; ++i) {
+        step(false);
+    }
+    // Before a step has shown what the new model is for, it counts as the next one.
+    CHECK(survivors_in(run, {}).size() == (steps_of_copy == 0 ? 1 : 0));
+}
+
 TEST_CASE("running a cell again reports the blocks left by its earlier run") {
     MadeUpRun run;
     const OriginId model = run.line("build");

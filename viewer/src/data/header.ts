@@ -262,7 +262,13 @@ export function savings({ advice }: DeviceHeader): ReportLine[] {
         .filter(({ settings }) => !settings)
         .map(({ name, effect }) => ({ label: name, text: effect }));
     return lines.some(({ text }) => /\d [KMGT]?i?B/.test(text))
-        ? [...lines, { label: "error", text: "unknown: no run with such a change was measured" }]
+        ? [
+              ...lines,
+              {
+                  label: "error of these figures",
+                  text: "unknown: no run with such a change was measured",
+              },
+          ]
         : lines;
 }
 

@@ -145,10 +145,10 @@ export function drawLanes(
         parts.forEach(({ from, to, first, count }, at) => {
             const width = Math.max(count > 1 ? thin : 0.5, to - from - (to - from > thin ? 1 : 0));
             const name = phases.name[first];
+            const many = `${formatCount(count)} ${steps ? "steps" : "ranges"}`;
             const text =
                 count > 1
-                    ? `${formatCount(count)} ${steps ? "steps" : "ranges"}` +
-                      (count === phases.ranges[first] ? `: ${head.phase_names[name]}` : "")
+                    ? many + (count === phases.ranges[first] ? `: ${head.phase_names[name]}` : "")
                     : head.phase_names[name];
             // Steps follow one another: two shades distinguish odd from even. A phase's colour
             // depends on its name.
@@ -159,7 +159,11 @@ export function drawLanes(
             context.fillRect(from, y, width, laneHeight - 2);
             const next = at + 1 < parts.length ? parts[at + 1].from : right;
             context.fillStyle = colours.ink;
-            const inside = lettersInside(context, text, to - from - 6, steps && count === 1);
+            const room = to - from - 6;
+            const inside =
+                count > 1 && context.measureText(many).width > room
+                    ? "" // "58 s…" looks like seconds
+                    : lettersInside(context, text, room, steps && count === 1);
             if (inside !== "") {
                 context.fillText(inside, from + 3, y + 9);
             } else if (

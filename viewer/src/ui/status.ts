@@ -31,7 +31,7 @@ export function statusText(page: PageView): string {
         (isState(model.head)
             ? "a state without times"
             : `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}`) +
-        (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]]}` : "") +
+        (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]].replace(/:$/, "")}` : "") +
         (requestedKnown(model.head) ? `: ${formatBytes(heap.requested)} requested, ` : ": ") +
         `${formatBytes(heap.allocated)} allocated, ` +
         (heap.pending > 0 ? `${formatBytes(heap.pending)} pending, ` : "") +
