@@ -14,7 +14,7 @@ PROGRAMS = pathlib.Path(__file__).with_name("programs")
 class Holders(TorchTest):
     def trace_of(self, card, *command, expected=0):
         env = environment(card, record_to=self.folder)
-        self.run_training(command, expected, env=env)
+        self.said = self.run_training(command, expected, env=env).stdout
         return self.only_trace()
 
     def assert_adds_up(self, holders, allocated):
@@ -141,10 +141,15 @@ class Holders(TorchTest):
 
     def test_a_kept_exception_is_reported_with_the_batch_that_it_keeps(self):
         trace = self.trace_of("6GiB", PROGRAMS / "large_batch.py", "keep")
+        cached = int(self.said)
         (survivors,) = self.report(trace)["devices"][0]["iterations"]["survivors"]
         self.assertEqual(survivors["iteration"], 6)
         self.assertGreater(survivors["bytes"], 4096 * MIB)
         self.assertEqual(survivors["places"][0]["category"], "activations")
+        self.assertGreater(cached, 0)
+        self.assertEqual(survivors["cached_bytes"], cached)
+        text = self.run_well([real_process.ANALYZER, trace, "--no-whatif"]).stdout
+        self.assertRegex(text, r"survived .*; the pool then also kept [\d.]+ .iB cached, which it can return")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/holders/device_holders.h"
 
 #include "analyzer/model/device_layer.h"
+#include "analyzer/model/recorded_state.h"
 #include "analyzer/trace/user_frame.h"
 
 #include <algorithm>
@@ -89,6 +90,16 @@ void name_stacks(const Timeline& timeline,
     }
 }
 
+// Reads the events once, but only if an out-of-memory has left memory.
+void add_cached(const Timeline& timeline, DeviceId device, std::vector<Survivors>* survivors) {
+    if (survivors->empty() || survivors->front().of != Survivors::Of::kOutOfMemory) {
+        return;
+    }
+    RecordedState state(timeline);
+    state.advance_to(survivors->front().until);
+    survivors->front().cached_bytes = state.releasable_bytes(device);
+}
+
 }  // namespace
 
 DeviceHolders find_holders(const Timeline& timeline,
@@ -143,6 +154,9 @@ DeviceHolders find_holders(const Timeline& timeline,
         growth_of(timeline, history, failed.empty() ? kNoEvent : failed.front(), finder, &symbols);
     result.parts = part_growth(timeline, history, result.growth.first);
     result.survivors = survivors_of(timeline, failed, history, finder, &symbols);
+    if (blocks) {
+        add_cached(timeline, device, &result.survivors);
+    }
     result.peaks = iteration_peaks(peaks, history.iterations);
     name_stacks(timeline, history, finder, &result);
     // Last, because holders_of() tries the rules on blocks that a checkpoint lists.

@@ -24,6 +24,9 @@ struct Survivors {
     std::string phase = {};
     EventIndex until = 0;  // the memory was still live at this event
     std::uint64_t bytes = 0;
+    // Memory of the pool that could be returned to the driver just before that event. Only of the
+    // first kOutOfMemory, by find_holders(); 0 = none, or not known.
+    std::uint64_t cached_bytes = 0;
     std::vector<HoldingLine> places = {};
 };
 

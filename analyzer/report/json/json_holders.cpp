@@ -185,6 +185,7 @@ Json iterations_json(const Analysis& analysis, const DeviceAnalysis& device) {
                              {"until_event", one.until},
                              {"iteration", one.iteration},
                              {"bytes", one.bytes},
+                             {"cached_bytes", one.cached_bytes},
                              {"places", places_json(one.places)}});
     }
     Json peaks = nullptr;

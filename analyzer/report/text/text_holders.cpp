@@ -358,11 +358,16 @@ std::string who_refers(const Survivors& survivors) {
 
 ReportLine survived_line(const Survivors& survivors) {
     return {"survived",
-            fmt::format("{}: {} in total: {}{}",
+            fmt::format("{}: {} in total: {}{}{}",
                         survived_what(survivors),
                         format_bytes(survivors.bytes),
                         place_list(survivors.places, false),
-                        who_refers(survivors))};
+                        who_refers(survivors),
+                        survivors.cached_bytes == 0
+                            ? ""
+                            : fmt::format("; the pool then also kept {} cached, which it can "
+                                          "return to the driver (torch.cuda.empty_cache())",
+                                          format_bytes(survivors.cached_bytes)))};
 }
 
 std::vector<ReportLine> growth_lines(const DeviceAnalysis& device) {
