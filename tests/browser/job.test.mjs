@@ -43,6 +43,8 @@ test("the first screen has every sentence of the report, under its label", () =>
             /^rank 5 of 40 ran out of memory first, 80 ms after the job began$/,
         );
         assert.match(said, /exact: /, "with the meaning of its words");
+        // The verdict below has the clock of its process, not that of the job.
+        assert.match(await text(page, "#verdict .headline"), / at [\d.]+ \S+ of this process/);
     }));
 
 /** The texts that canvases of the page draw while `act()` runs. */

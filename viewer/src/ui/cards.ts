@@ -97,7 +97,12 @@ export function showCard(page: PageView): void {
             el("h2", {}, card.heading),
             el("span", { class: "grow" }),
             card.kind !== "state" &&
-                el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`),
+                el(
+                    "span",
+                    { class: "faint" },
+                    `at ${formatTime(card.time_ns)}` +
+                        (page.header.job.length > 0 ? " of this process" : ""),
+                ),
             stepping,
             saveButton(page, panel, "the verdict"),
         ),
