@@ -59,9 +59,8 @@ class Forecasts(RealProcessTest):
 
     def documented_errors(self):
         """Programs with a forecast, and how far it was too small and too large, in percent."""
-        table = (
-            (matrix.ROOT / "docs" / "fidelity.md").read_text().partition("| program | fails at | scale |")[2]
-        )
+        text = (forecasts.HERE.parents[1] / "docs" / "fidelity.md").read_text()
+        table = text.partition("| program | fails at | scale |")[2]
         rows = [row.split(" | ") for row in table.partition("\n\n")[0].splitlines()[2:]]
         errors = [(row[0], float(row[5].removesuffix(" %"))) for row in rows if not row[2].startswith("none")]
         cards = [error for _, error in errors]
