@@ -44,7 +44,7 @@ test("the first screen has every sentence of the report, under its label", () =>
         );
         assert.match(said, /exact: /, "with the meaning of its words");
         // The verdict below has the clock of its process, not that of the job.
-        assert.match(await text(page, "#verdict .headline"), / at [\d.]+ \S+ of this process/);
+        assert.match(await text(page, "#verdict .headline"), /\bat [\d.]+ \S+ of this process/);
     }));
 
 /** The texts that canvases of the page draw while `act()` runs. */
