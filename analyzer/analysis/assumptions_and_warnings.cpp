@@ -284,8 +284,7 @@ constexpr std::pair<const char*, const char*> kLosses[] = {
     {"tables.without_room",
      "contexts, pools, allocators, names, labels or new segments could not be remembered: the "
      "recorder's tables for them were full. The device, pool, stream, name or label of what "
-     "belongs "
-     "to them may be missing"},
+     "belongs to them may be missing"},
 };
 
 // Facts with "off", "incomplete" or "unknown" and the reason, if something was not recorded.

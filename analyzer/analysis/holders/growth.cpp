@@ -90,11 +90,14 @@ std::vector<StackGrowth> follow(const std::vector<BoundaryChange>& changes,
     return stacks;
 }
 
-// By index of Requests::labelled_stacks: the bytes that were live at the failure.
+// By index of Requests::labelled_stacks: the bytes that were live at the failure; 0 without one.
 std::vector<std::uint64_t> live_at(EventIndex failed,
                                    const Timeline& timeline,
                                    const Requests& requests) {
     std::vector<std::uint64_t> live(requests.labelled_stacks.size());
+    if (failed == kNoEvent) {
+        return live;
+    }
     for (std::size_t i = 0; i < requests.events.size() && requests.events[i] < failed; ++i) {
         const EventIndex born = requests.events[i];
         if (timeline.partner[born] > failed) {

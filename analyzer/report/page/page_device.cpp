@@ -61,6 +61,20 @@ class DeviceWriter : private DeviceElements {
         return made;
     }
 
+    void note_left_out(const std::string& what,
+                       std::uint64_t bytes,
+                       std::uint64_t longest_ns,
+                       const char* besides) {
+        notes_.push_back(fmt::format(
+            "This file leaves out {}, {} in all, that lived at most {}{}. The overview and every "
+            "total include them. The state at the cursor, the search and the close-up pictures do "
+            "not.",
+            what,
+            format_bytes(bytes),
+            format_duration(longest_ns),
+            besides));
+    }
+
     void note_overview() {
         if (axis_.joined() != 0) {
             notes_.push_back(fmt::format(
@@ -91,13 +105,11 @@ class DeviceWriter : private DeviceElements {
                 bytes += unit.size_bytes;
                 longest_ns = std::max(longest_ns, std::min(unit.end_ns, end_ns_) - unit.start_ns);
             }
-            notes_.push_back(fmt::format(
-                "This file leaves out {} (of expandable ones: pages), {} in all, that lived at "
-                "most {}, and the blocks in them. The overview and every total include them. The "
-                "state at the cursor, the search and the close-up pictures do not.",
-                format_counted(left, "segment", "segments"),
-                format_bytes(bytes),
-                format_duration(longest_ns)));
+            note_left_out(
+                format_counted(left, "segment", "segments") + " (of expandable ones: pages)",
+                bytes,
+                longest_ns,
+                ", and the blocks in them");
         }
     }
 
@@ -197,13 +209,7 @@ class DeviceWriter : private DeviceElements {
         (*header)["blocks_left_out"] = left;
         (*header)["bytes_left_out"] = left_out_bytes;
         if (left != 0) {
-            notes_.push_back(fmt::format(
-                "This file leaves out {}, {} in all, that lived at most {}. The overview and "
-                "every total include them. The state at the cursor, the search and the close-up "
-                "pictures do not.",
-                format_counted(left, "block", "blocks"),
-                format_bytes(left_out_bytes),
-                format_duration(longest_ns)));
+            note_left_out(format_counted(left, "block", "blocks"), left_out_bytes, longest_ns, "");
         }
         if (!other_stacks.empty()) {
             notes_.push_back(fmt::format(
