@@ -64,7 +64,10 @@ for (const [device, screen] of Object.keys(sections).entries()) {
 test("a shortage shows what would reduce memory in the verdict, and nowhere else", () =>
     on(1, async (page) => {
         assert.match(await text(page, "#verdict"), /activation checkpointing\s+at most the 12 MiB/);
-        assert.match(await text(page, "#verdict"), /error of these figures\s+unknown: no run with such a change/);
+        assert.match(
+            await text(page, "#verdict"),
+            /error of these figures\s+unknown: no run with such a change/,
+        );
         assert.doesNotMatch(await text(page, "#culprits"), /checkpointing/);
         // What is missing may be outside the pool.
         const bar = await text(page, "#culprits .categories");
