@@ -211,6 +211,7 @@ async function measurePage() {
     moving["pan over 1/13"] = await moved(["a", "d"]);
     await closer(4);
     moving["pan over 1/100"] = await moved(["a", "d"]);
+    cursor["in 1/100 of the time"] = await scrubbing();
     await closer(4);
     moving["pan over 1/800"] = await moved(["a", "d"]);
     // Kept separate from the others, whose limits are older than these.

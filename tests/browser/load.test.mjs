@@ -26,7 +26,7 @@ async function opened({ init = "" } = {}) {
         status: document.getElementById("status").textContent,
         blocks: document.documentElement.dataset.blocks,
         left: document.querySelectorAll(
-            'script[type="text/plain"], script[type="application/json"]',
+            'template, script[type="text/plain"], script[type="application/json"]',
         ).length,
         overview: Number(document.documentElement.dataset.overviewMs),
         ready: Number(document.documentElement.dataset.interactiveMs),

@@ -61,6 +61,21 @@ test("columns keep every number that their width in the file allows", () => {
     assert.equal(blockLayout([...widths("size", 6), ...widths("size", 2)]).size, true);
 });
 
+test("blocks use the memory of earlier ones if they fit, and nothing of them is left", () => {
+    const units = Float64Array.of(1000, 2000);
+    for (const layout of [wide, { ...wide, pending: false }]) {
+        const fresh = blocksOf(columns(7), units, layout);
+        const spare = emptyBlocks(5, layout);
+        for (const column of Object.values(spare)) {
+            if (ArrayBuffer.isView(column)) (column as Uint32Array).fill(77);
+        }
+        const again = blocksOf(columns(7), units, layout, spare);
+        assert.deepEqual(again, fresh);
+        assert.equal(again.start.buffer, spare.start.buffer);
+        assert.deepEqual(blocksOf(columns(7), units, layout, emptyBlocks(3, layout)), fresh);
+    }
+});
+
 test("packs follow one another, and no more of them than the file announces", () => {
     const part = blocksOf(columns(7), Float64Array.of(1000, 2000), wide);
     const all = emptyBlocks(8, wide);

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { fromBase64, readPack, unpack } from "../src/data/columns";
+import { fromBase64, packedBytes, readPack, reusedArrays, unpack } from "../src/data/columns";
 import { CoverageGrid, LineCoverage } from "../src/data/coverage";
 import { formatBytes, formatCount, formatMoment, formatTime, ticks } from "../src/data/format";
-import { formatVersion, type Header, parseHeader } from "../src/data/header";
+import { formatVersion, type Header, type PackDescription, parseHeader } from "../src/data/header";
 import { findText } from "../src/data/search";
 import { LiveIndex } from "../src/data/liveindex";
 import { sourceOf } from "../src/data/sources";
@@ -57,6 +57,29 @@ test("columns: negative differences wrap around in every width", () => {
     }
 });
 
+test("arrays of an earlier pack are used again and leave nothing behind", () => {
+    const arrays = reusedArrays();
+    const read = (bytes: number[], rows: number, columns: PackDescription["columns"]) => {
+        const raw = new Uint8Array(bytes);
+        const description = { id: "x", rows, bytes: raw.length, columns };
+        const [again, fresh] = [unpack(raw, description, arrays), unpack(raw, description)];
+        assert.deepEqual(again, fresh);
+        return again;
+    };
+    const first = read([9, 8, 7, 6, 5, 4, 3, 2, 1], 3, [
+        ["a", 1, 0],
+        ["b", 2, 1],
+    ]);
+    const second = read([1, 2, 0, 0], 2, [
+        ["a", 0, 0],
+        ["b", 2, 1],
+    ]);
+    assert.equal(second.b.buffer, first.b.buffer);
+    const wider = read([1, 0, 0, 0, 0, 1], 1, [["a", 6, 0]]);
+    assert.deepEqual([...wider.a], [2 ** 40 + 1]);
+    read([1, 2, 3, 4, 5], 5, [["a", 1, 0]]);
+});
+
 test("a damaged or cut pack is reported in one sentence", async () => {
     const text = gzipSync(Buffer.from([1, 2, 3, 4])).toString("base64");
     const description = {
@@ -65,15 +88,14 @@ test("a damaged or cut pack is reported in one sentence", async () => {
         bytes: 4,
         columns: [["c", 1, 0]] as [string, number, 0][],
     };
-    assert.deepEqual([...(await readPack(text, description)).c], [1, 2, 3, 4]);
+    const read = async (text: string | null, changed = description) =>
+        readPack(packedBytes(text, changed), changed);
+    assert.deepEqual([...(await read(text)).c], [1, 2, 3, 4]);
     const flipped = text.slice(0, 14) + (text[14] === "A" ? "B" : "A") + text.slice(15);
     for (const broken of [text.slice(0, 20), flipped, "", null, "%%%%"]) {
-        await assert.rejects(readPack(broken, description), /the file is cut off/);
+        await assert.rejects(read(broken), /the file is cut off/);
     }
-    await assert.rejects(
-        readPack(text, { ...description, rows: 5, bytes: 5 }),
-        /cut off or damaged/,
-    );
+    await assert.rejects(read(text, { ...description, rows: 5, bytes: 5 }), /cut off or damaged/);
     assert.deepEqual([...fromBase64("AQID")], [1, 2, 3]);
 });
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blocksWith, parseQuery, type Term, unknownTerm } from "../src/data/filter";
 import { heapAt } from "../src/data/heap";
-import { countAll, countOf } from "../src/data/hits";
+import { countAll, countLive } from "../src/data/hits";
 import { kindsOf } from "../src/data/kinds";
 import { stackSums } from "../src/data/measures";
 import { sizeClasses } from "../src/data/sizes";
@@ -174,9 +174,11 @@ test("numbers of blocks and sums of stacks count only the wanted blocks", () => 
         const hit = (row: number): boolean =>
             (stacks[blocks.stack[row]] === 1 && some[row] === 1) ||
             (extra !== null && extra[blocks.stack[row]] === 1);
-        const live = heapAt(device, 3000).live;
-        const counted = countOf(device, live, { stacks, blocks: some, also: extra });
-        assert.equal(counted.blocks, [...live].filter(hit).length);
+        for (const tick of [3000, 3001, 9000]) {
+            const heap = heapAt(device, tick);
+            const counted = countLive(device, heap, { stacks, blocks: some, also: extra });
+            assert.equal(counted.blocks, [...heap.live].filter(hit).length);
+        }
     }
     const all = countAll(device, { stacks, blocks: some, also: null });
     const expected = rows.filter((row) => stacks[blocks.stack[row]] === 1 && some[row] === 1);

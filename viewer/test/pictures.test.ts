@@ -18,21 +18,12 @@ import { exactShares, isHatch, type MapWindow } from "../src/draw/shares";
 import type { Layer } from "../src/draw/surface";
 import { chartLegend, mapLegend } from "../src/ui/legends";
 import type { PageView } from "../src/ui/view";
+import type { Image } from "./image";
+import "./image";
 import { counted, madeDevice, slotBytes } from "./made";
 
 type Rectangle = [start: number, end: number, offset: number, size: number];
 type Triple = [number, number, number];
-
-class Image {
-    readonly data: Uint8ClampedArray;
-    constructor(
-        readonly width: number,
-        readonly height: number,
-    ) {
-        this.data = new Uint8ClampedArray(4 * width * height);
-    }
-}
-(globalThis as { ImageData?: unknown }).ImageData = Image;
 
 const colours: Colours = light;
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type Columns, readPack } from "../src/data/columns";
+import { type Columns, packedBytes, readPack } from "../src/data/columns";
 import { CoverageGrid } from "../src/data/coverage";
 import { type Header, parseHeader } from "../src/data/header";
 import { heapAt, holesOf } from "../src/data/heap";
@@ -19,14 +19,14 @@ if (!folder) throw new Error("FRAGTRACE_PAGES is not set");
 
 async function readAll(name: string): Promise<{ header: Header; models: DeviceModel[] }> {
     const html = readFileSync(join(folder!, name), "utf8");
-    const textOf = (id: string): string | undefined =>
-        html.split(`id="${id}">`)[1]?.split("</script>")[0];
+    const textOf = (id: string): string | undefined => html.split(`id="${id}">`)[1]?.split("</")[0];
     const header = parseHeader(textOf("ft-header")!);
     const models: DeviceModel[] = [];
     for (const head of header.devices) {
         const packs = new Map<string, Columns>();
         for (const description of head.packs) {
-            packs.set(description.id, await readPack(textOf(description.id), description));
+            const packed = packedBytes(textOf(description.id), description);
+            packs.set(description.id, await readPack(packed, description));
         }
         models.push(makeModel(head, packs));
     }

@@ -8,7 +8,7 @@ import { kindsOf, mostKinds } from "../src/data/kinds";
 import { lifeOf, lifeWindow } from "../src/data/life";
 import { never } from "../src/data/model";
 import { copyText, csvText, rowsText, sortedRows, type TableData } from "../src/data/rows";
-import { countAll, countOf, visitHits, wantedStacks } from "../src/data/hits";
+import { countAll, countLive, visitHits, wantedStacks } from "../src/data/hits";
 import { finish } from "../src/data/steps";
 import { Stacks } from "../src/data/stacks";
 import { windowRows } from "../src/data/windowrows";
@@ -146,8 +146,11 @@ test("a search finds every matching block, in the whole run and in a window", ()
             bytes: of.reduce((bytes, row) => bytes + blocks.size[row], 0),
         });
         assert.deepEqual(countAll(device, wantedStacks(wanted)), sum(rows.filter(hit)));
-        const live = heapAt(device, t0).live;
-        assert.deepEqual(countOf(device, live, wantedStacks(wanted)), sum([...live].filter(hit)));
+        const heap = heapAt(device, t0);
+        assert.deepEqual(
+            countLive(device, heap, wantedStacks(wanted)),
+            sum([...heap.live].filter(hit)),
+        );
         const inside = rows.filter(
             (row) =>
                 hit(row) &&

@@ -92,9 +92,9 @@ std::string ColumnPack::describe(std::string_view id) const {
 }
 
 std::string ColumnPack::element(std::string_view id) const {
-    std::string html = fmt::format(R"(<script type="text/plain" id="{}">)", id);
+    std::string html = fmt::format(R"(<template id="{}">)", id);
     append_base64(gzip(raw_), html);
-    html += "</script>\n";
+    html += "</template>\n";
     return html;
 }
 

@@ -29,7 +29,7 @@ Packs packs(const std::string& page, const std::string& name) {
             const std::string id = pack["id"];
             if (id.find("-" + name) == std::string::npos) continue;
             const std::size_t begin = page.find("id=\"" + id + "\"");
-            sum.bytes += page.find("</script>", begin) - begin;
+            sum.bytes += page.find("</template>", begin) - begin;
             sum.rows += pack["rows"].get<std::size_t>();
         }
     }
@@ -178,7 +178,7 @@ TEST_CASE("segments that have no room are left out with their blocks, those name
     // The overview is the same.
     const auto bins = [](const std::string& html) {
         const std::size_t begin = html.find("id=\"ft-0-bins\"");
-        return html.substr(begin, html.find("</script>", begin) - begin);
+        return html.substr(begin, html.find("</template>", begin) - begin);
     };
     data.unit_budget = 1000;
     CHECK(bins(page) == bins(*render_page(data)));

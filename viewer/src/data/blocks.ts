@@ -64,10 +64,33 @@ export function emptyBlocks(count: number, layout: BlockLayout): Blocks {
 
 const copied = ["start", "unit", "size", "excess", "stack", "stream"] as const;
 
-/** Returns the blocks of one pack. */
-export function blocksOf(columns: Columns, unitOffset: Float64Array, layout: BlockLayout): Blocks {
+/** The first `count` of `blocks`, in the same memory. */
+function firstBlocks(blocks: Blocks, count: number): Blocks {
+    const end = blocks.end.subarray(0, count);
+    return {
+        count,
+        end,
+        start: blocks.start.subarray(0, count),
+        freed: blocks.freed === blocks.end ? end : blocks.freed.subarray(0, count),
+        unit: blocks.unit.subarray(0, count),
+        offset: blocks.offset.subarray(0, count),
+        size: blocks.size.subarray(0, count),
+        excess: blocks.excess.subarray(0, count),
+        stack: blocks.stack.subarray(0, count),
+        stream: blocks.stream.subarray(0, count),
+    };
+}
+
+/** Returns the blocks of one pack, in the memory of `spare` (same layout) if they fit. */
+export function blocksOf(
+    columns: Columns,
+    unitOffset: Float64Array,
+    layout: BlockLayout,
+    spare?: Blocks,
+): Blocks {
     const count = columns.start.length;
-    const blocks = emptyBlocks(count, layout);
+    const blocks =
+        spare && spare.count >= count ? firstBlocks(spare, count) : emptyBlocks(count, layout);
     for (const name of copied) blocks[name].set(columns[name]);
     const { start, freed, end, unit, offset, excess } = blocks;
     const { held, pending, offset: inUnit } = columns;

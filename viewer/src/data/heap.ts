@@ -13,7 +13,16 @@ export interface UnitState {
     kept: boolean;
 }
 
+/** The difference of the live blocks to an earlier state. */
+interface Change {
+    from: number; // `number` of the earlier state
+    begun: Uint32Array;
+    ended: Uint32Array;
+}
+
 export interface HeapState {
+    number: number; // every state has its own
+    change: Change | null; // null = no earlier state, or nearly everything differs
     tick: number;
     live: Uint32Array; // ascending offset
     units: UnitState[];
@@ -25,9 +34,13 @@ export interface HeapState {
     releasable: number;
 }
 
+let lastNumber = 0;
+
 /** The state before a device's blocks are read. */
 export function emptyHeap(tick: number): HeapState {
     return {
+        number: ++lastNumber,
+        change: null,
         tick,
         live: new Uint32Array(0),
         units: [],
@@ -53,23 +66,41 @@ export function isKept(
     return blocksInIt > 0 || poolHeld[model.units.pool[unit]] === 1;
 }
 
+type States = (UnitState | undefined)[]; // indexed by unit
+
+// The last state of a device. A cursor that moves changes few blocks, so most of the next state
+// equals this one.
+interface Last {
+    heap: HeapState;
+    states: States;
+    allInUnits: boolean; // each live block lies in a unit
+}
+const lastOf = new WeakMap<DeviceModel, Last>();
+
+/**
+ * The state at a time. Units whose blocks did not change since the last call are the same objects.
+ */
 export function heapAt(model: DeviceModel, tick: number): HeapState {
     const { blocks, units } = model;
     const live = model.live.inOrder(tick, blocks.offset);
     const heap: HeapState = { ...emptyHeap(tick), live };
-    const states = new Array<UnitState | undefined>(units.count); // indexed by unit
+    const states = new Array<UnitState | undefined>(units.count);
+    const last = lastOf.get(model);
+    if (last) heap.change = changeOf(blocks.offset, last.heap, live);
+    const same = last?.allInUnits ? sameUnits(model, heap, last.states) : [];
     const poolHeld = poolsHeld(model, tick);
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= tick && tick < units.end[unit]) {
             const free = units.size[unit];
-            const state = { unit, blocks: noBlocks, used: 0, free, kept: false };
+            const state = same[unit] ?? { unit, blocks: noBlocks, used: 0, free, kept: false };
             states[unit] = state;
             heap.units.push(state);
             heap.reserved += units.size[unit];
         }
     }
-    sumBlocks(model, heap);
-    fillUnits(model, live, states);
+    sumBlocks(model, heap, last?.heap);
+    const allInUnits = fillUnits(model, live, states, same);
+    lastOf.set(model, { heap, states, allInUnits });
     for (const state of heap.units) {
         state.free = units.size[state.unit] - state.used;
         state.kept = isKept(model, state.unit, state.blocks.length, poolHeld);
@@ -81,9 +112,76 @@ export function heapAt(model: DeviceModel, tick: number): HeapState {
 
 const noBlocks = new Uint32Array(0);
 
-function sumBlocks({ blocks }: DeviceModel, heap: HeapState): void {
+// Both lists of rows are in the order of `offset`. Returns null if the difference is large.
+function changeOf(offset: Float64Array, before: HeapState, after: Uint32Array): Change | null {
+    const [begun, ended]: [number[], number[]] = [[], []];
+    const most = 64 + after.length / 16;
+    const { live } = before;
+    let [old, now] = [0, 0];
+    while (old < live.length || now < after.length) {
+        if (old < live.length && now < after.length && live[old] === after[now]) {
+            ++old;
+            ++now;
+            continue;
+        }
+        const ends = old < live.length ? offset[live[old]] : Infinity;
+        const begins = now < after.length ? offset[after[now]] : Infinity;
+        if (ends <= begins) ended.push(live[old++]);
+        if (begins <= ends) begun.push(after[now++]);
+        if (begun.length + ended.length > most) return null;
+    }
+    return { from: before.number, begun: Uint32Array.from(begun), ended: Uint32Array.from(ended) };
+}
+
+/**
+ * Calls `add` with the difference of a sum over live blocks: the rows to add, and those to take
+ * away with -1. `known` is the number of the state that the sum has; `reset` makes it zero.
+ */
+export function followLive(
+    heap: HeapState,
+    known: number,
+    reset: () => void,
+    add: (rows: Uint32Array, sign: 1 | -1) => void,
+): void {
+    if (heap.number === known) return;
+    if (heap.change?.from === known) {
+        add(heap.change.begun, 1);
+        add(heap.change.ended, -1);
+    } else {
+        reset();
+        add(heap.live, 1);
+    }
+}
+
+// Units whose blocks did not change. Empty if blocks can wait for a stream (then a unit changes
+// while its blocks stay), lie in several units, or in none.
+function sameUnits({ blocks, spanBlock }: DeviceModel, heap: HeapState, before: States): States {
+    if (!heap.change || blocks.freed !== blocks.end || spanBlock.length > 0) return [];
+    const same = before.map((state) => (state && state.blocks.length > 0 ? state : undefined));
+    for (const row of [...heap.change.begun, ...heap.change.ended]) {
+        if (blocks.unit[row] === noUnit) return [];
+        same[blocks.unit[row]] = undefined;
+    }
+    return same;
+}
+
+function sumBlocks({ blocks }: DeviceModel, heap: HeapState, before?: HeapState): void {
     const { size, freed, excess } = blocks;
-    const { live, tick } = heap;
+    const { live, tick, change } = heap;
+    if (before && change && freed === blocks.end) {
+        heap.allocated = before.allocated;
+        heap.requested = before.requested;
+        for (const [rows, sign] of [
+            [change.begun, 1],
+            [change.ended, -1],
+        ] as const) {
+            for (const block of rows) {
+                heap.allocated += sign * size[block];
+                heap.requested += sign * (size[block] - Math.max(0, excess[block]));
+            }
+        }
+        return;
+    }
     for (const block of live) {
         if (freed[block] <= tick) {
             heap.pending += size[block];
@@ -94,21 +192,30 @@ function sumBlocks({ blocks }: DeviceModel, heap: HeapState): void {
     }
 }
 
-type States = readonly (UnitState | undefined)[]; // indexed by unit
-
-// Blocks come in the order of their offsets, so those of a unit follow each other.
-function fillUnits(model: DeviceModel, live: Uint32Array, states: States): void {
+// Blocks come in the order of their offsets, so those of a unit follow each other. Units in `same`
+// have their blocks already, but in the list of an earlier state, which must not stay in memory.
+// Returns whether each block lies in a unit.
+function fillUnits(model: DeviceModel, live: Uint32Array, states: States, same: States): boolean {
     if (model.spanBlock.length > 0) {
         fillSpannedUnits(model, live, states);
-        return;
+        return false;
     }
+    let allInUnits = true;
     const { size, unit: unitOf } = model.blocks;
     for (let first = 0, last = 0; first < live.length; first = last) {
         const unit = unitOf[live[first]];
+        const known = same[unit];
+        if (known) {
+            last = first + known.blocks.length;
+            known.blocks = live.subarray(first, last);
+            continue;
+        }
+        if (unit === noUnit) allInUnits = false;
         let used = 0;
         for (; last < live.length && unitOf[live[last]] === unit; ++last) used += size[live[last]];
         enter(states[unit], live.subarray(first, last), used);
     }
+    return allInUnits;
 }
 
 // The same if blocks lie in several units.
@@ -164,18 +271,46 @@ export function holesOf(model: DeviceModel, state: UnitState): [offset: number, 
     return holes;
 }
 
+let lastLive: {
+    model: DeviceModel;
+    some: Uint8Array | null;
+    heap: number;
+    bytes: Float64Array;
+} | null = null;
+
+/** Bytes of live blocks, indexed by stack. The next call changes the array. */
+export function liveBytes(
+    model: DeviceModel,
+    heap: HeapState,
+    some: Uint8Array | null = null,
+): Float64Array {
+    const { stack, size } = model.blocks;
+    if (lastLive?.model !== model || lastLive.some !== some) {
+        const bytes = new Float64Array(stackTotals(model).bytes.length);
+        lastLive = { model, some, heap: 0, bytes };
+    }
+    const { bytes } = lastLive;
+    followLive(
+        heap,
+        lastLive.heap,
+        () => bytes.fill(0),
+        (rows, sign) => {
+            for (const block of rows) {
+                if (!some || some[block] === 1) bytes[stack[block]] += sign * size[block];
+            }
+        },
+    );
+    lastLive.heap = heap.number;
+    return bytes;
+}
+
 /** Bytes of live blocks per stack. Stacks without live blocks are left out. */
 export function liveByStack(
     model: DeviceModel,
     heap: HeapState,
     some: Uint8Array | null = null,
 ): Map<number, number> {
-    const { stack, size } = model.blocks;
-    const bytes = new Float64Array(stackTotals(model).bytes.length);
-    for (const block of heap.live) {
-        if (!some || some[block] === 1) bytes[stack[block]] += size[block];
-    }
-    return someOf(bytes);
+    return someOf(liveBytes(model, heap, some));
 }
 
 export function someOf(bytes: Float64Array): Map<number, number> {

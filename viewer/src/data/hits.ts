@@ -1,6 +1,7 @@
 // Wanted blocks: their number in the whole trace, and those in a window. A pass over every block
 // takes longer than a frame. Counts per stack are therefore made once, and a window is searched in
 // steps.
+import { followLive, type HeapState } from "./heap";
 import type { DeviceModel } from "./model";
 import { stackTotals } from "./stacktotals";
 import { upperBound } from "./upperbound";
@@ -65,15 +66,35 @@ export function countAll(model: DeviceModel, wanted: Wanted): BlockCount {
     return count;
 }
 
-export function countOf(model: DeviceModel, rows: Uint32Array, wanted: Wanted): BlockCount {
+let lastLive: { model: DeviceModel; wanted: Wanted; heap: number; count: BlockCount } | null = null;
+
+/** Number and bytes of the wanted blocks that are live. */
+export function countLive(model: DeviceModel, heap: HeapState, wanted: Wanted): BlockCount {
     const { stack, size } = model.blocks;
-    const count = { blocks: 0, bytes: 0 };
-    for (const row of rows) {
-        if (!isWanted(wanted, stack[row], row)) continue;
-        ++count.blocks;
-        count.bytes += size[row];
+    const known = lastLive?.wanted;
+    if (
+        lastLive?.model !== model ||
+        known?.stacks !== wanted.stacks ||
+        known.blocks !== wanted.blocks ||
+        known.also !== wanted.also
+    ) {
+        lastLive = { model, wanted, heap: 0, count: { blocks: 0, bytes: 0 } };
     }
-    return count;
+    const { count } = lastLive;
+    followLive(
+        heap,
+        lastLive.heap,
+        () => (count.blocks = count.bytes = 0),
+        (rows, sign) => {
+            for (const row of rows) {
+                if (!isWanted(wanted, stack[row], row)) continue;
+                count.blocks += sign;
+                count.bytes += sign * size[row];
+            }
+        },
+    );
+    lastLive.heap = heap.number;
+    return { ...count };
 }
 
 export interface Area {

@@ -1,7 +1,7 @@
 // Bytes per stack by four measures: blocked free memory, live bytes, bytes allocated in the window,
 // and growth between two times.
 import { heldByStack } from "./held";
-import { type HeapState, liveByStack } from "./heap";
+import { type HeapState, liveByStack, liveBytes } from "./heap";
 import type { DeviceModel } from "./model";
 import { stackTotals } from "./stacktotals";
 import { upperBound } from "./upperbound";
@@ -117,8 +117,9 @@ function growth(
         const live = only(model.live.at(mark), some);
         lastMark = { model, some, tick: mark, live, bytes: bytesOf(model, live) };
     }
-    const live = only(heap.tick === cursor ? heap.live : model.live.at(cursor), some);
-    const bytes = bytesOf(model, live);
+    const atCursor = heap.tick === cursor;
+    const live = only(atCursor ? heap.live : model.live.at(cursor), some);
+    const bytes = atCursor ? liveBytes(model, heap, some) : bytesOf(model, live);
     const [before, after, later] =
         mark <= cursor ? [lastMark.bytes, bytes, live] : [bytes, lastMark.bytes, lastMark.live];
     const sums = new Map<number, number>();

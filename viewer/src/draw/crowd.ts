@@ -25,26 +25,37 @@ export interface Box {
     height: number;
 }
 
-/** What a drawn unit needs. It is kept, because a frame should allocate little. */
-interface Canvas {
-    lines: LineCoverage[]; // one for each colour of blocks
-    picture: Picture;
+/** The colours of a unit's pixels. Rows differ only where free memory is hatched. */
+interface Columns {
+    of: readonly unknown[]; // what they depend on besides the unit's state
+    plain: Uint32Array;
+    lined: Uint32Array;
 }
 
-const canvases = new Map<string, Canvas>(); // by size
-const mostCanvases = 32;
+// While the cursor moves, most units keep their state.
+const columnsOfState = new WeakMap<UnitState, Columns>();
 
-function canvasOf(columns: number, rows: number, lines: number): Canvas {
+// By size or number of pixels, and kept, because a frame should allocate little.
+const pictures = new Map<string, Picture>();
+const lineSets = new Map<number, LineCoverage[]>();
+const mostKept = 32;
+
+function pictureOf(columns: number, rows: number): Picture {
     const key = `${columns} ${rows}`;
-    let known = canvases.get(key);
-    if (!known) {
-        if (canvases.size >= mostCanvases) canvases.clear();
-        canvases.set(key, (known = { lines: [], picture: sized(undefined, columns, rows) }));
-    }
-    known.lines.length = Math.min(known.lines.length, lines);
-    for (const line of known.lines) line.clear();
-    while (known.lines.length < lines) known.lines.push(new LineCoverage(columns));
-    return known;
+    if (!pictures.has(key) && pictures.size >= mostKept) pictures.clear();
+    const picture = sized(pictures.get(key), columns, rows);
+    pictures.set(key, picture);
+    return picture;
+}
+
+function linesOf(columns: number, count: number): LineCoverage[] {
+    if (!lineSets.has(columns) && lineSets.size >= mostKept) lineSets.clear();
+    const lines = lineSets.get(columns) ?? [];
+    lineSets.set(columns, lines);
+    lines.length = Math.min(lines.length, count);
+    for (const line of lines) line.clear();
+    while (lines.length < count) lines.push(new LineCoverage(columns));
+    return lines;
 }
 
 /** Draws a unit with its blocks from left to right. */
@@ -55,20 +66,47 @@ export function drawCrowd(
     state: UnitState,
     box: Box,
     tick: number,
-    { pins, kinds }: BlockLook,
+    look: BlockLook,
     colours: Colours,
 ): void {
-    const { blocks, units } = model;
     const left = Math.round(box.x * ratio);
     const top = Math.round(box.y * ratio);
     const columns = Math.max(1, Math.round((box.x + box.width) * ratio) - left);
     const rows = Math.max(1, Math.round((box.y + box.height) * ratio) - top);
+    const { freed, end } = model.blocks;
+    // The time changes colours only if blocks can wait for a stream.
+    const of = [columns, look.pins, look.kinds, colours, freed === end ? 0 : tick];
+    let known = columnsOfState.get(state);
+    if (!known?.of.every((value, i) => value === of[i])) {
+        known = { of, ...mixed(model, state, columns, tick, look, colours) };
+        columnsOfState.set(state, known);
+    }
+    const { plain, lined } = known;
+    const { image, pixels } = pictureOf(columns, rows);
+    for (let row = 0; row < rows; ++row) {
+        for (let column = 0; column < columns; ++column) {
+            pixels[row * columns + column] =
+                ((column + row) & 7) < 2 ? lined[column] : plain[column];
+        }
+    }
+    context.putImageData(image, left, top);
+}
+
+function mixed(
+    model: DeviceModel,
+    state: UnitState,
+    columns: number,
+    tick: number,
+    { pins, kinds }: BlockLook,
+    colours: Colours,
+): Pick<Columns, "plain" | "lined"> {
+    const { blocks, units } = model;
     const ofBlocks = kinds
         ? Array.from({ length: mostKinds + 1 }, (_, kind) => kindColour(colours, kind))
         : [colours.use, colours.pending];
     const parts = [...ofBlocks, colours.pin].map(rgb);
     const pinned = parts.length - 1;
-    const { lines, picture } = canvasOf(columns, rows, parts.length);
+    const lines = linesOf(columns, parts.length);
     const begin = units.offset[state.unit];
     const scale = columns / units.size[state.unit];
     const { offset, size, freed } = blocks;
@@ -85,7 +123,7 @@ export function drawCrowd(
     }
     const shares = lines.map((line) => line.shares());
     const [hole, hatch, cached] = [colours.hole, colours.hatch, colours.cached].map(rgb);
-    const { image, pixels } = picture;
+    const [plain, lined] = [new Uint32Array(columns), new Uint32Array(columns)];
     for (let column = 0; column < columns; ++column) {
         let [used, red, green, blue] = [0, 0, 0, 0];
         for (let part = 0; part <= pinned; ++part) {
@@ -102,11 +140,8 @@ export function drawCrowd(
                 Math.min(255, green + free * empty[1]),
                 Math.min(255, blue + free * empty[2]),
             );
-        const plain = mix(state.kept ? hole : cached);
-        const lined = state.kept && free > 0.5 ? mix(hatch) : plain;
-        for (let row = 0; row < rows; ++row) {
-            pixels[row * columns + column] = ((column + row) & 7) < 2 ? lined : plain;
-        }
+        plain[column] = mix(state.kept ? hole : cached);
+        lined[column] = state.kept && free > 0.5 ? mix(hatch) : plain[column];
     }
-    context.putImageData(image, left, top);
+    return { plain, lined };
 }

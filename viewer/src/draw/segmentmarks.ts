@@ -3,6 +3,7 @@
 // redraws it only if something is marked.
 import { LineCoverage } from "../data/coverage";
 import { isWanted, type Wanted } from "../data/hits";
+import type { UnitState } from "../data/heap";
 import type { Hole } from "../data/hole";
 import { type DeviceModel, forUnits } from "../data/model";
 import type { Colours } from "./colours";
@@ -24,6 +25,36 @@ function partOf(
     return [at(offset), at(offset + size)];
 }
 
+interface MarkedShares {
+    marked: Wanted;
+    shares: Float64Array; // of each pixel
+}
+
+// While the cursor moves, most units keep their state.
+const sharesOfState = new WeakMap<UnitState, MarkedShares>();
+
+function sharesOf(
+    model: DeviceModel,
+    state: UnitState,
+    pixels: number,
+    marked: Wanted,
+): Float64Array {
+    const known = sharesOfState.get(state);
+    if (known?.marked === marked && known.shares.length === pixels) return known.shares;
+    const { stack, offset, size } = model.blocks;
+    const begin = model.units.offset[state.unit];
+    const scale = pixels / model.units.size[state.unit];
+    const crowd = new LineCoverage(pixels);
+    for (const block of state.blocks) {
+        if (!isWanted(marked, stack[block], block)) continue;
+        const from = offset[block] - begin;
+        crowd.add(from * scale, (from + size[block]) * scale);
+    }
+    const shares = crowd.shares();
+    sharesOfState.set(state, { marked, shares });
+    return shares;
+}
+
 /** `marked`: the marked blocks; null = no marks. */
 export function drawSegmentMarks(
     context: CanvasRenderingContext2D,
@@ -41,29 +72,22 @@ export function drawSegmentMarks(
         context.fillStyle = colours.mark;
         for (const place of placed) {
             const { state, x, y, width, height } = place;
-            const crowd =
-                state.blocks.length > width * ratio
-                    ? new LineCoverage(Math.max(1, Math.round(width * ratio)))
-                    : null;
-            const begin = model.units.offset[state.unit];
-            const scale = (crowd?.length ?? 0) / model.units.size[state.unit];
+            if (state.blocks.length > width * ratio) {
+                const pixels = Math.max(1, Math.round(width * ratio));
+                drawShares(context, sharesOf(model, state, pixels, marked), place);
+                continue;
+            }
             for (const block of state.blocks) {
                 if (!isWanted(marked, blocks.stack[block], block)) continue;
-                const offset = blocks.offset[block];
-                const size = blocks.size[block];
-                if (crowd) {
-                    crowd.add((offset - begin) * scale, (offset + size - begin) * scale);
-                } else {
-                    const [from, to] = partOf(model, [offset, size], state.unit, place);
-                    context.fillRect(
-                        x + from,
-                        y,
-                        Math.max(2, to - from - (to - from > 4 ? 0.7 : 0)),
-                        height,
-                    );
-                }
+                const range: [number, number] = [blocks.offset[block], blocks.size[block]];
+                const [from, to] = partOf(model, range, state.unit, place);
+                context.fillRect(
+                    x + from,
+                    y,
+                    Math.max(2, to - from - (to - from > 4 ? 0.7 : 0)),
+                    height,
+                );
             }
-            if (crowd) drawShares(context, crowd, place);
         }
     }
     const placeOf = (unit: number): Placed | undefined =>
@@ -105,11 +129,10 @@ function outline(
 // but always visible. Neighbours of about the same strength are one rectangle.
 function drawShares(
     context: CanvasRenderingContext2D,
-    crowd: LineCoverage,
+    shares: Float64Array,
     { x, y, width, height }: Place,
 ): void {
     const strengths = 64;
-    const shares = crowd.shares();
     const step = width / shares.length;
     const strengthOf = (share: number): number =>
         share < 1e-6 ? 0 : Math.round(strengths * Math.min(1, Math.max(0.45, share)));

@@ -1,6 +1,6 @@
 // Reads one device from the file: first what is needed to draw it without blocks, then its blocks.
 import { blockLayout, emptyBlocks, placeBlocks } from "../data/blocks";
-import { type Columns, readPack } from "../data/columns";
+import { type Columns, packedBytes, readPack } from "../data/columns";
 import type { DeviceHeader, PackDescription } from "../data/header";
 import { type DeviceModel, makeOverview, overviewPacks, withBlocks } from "../data/model";
 import type { FileElements } from "./elements";
@@ -13,7 +13,7 @@ export async function readOverview(file: FileElements, head: DeviceHeader): Prom
         overviewPacks.some((name) => id.endsWith("-" + name)),
     );
     const columns = await Promise.all(
-        wanted.map(async (pack) => readPack(await file.take(pack.id), pack)),
+        wanted.map(async (pack) => readPack(packedBytes(await file.take(pack.id), pack), pack)),
     );
     return makeOverview(
         head,
@@ -31,7 +31,7 @@ export async function readBlocks(
     const { head } = overview;
     const spansPack = head.packs.find(({ id }) => id.endsWith("-spans"));
     if (!spansPack) throw new Error("the file has no spans");
-    const spans = await readPack(await file.take(spansPack.id), spansPack);
+    const spans = await readPack(packedBytes(await file.take(spansPack.id), spansPack), spansPack);
     const packs = head.packs.filter(isBlocks);
     const layout = blockLayout(packs);
     const blocks = emptyBlocks(head.blocks, layout);
@@ -41,11 +41,10 @@ export async function readBlocks(
     try {
         const parts: Promise<void>[] = [];
         for (const [number, pack] of packs.entries()) {
-            const text = await file.take(pack.id);
-            if (!text) throw new Error(`the file is cut off: ${pack.id} is missing`);
+            const packed = packedBytes(await file.take(pack.id), pack);
             const at = rows;
             rows += pack.rows;
-            const part = readers.read(number, text, pack).then((read) => {
+            const part = readers.read(number, packed, pack, (read) => {
                 placeBlocks(blocks, read, at);
                 progress((placed += read.count));
             });

@@ -27,7 +27,8 @@ export class FileElements {
             const element = document.getElementById(id);
             // An element's text is complete once the next element exists.
             if (element && (this.whole || element.nextElementSibling)) {
-                const text = element.textContent;
+                const text = (element instanceof HTMLTemplateElement ? element.content : element)
+                    .textContent;
                 element.remove();
                 return text;
             }

@@ -3,14 +3,14 @@
 import { type Blocks, blocksOf } from "../data/blocks";
 import { readPack } from "../data/columns";
 import type { PackDescription } from "../data/header";
-import type { Answer, Setting } from "./worker";
+import { type Answer, movedWith, type Setting } from "./worker";
 
 const mostReaders = 4;
 const ownLimit = 40_000; // this many blocks are read faster than a worker starts
 
 interface Job {
     number: number;
-    text: string;
+    packed: Uint8Array<ArrayBuffer>;
     pack: PackDescription;
     done: (blocks: Blocks) => void;
     failed: (error: Error) => void;
@@ -19,6 +19,7 @@ interface Reader {
     worker: Worker;
     job: Job | null;
     told: boolean;
+    spare?: Blocks; // memory of its last answer
 }
 
 export class BlockReaders {
@@ -42,9 +43,23 @@ export class BlockReaders {
         for (let i = 0; i < count; ++i) this.start();
     }
 
-    read(number: number, text: string, pack: PackDescription): Promise<Blocks> {
+    /** Calls `place` with the blocks of the pack. Their memory is used again when it returns. */
+    read(
+        number: number,
+        packed: Uint8Array<ArrayBuffer>,
+        pack: PackDescription,
+        place: (blocks: Blocks) => void,
+    ): Promise<void> {
         return new Promise((done, failed) => {
-            this.queue.push({ number, text, pack, done, failed });
+            const placed = (blocks: Blocks): void => {
+                try {
+                    place(blocks);
+                    done();
+                } catch (error) {
+                    failed(error as Error);
+                }
+            };
+            this.queue.push({ number, packed, pack, done: placed, failed });
             this.next();
         });
     }
@@ -80,13 +95,13 @@ export class BlockReaders {
             const job = this.queue.shift();
             if (!job) return;
             reader.job = job;
-            const { number, text, pack } = job;
-            reader.worker.postMessage({
-                number,
-                text,
-                pack,
-                ...(reader.told ? {} : { setting: this.setting }),
-            });
+            const { number, packed, pack } = job;
+            const { spare } = reader;
+            const order = { number, packed, pack, spare };
+            reader.worker.postMessage(
+                reader.told ? order : { ...order, setting: this.setting },
+                movedWith(spare),
+            );
             reader.told = true;
         }
     }
@@ -94,8 +109,13 @@ export class BlockReaders {
     private answered(reader: Reader, answer: Answer): void {
         const { job } = reader;
         reader.job = null;
-        if (job && "blocks" in answer) job.done(answer.blocks);
-        else if (job) job.failed(new Error((answer as { problem: string }).problem));
+        reader.spare = undefined;
+        if (job && "blocks" in answer) {
+            job.done(answer.blocks);
+            reader.spare = answer.blocks;
+        } else if (job) {
+            job.failed(new Error((answer as { problem: string }).problem));
+        }
         this.next();
     }
 
@@ -105,10 +125,14 @@ export class BlockReaders {
         this.next();
     }
 
-    private async readHere({ text, pack, done, failed }: Job): Promise<void> {
+    private async readHere({ packed, pack, done, failed }: Job): Promise<void> {
         try {
             done(
-                blocksOf(await readPack(text, pack), this.setting.unitOffset, this.setting.layout),
+                blocksOf(
+                    await readPack(packed, pack),
+                    this.setting.unitOffset,
+                    this.setting.layout,
+                ),
             );
         } catch (error) {
             failed(error as Error);

@@ -1,7 +1,7 @@
 // The worker: decodes packs of blocks or runs regular expressions. It runs the same script as the
 // page, because the page's security policy allows no other script.
 import { type BlockLayout, type Blocks, blocksOf } from "../data/blocks";
-import { readPack } from "../data/columns";
+import { type Arrays, readPack, reusedArrays } from "../data/columns";
 import type { PackDescription } from "../data/header";
 import { findExpression, type SearchAnswer } from "../data/search";
 
@@ -12,8 +12,9 @@ export interface Setting {
 export interface BlockOrder {
     setting?: Setting;
     number: number;
-    text: string;
+    packed: Uint8Array<ArrayBuffer>;
     pack: PackDescription;
+    spare?: Blocks; // an earlier answer of this worker, whose memory is used again
 }
 export type Answer = { number: number; blocks: Blocks } | { number: number; problem: string };
 
@@ -28,8 +29,15 @@ interface WorkerScope {
     postMessage(answer: Answer | SearchReply, transfer?: Transferable[]): void;
 }
 
+/** The memory of blocks that moves with a message, not as a copy. */
+export function movedWith(blocks: Blocks | undefined): ArrayBuffer[] {
+    const columns = Object.values(blocks ?? {}).filter((column) => ArrayBuffer.isView(column));
+    return [...new Set(columns.map(({ buffer }) => buffer as ArrayBuffer))];
+}
+
 export function serve(scope: WorkerScope): void {
     let setting: Setting | undefined;
+    const arrays = reusedArrays();
     let names: readonly string[] = [];
     scope.onmessage = ({ data }) => {
         if ("source" in data) {
@@ -38,31 +46,21 @@ export function serve(scope: WorkerScope): void {
             scope.postMessage(findExpression(names, data.source));
             return;
         }
-        const { number, text, pack } = data;
         setting = data.setting ?? setting;
-        void answer(setting!, number, text, pack).then((reply) => {
-            const buffers =
-                "blocks" in reply
-                    ? Object.values(reply.blocks)
-                          .filter((column) => ArrayBuffer.isView(column))
-                          .map((column) => column.buffer as ArrayBuffer)
-                    : [];
-            scope.postMessage(reply, [...new Set(buffers)]);
-        });
+        void answer(setting!, data, arrays).then((reply) =>
+            scope.postMessage(reply, "blocks" in reply ? movedWith(reply.blocks) : []),
+        );
     };
 }
 
 async function answer(
-    setting: Setting,
-    number: number,
-    text: string,
-    pack: PackDescription,
+    { unitOffset, layout }: Setting,
+    { number, packed, pack, spare }: BlockOrder,
+    arrays: Arrays,
 ): Promise<Answer> {
     try {
-        return {
-            number,
-            blocks: blocksOf(await readPack(text, pack), setting.unitOffset, setting.layout),
-        };
+        const columns = await readPack(packed, pack, arrays);
+        return { number, blocks: blocksOf(columns, unitOffset, layout, spare) };
     } catch (error) {
         return { number, problem: (error as Error).message };
     }

@@ -9,7 +9,7 @@ import {
     formatTime,
 } from "../data/format";
 import { isState, leftOutText, requestedKnown, segmentsKnown } from "../data/header";
-import { type BlockCount, countAll, countOf } from "../data/hits";
+import { type BlockCount, countAll, countLive } from "../data/hits";
 import { othersAt } from "../data/model";
 import { bytesAt, mostWords } from "../data/overtime";
 import { phaseAt } from "../data/phases";
@@ -56,7 +56,7 @@ export function statusText(page: PageView): string {
     if (found.problem) return `search "${view.query}": ${found.problem}. ${text}`;
     const wanted = { stacks: found.matches, blocks: found.blocks, also: null };
     const all = countAll(model, wanted);
-    const live = countOf(model, heap.live, wanted);
+    const live = countLive(model, heap, wanted);
     return (
         `search "${view.query}": ${countText(all)} in the trace; ${countText(live)} at the cursor` +
         (model.head.blocks_left_out > 0
