@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
             stderr,
             "usage: make_page "
             "checkerboard|two|runs|job|crowd|shares|screens|private-pools|expandable|BLOCKS "
-            "OUTPUT [BUDGET]\n");
+            "OUTPUT [BLOCKS [SEGMENTS]]\n");
         return 2;
     }
     analyzer::PageData data =
@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
         }
     }
     if (argc > 3) data.block_budget = std::strtoull(argv[3], nullptr, 10);
+    if (argc > 4) data.unit_budget = std::strtoull(argv[4], nullptr, 10);
     const auto began = std::chrono::steady_clock::now();
     const auto page = analyzer::render_page(data);
     const analyzer::Status status =

@@ -349,6 +349,24 @@ test("data left out of the file is announced", () =>
         );
     }));
 
+test("segments left out of the file are announced, and the rest of the page is whole", () =>
+    on(pageFile("few-segments"), {}, async (page) => {
+        const left =
+            /leaves out 54 segments .* in all, that lived at most .* and the blocks in them/;
+        assert.match(await text(page, "#notes"), left);
+        assert.match(await text(page, "#count"), /^80 blocks \(108 more, .* left out\)$/);
+        assert.match(
+            await text(page, "#status"),
+            /40 blocks in 40 segments, without those that the file leaves out \(108 blocks, 54 segments/,
+        );
+        // The verdict is about all of them, and so is the overview.
+        assert.match(await text(page, "#verdict"), /940 MiB is free inside reserved segments/);
+        for (const key of ["w", "w", "d", "0", "n"]) await page.keyboard.press(key);
+        await page.locator("#segments").click({ position: { x: 20, y: 30 } });
+        await settle(page);
+        assert.match(await text(page, "#details"), /fragment\.py:11 keep/);
+    }));
+
 test("the selector shows the second device with its pages, pools and pending blocks", () =>
     on(pageFile("two"), {}, async (page) => {
         assert.equal(await page.getAttribute("html", "data-blocks"), "190");

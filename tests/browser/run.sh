@@ -21,6 +21,7 @@ make_pages() {
     "$build/bin/make_page" checkerboard "$pages/checkerboard.html" >/dev/null
     "$build/bin/make_page" 8000 "$pages/run.html" >/dev/null
     "$build/bin/make_page" 8000 "$pages/cut-down.html" 1000 >/dev/null
+    "$build/bin/make_page" checkerboard "$pages/few-segments.html" 100000 40 >/dev/null
     "$build/bin/make_page" two "$pages/two.html" >/dev/null
     "$build/bin/make_page" shares "$pages/shares.html" >/dev/null
     "$build/bin/make_page" runs "$pages/runs.html" >/dev/null

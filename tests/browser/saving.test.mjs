@@ -5,7 +5,16 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { changedPage, download, pageFile, print, settle, text, visitor } from "./look.mjs";
+import {
+    changedPage,
+    download,
+    eventually,
+    pageFile,
+    print,
+    settle,
+    text,
+    visitor,
+} from "./look.mjs";
 
 const run = pageFile("run");
 const report = (name) => join(process.env.FRAGTRACE_REPORTS, `${name}.html`);
@@ -171,6 +180,48 @@ for (const [path, hash] of places) {
             await checkSaved(page, words, (format) => page.click(`#${format.toLowerCase()}`), name);
         }));
 }
+
+test("a panel of any size is saved in at most 64 million pixels, no side above 32,000", () =>
+    on(run, {}, async (page) => {
+        // No memory for such pictures is needed: the browser is asked for the file, and refuses.
+        await page.evaluate(() => {
+            window.asked = [];
+            HTMLCanvasElement.prototype.toBlob = function (done) {
+                window.asked.push([this.width, this.height]);
+                done(null);
+            };
+        });
+        for (const [width, height, most] of [
+            [500, 400, [524, 600]],
+            [9000, 9000, [8100, 8100]],
+            [500, 50_000, [400, 32_001]],
+        ]) {
+            await page.evaluate(
+                ([width, height]) => {
+                    const notes = document.getElementById("notes");
+                    const large = document.createElement("p");
+                    large.style.height = `${height}px`;
+                    large.textContent = "large";
+                    notes.style.width = `${width}px`;
+                    notes.style.minWidth = `${width}px`;
+                    notes.querySelector("p.large")?.remove();
+                    large.className = "large";
+                    notes.append(large);
+                },
+                [width, height],
+            );
+            await page.locator("#notes .save").click();
+            await page.click("#dialog >> text=PNG");
+            await eventually(async () =>
+                assert.match(await text(page, "#status"), /cannot draw a picture of this size/),
+            );
+            await page.keyboard.press("Escape");
+            const [asked] = await page.evaluate(() => window.asked.splice(0));
+            assert.ok(asked[0] * asked[1] <= 64.1e6, `${asked}`);
+            assert.ok(asked[0] <= most[0] && asked[1] <= most[1], `${asked}`);
+            assert.ok(asked[1] >= most[1] * 0.8, `${asked}: smaller than necessary`);
+        }
+    }));
 
 test("saving changes nothing on the page", () =>
     on(run, { hash: "#selected=200", height: 700 }, async (page) => {

@@ -78,6 +78,7 @@ test("arrays of an earlier pack are used again and leave nothing behind", () => 
     const wider = read([1, 0, 0, 0, 0, 1], 1, [["a", 6, 0]]);
     assert.deepEqual([...wider.a], [2 ** 40 + 1]);
     read([1, 2, 3, 4, 5], 5, [["a", 1, 0]]);
+    read([1, 2, 3, 4, 5, 6], 6, [["a", 1, 0]]);
 });
 
 test("a damaged or cut pack is reported in one sentence", async () => {

@@ -19,15 +19,17 @@ function devices(): Record<string, DeviceModel> {
     const outside = made(false);
     for (let row = 0; row < outside.blocks.count; row += 97) outside.blocks.unit[row] = noUnit;
     const spanning = made(false);
-    const block = spanning.blocks.unit.findIndex((unit) => unit === 3);
+    const rows = Uint32Array.from(spanning.blocks.unit.keys()).filter(
+        (row) => spanning.blocks.unit[row] === 3,
+    );
     return {
         plain: made(false),
         "with blocks that wait for streams": made(true),
         "with blocks outside the units": outside,
-        "with a block in two units": {
+        "with blocks in two units": {
             ...spanning,
-            spanBlock: Uint32Array.of(block),
-            spanUnit: Uint32Array.of(4),
+            spanBlock: rows,
+            spanUnit: new Uint32Array(rows.length).fill(4),
         },
     };
 }

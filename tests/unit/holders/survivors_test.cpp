@@ -133,26 +133,53 @@ TEST_CASE("a copy of a model that is not trained replaces nothing") {
     };
     const OriginId weights = line("/site-packages/torch/nn/modules/module.py", "Module._apply");
     const OriginId state = line("/site-packages/torch/optim/adamw.py", "AdamW.step");
+    const OriginId passing = line("/site-packages/torch/optim/adamw.py", "_multi_tensor_adamw");
     const OriginId data = run.origin(run.frame(main, "/home/me/train.py", "load"));
     const OriginId hidden = line("/home/me/train.py", "Model.forward");
-    const std::size_t steps_of_copy = GENERATE(std::size_t{0}, std::size_t{4});
-    run.alloc(weights, 40 * kMiB);
-    const auto step = [&](bool first) {
-        run.free(run.alloc(data, kMiB));
-        run.free(run.alloc(hidden, 4 * kMiB));
-        if (first) {
-            run.alloc(state, 80 * kMiB);
+    const auto steps = [&](int count, std::uint64_t state_bytes) {
+        for (int i = 0; i < count; ++i) {
+            run.free(run.alloc(data, kMiB));
+            run.free(run.alloc(hidden, 4 * kMiB));
+            if (i == 0 && state_bytes != 0) {
+                run.alloc(state, state_bytes);
+            }
+            run.free(run.alloc(passing, 40 * kMiB));
         }
     };
-    for (int i = 0; i < 4; ++i) {
-        step(i == 0);
-    }
     run.alloc(weights, 40 * kMiB);
-    for (std::size_t i = 0; i < steps_of_copy; ++i) {
-        step(false);
+    std::size_t expected = 0;
+    SECTION("made after some steps") {
+        steps(4, 80 * kMiB);
+        run.alloc(weights, 40 * kMiB);
+        steps(4, 0);
     }
-    // Before a step has shown what the new model is for, it counts as the next one.
-    CHECK(survivors_in(run, {}).size() == (steps_of_copy == 0 ? 1 : 0));
+    SECTION("made before the first step") {
+        run.alloc(weights, 40 * kMiB);
+        steps(8, 80 * kMiB);
+    }
+    SECTION("no step has shown yet what the new model is for: it counts as the next one") {
+        steps(4, 80 * kMiB);
+        run.alloc(weights, 40 * kMiB);
+        expected = 1;
+    }
+    SECTION("the optimizers of both models have no state: the new one counts as the next one") {
+        steps(4, 0);
+        run.alloc(weights, 40 * kMiB);
+        steps(4, 0);
+        expected = 1;
+    }
+    SECTION("only the earlier optimizer has state: the new model counts as a copy") {
+        steps(4, 80 * kMiB);
+        run.alloc(weights, 40 * kMiB);
+        steps(4, 8 * kMiB);  // less than a quarter
+    }
+    SECTION("the new optimizer has less state, but some: the new model counts as the next one") {
+        steps(4, 80 * kMiB);
+        run.alloc(weights, 40 * kMiB);
+        steps(4, 20 * kMiB);
+        expected = 1;
+    }
+    CHECK(survivors_in(run, {}).size() == expected);
 }
 
 TEST_CASE("running a cell again reports the blocks left by its earlier run") {

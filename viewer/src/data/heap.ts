@@ -73,7 +73,7 @@ type States = (UnitState | undefined)[]; // indexed by unit
 interface Last {
     heap: HeapState;
     states: States;
-    allInUnits: boolean; // each live block lies in a unit
+    inOneUnit: boolean; // each live block lies in one unit
 }
 const lastOf = new WeakMap<DeviceModel, Last>();
 
@@ -87,7 +87,7 @@ export function heapAt(model: DeviceModel, tick: number): HeapState {
     const states = new Array<UnitState | undefined>(units.count);
     const last = lastOf.get(model);
     if (last) heap.change = changeOf(blocks.offset, last.heap, live);
-    const same = last?.allInUnits ? sameUnits(model, heap, last.states) : [];
+    const same = last?.inOneUnit ? sameUnits(model, heap, last.states) : [];
     const poolHeld = poolsHeld(model, tick);
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= tick && tick < units.end[unit]) {
@@ -99,8 +99,8 @@ export function heapAt(model: DeviceModel, tick: number): HeapState {
         }
     }
     sumBlocks(model, heap, last?.heap);
-    const allInUnits = fillUnits(model, live, states, same);
-    lastOf.set(model, { heap, states, allInUnits });
+    const inOneUnit = fillUnits(model, live, states, same);
+    lastOf.set(model, { heap, states, inOneUnit });
     for (const state of heap.units) {
         state.free = units.size[state.unit] - state.used;
         state.kept = isKept(model, state.unit, state.blocks.length, poolHeld);
@@ -154,9 +154,9 @@ export function followLive(
 }
 
 // Units whose blocks did not change. Empty if blocks can wait for a stream (then a unit changes
-// while its blocks stay), lie in several units, or in none.
-function sameUnits({ blocks, spanBlock }: DeviceModel, heap: HeapState, before: States): States {
-    if (!heap.change || blocks.freed !== blocks.end || spanBlock.length > 0) return [];
+// while its blocks stay), or if one begins or ends outside of all units.
+function sameUnits({ blocks }: DeviceModel, heap: HeapState, before: States): States {
+    if (!heap.change || blocks.freed !== blocks.end) return [];
     const same = before.map((state) => (state && state.blocks.length > 0 ? state : undefined));
     for (const row of [...heap.change.begun, ...heap.change.ended]) {
         if (blocks.unit[row] === noUnit) return [];
@@ -194,13 +194,13 @@ function sumBlocks({ blocks }: DeviceModel, heap: HeapState, before?: HeapState)
 
 // Blocks come in the order of their offsets, so those of a unit follow each other. Units in `same`
 // have their blocks already, but in the list of an earlier state, which must not stay in memory.
-// Returns whether each block lies in a unit.
+// Returns whether each block lies in one unit.
 function fillUnits(model: DeviceModel, live: Uint32Array, states: States, same: States): boolean {
     if (model.spanBlock.length > 0) {
         fillSpannedUnits(model, live, states);
         return false;
     }
-    let allInUnits = true;
+    let inOneUnit = true;
     const { size, unit: unitOf } = model.blocks;
     for (let first = 0, last = 0; first < live.length; first = last) {
         const unit = unitOf[live[first]];
@@ -210,12 +210,12 @@ function fillUnits(model: DeviceModel, live: Uint32Array, states: States, same: 
             known.blocks = live.subarray(first, last);
             continue;
         }
-        if (unit === noUnit) allInUnits = false;
+        if (unit === noUnit) inOneUnit = false;
         let used = 0;
         for (; last < live.length && unitOf[live[last]] === unit; ++last) used += size[live[last]];
         enter(states[unit], live.subarray(first, last), used);
     }
-    return allInUnits;
+    return inOneUnit;
 }
 
 // The same if blocks lie in several units.
