@@ -98,6 +98,7 @@ void join_files(std::vector<ProcessSummary>* processes) {
             ProcessSummary& process = joined[at->second];
             process.recording_gaps = process.recording_gaps || file.recording_gaps;
             process.damaged = process.damaged || file.damaged;
+            process.pool_failures = std::max(process.pool_failures, file.pool_failures);
             process.parts_missing -= file.place.part != 0 && process.parts_missing != 0 ? 1 : 0;
             add_file(file, &process);
         }

@@ -315,6 +315,8 @@ ProcessSummary summary_of(const Parsed& json) {
     process.program = text(json, "command_line");
     process.events = count(json, "events");
     process.events_lost = count(json, "events_lost");
+    process.pool_failures =
+        member(json, "pool_failures").is_null() ? 0 : count(json, "pool_failures");
     process.recording_gaps =
         !member(json, "recording_gaps").is_null() && flag(json, "recording_gaps");
     process.damaged = flag_if_known(json, "damaged").value_or(false);

@@ -242,6 +242,7 @@ ProcessSummary summarize_process(const TraceSummary& summary, const std::string&
     process.program = summary_word(tables.fact("command_line", tables.path), kProgramWidth);
     process.events = summary.events;
     process.events_lost = tables.damage.events_lost;
+    process.pool_failures = summary.pool_failures;
     process.recording_gaps = summary.recording_gaps;
     process.damaged = tables.damage.bytes_unreadable != 0 || tables.damage.chunks_unreadable != 0;
     process.last_event_ns = summary.last_event_ns;

@@ -159,6 +159,7 @@ struct ProcessSummary {
     std::string program;  // its command line, at most 300 bytes
     std::uint64_t events = 0;
     std::uint64_t events_lost = 0;
+    std::uint64_t pool_failures = 0;  // requests that pools of the program's own could not serve
     bool recording_gaps = false;      // recording was stopped for a time, or began late
     bool damaged = false;             // parts of the file cannot be read, or it was cut off
     std::uint32_t parts_missing = 0;  // after arrange(): of a recording in parts, removed ones

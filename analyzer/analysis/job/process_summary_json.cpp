@@ -208,6 +208,7 @@ std::string json_text(const ProcessSummary& process, const Detail& detail) {
         {"command_line", cut(process.program, detail)},
         {"events", process.events},
         {"events_lost", process.events_lost},
+        {"pool_failures", process.pool_failures},
         {"recording_gaps", process.recording_gaps},
         {"damaged", process.damaged},
         {"last_event_ns", process.last_event_ns},

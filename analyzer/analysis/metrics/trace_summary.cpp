@@ -297,6 +297,7 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
         RecordedDevices found = none;
         ContextTimes contexts;
         summary->first_pool_failure.reset();
+        summary->pool_failures = 0;
         events.for_each([&](std::uint64_t index,
                             const Event& event,
                             const EventRecord& record,
@@ -304,8 +305,9 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
             note_device(event, &found);
             at = index;
             summary->events = index + 1;
-            if (event.kind == EventKind::kProgramRequestFailed && !summary->first_pool_failure) {
-                summary->first_pool_failure = index;
+            if (event.kind == EventKind::kProgramRequestFailed) {
+                summary->first_pool_failure = summary->first_pool_failure.value_or(index);
+                ++summary->pool_failures;
             }
             summary->last_event_ns = event.time_ns;
             summary->recording_gaps =

@@ -59,7 +59,8 @@ struct TraceSummary {
     std::uint64_t last_event_ns = 0;
     // The first request that a pool of the program's own could not serve; nullopt: there is none.
     std::optional<std::uint64_t> first_pool_failure;
-    bool recording_gaps = false;  // recording was stopped for a time, or began late
+    std::uint64_t pool_failures = 0;  // the number of these requests
+    bool recording_gaps = false;      // recording was stopped for a time, or began late
     std::vector<DeviceSummary> devices;
     std::vector<ContextTime> contexts;  // by device
 

@@ -295,6 +295,7 @@ Json process_json(const ProcessSummary& process) {
         {"peak_reserved_bytes", figure(&RunFigures::peak_reserved)},
         {"retries", known ? figure(&RunFigures::retries) : Json()},
         {"ooms", figure(&RunFigures::ooms)},
+        {"pool_failures", process.pool_failures},
         {"complete", !process.is_partial()},
         {"damaged", process.damaged},
         {"ended", ending_name(process.end.ending)},

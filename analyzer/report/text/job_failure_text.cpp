@@ -268,14 +268,23 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
         what);
 }
 
+std::string no_failure_text(const Job& job) {
+    const bool of_pool =
+        std::any_of(job.processes.begin(), job.processes.end(), [](const ProcessSummary& process) {
+            return process.pool_failures != 0;
+        });
+    return of_pool ? "no device is known to have run out of memory" : "no known failure";
+}
+
 namespace {
 
-JobRows no_failure_row(const std::string& of, std::size_t processes) {
-    return view_row(
-        "",
-        fmt::format(
-            "{}no known failure in {}", of, format_counted(processes, "process", "processes")),
-        JobRowKind::kHeading);
+JobRows no_failure_row(const Job& job, const std::string& of, std::size_t processes) {
+    return view_row("",
+                    fmt::format("{}{} in {}",
+                                of,
+                                no_failure_text(job),
+                                format_counted(processes, "process", "processes")),
+                    JobRowKind::kHeading);
 }
 
 }  // namespace
@@ -289,7 +298,7 @@ JobRows generation_rows(const Job& job, const JobView& view) {
         for (const GenerationEnd& generation : view.generations) {
             processes += generation.processes;
         }
-        of_first = no_failure_row("", processes);
+        of_first = no_failure_row(job, "", processes);
     }
     for (const GenerationEnd& generation : view.generations) {
         const bool is_first =
@@ -298,7 +307,8 @@ JobRows generation_rows(const Job& job, const JobView& view) {
         if (generation.first) {
             append(failure_rows(job, view, *generation.first), &rows);
         } else if (first) {
-            append(no_failure_row(fmt::format("generation {}: ", generation.generation),
+            append(no_failure_row(job,
+                                  fmt::format("generation {}: ", generation.generation),
                                   generation.processes),
                    &rows);
         }

@@ -132,6 +132,24 @@ std::string partial_text(const Job& job) {
                                  partial.size() == 1 ? "its" : "their");
 }
 
+// Pools of the program's own are not part of the figures of a job.
+std::string pools_text(const Job& job) {
+    std::vector<std::size_t> failed;
+    std::uint64_t requests = 0;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        if (job.processes[i].pool_failures != 0) {
+            failed.push_back(i);
+            requests += job.processes[i].pool_failures;
+        }
+    }
+    return failed.empty() ? ""
+                          : fmt::format(
+                                "pools of the program's own could not serve {} in {}: fraganalyze "
+                                "TRACE says why",
+                                format_counted(requests, "request", "requests"),
+                                names_of(job, failed));
+}
+
 // Traces that cannot be read completely.
 std::string damaged_text(const Job& job) {
     std::vector<std::size_t> damaged;
@@ -192,6 +210,7 @@ std::string again_text(const Job& job) {
 
 JobRows job_rows(const Job& job, const JobView& view, JobReader reader) {
     JobRows rows = generation_rows(job, view);
+    append(view_row("pools", pools_text(job)), &rows);
     append(view_row("runs", again_text(job)), &rows);
     append(view_row("jobs", ids_text(job)), &rows);
     append(view_row("missing", missing_text(job, view)), &rows);
@@ -241,9 +260,10 @@ std::string jobs_table(const std::vector<OneJob>& jobs, const std::string& folde
         id.empty() ? "-" : shell_quoted(id));
     for (std::size_t i = 0; i < std::min(jobs.size(), kMostJobs); ++i) {
         const auto first = first_failure(jobs[i].job);
-        text += fmt::format("  {}: {}\n",
-                            job_heading(jobs[i]),
-                            first ? first_failure_text(jobs[i].job, *first) : "no known failure");
+        text += fmt::format(
+            "  {}: {}\n",
+            job_heading(jobs[i]),
+            first ? first_failure_text(jobs[i].job, *first) : no_failure_text(jobs[i].job));
     }
     if (jobs.size() > kMostJobs) {
         text += fmt::format("  and {} more jobs: --json has them\n",

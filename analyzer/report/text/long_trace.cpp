@@ -26,12 +26,19 @@ std::string verdict(const TraceSummary& summary) {
         }
     }
     const std::string retried = format_counted(retries, "retry", "retries");
-    return ooms == 0
-               ? fmt::format("No out-of-memory, {}.", retried)
-               : fmt::format("{}{}, {}.",
-                             format_counted(ooms, "out-of-memory", "out-of-memories"),
-                             first_ns ? ", the first after " + format_duration(*first_ns) : "",
-                             retried);
+    const std::string of_pools =
+        summary.pool_failures == 0
+            ? ""
+            : fmt::format(" Pools of the program's own could not serve {}.",
+                          format_counted(summary.pool_failures, "request", "requests"));
+    return (ooms == 0
+                ? fmt::format(
+                      "No out-of-memory{}, {}.", of_pools.empty() ? "" : " of a device", retried)
+                : fmt::format("{}{}, {}.",
+                              format_counted(ooms, "out-of-memory", "out-of-memories"),
+                              first_ns ? ", the first after " + format_duration(*first_ns) : "",
+                              retried)) +
+           of_pools;
 }
 
 }  // namespace

@@ -124,6 +124,28 @@ std::string replay_text(const Analysis& analysis,
     return text + notes_text(analysis, terminal);
 }
 
+namespace {
+
+std::string settings_text(const Analysis& analysis,
+                          const DeviceAnalysis& device,
+                          const Terminal& terminal) {
+    if (!device.settings.empty()) {
+        return whatif_table(device, device.settings, device.settings.size(), terminal);
+    }
+    std::string text =
+        fmt::format("  not replayed: {}\n",
+                    device.no_whatif.empty()
+                        ? "PyTorch's allocator, whose settings this command varies, served no "
+                          "request on this device"
+                        : device.no_whatif);
+    if (!analysis.program_pools.empty()) {
+        text += "  the report (fraganalyze TRACE) replays the pools of the program's own\n";
+    }
+    return text;
+}
+
+}  // namespace
+
 std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
     std::string text = printed(part_lines(analysis.timeline));
     for (const DeviceAnalysis& device : analysis.devices) {
@@ -133,7 +155,7 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
                                             printable(device.name),
                                             room_text(device.capacity_bytes))) +
                 "\n";
-        text += whatif_table(device, device.settings, device.settings.size(), terminal);
+        text += settings_text(analysis, device, terminal);
         if (!device.capacities.empty()) {
             text += terminal.styled(Style::kBold, "  other cards, recorded settings") + "\n";
             text += whatif_table(device, device.capacities, device.capacities.size(), terminal);

@@ -148,6 +148,31 @@ class ProgramPoolsTest(real_process.RealProcessTest):
         self.assertIn('"hot"', lines)
         self.assertNotIn("_pools.py", lines)
 
+    def test_no_view_says_that_nothing_failed_if_a_pool_could_not_serve_a_request(self):
+        for folder in ("first", "second"):
+            (self.folder / folder).mkdir()
+            self.run_well(
+                [sys.executable, "-c", PYTHON],
+                env=environment(CARD, self.folder / folder, PYTHONPATH=PACKAGE),
+            )
+        (trace,) = traces(self.folder / "first")
+        (other,) = traces(self.folder / "second")
+        said = {
+            name: self.run_well([real_process.ANALYZER, *words, "--color", "never"]).stdout
+            for name, words in {
+                "report": [trace],
+                "job": [trace, other],
+                "whatif": ["whatif", trace],
+            }.items()
+        }
+        self.assertIn("Pool tiles ran out of memory: 17 MiB requested", said["report"])
+        self.assertTrue(
+            said["job"].startswith("no device is known to have run out of memory in 2 processes"), said["job"]
+        )
+        self.assertRegex(said["job"], r"pools +pools of the program's own could not serve 2 requests in pid")
+        self.assertIn("not replayed: PyTorch's allocator", said["whatif"])
+        self.assertIn("replays the pools of the program's own", said["whatif"])
+
     def test_more_names_than_are_kept_share_one_entry_and_leave_numbers_for_other_pools(self):
         self.run_client("names")
         trace = self.only_trace()

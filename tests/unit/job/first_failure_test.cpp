@@ -65,6 +65,20 @@ TEST_CASE("the rank that ran out of memory first is named in 20 of 20 random job
     }
 }
 
+TEST_CASE("a request that a pool of the program could not serve is no silence about failures") {
+    std::vector<ProcessSummary> made = {rank_of(0), rank_of(1), rank_of(2)};
+    CHECK(line_with(job_of(made), "pools") == "");
+    made[1].pool_failures = 3;
+    CHECK(lines_of(job_of(made))[0] ==
+          "no device is known to have run out of memory in 3 processes");
+    CHECK(line_with(job_of(made), "pools") ==
+          "  pools      pools of the program's own could not serve 3 requests in rank 1: "
+          "fraganalyze TRACE says why");
+    fail(&made[2], 1'000'000'000);
+    CHECK(lines_of(job_of(made))[0].starts_with("rank 2 of 8 ran out of memory first"));
+    CHECK(line_with(job_of(made), "pools") != "");
+}
+
 TEST_CASE("a rank that is known to have died before the out-of-memory failed first") {
     Random random(21);
     for (int round = 0; round < 20; ++round) {

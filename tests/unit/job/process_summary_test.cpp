@@ -195,6 +195,7 @@ TEST_CASE("a summary from a file equals the one that was written") {
     process.devices[0].cards = {
         {.name = "a card of 16 GiB", .total_bytes = 16 * kGiB, .gets_past = true}};
     fail(&process, 77);
+    process.pool_failures = 12;
     process.end_ns = 99;
     process.killed = {.alive_ns = 88, .seen_ns = 99};
     process.contexts = {
@@ -211,6 +212,7 @@ TEST_CASE("a summary from a file equals the one that was written") {
     const std::vector<ProcessSummary> read = read_back(file.path());
     CHECK(text_of(read) == text_of({process, import}));
     CHECK(read[0].devices[0].curve == process.devices[0].curve);
+    CHECK(read[0].pool_failures == 12);
     CHECK(read[0].end_ns == process.end_ns);
     CHECK_FALSE(read[1].end_ns);
     CHECK(read[0].killed.alive_ns == 88u);
