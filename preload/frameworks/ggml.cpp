@@ -91,7 +91,7 @@ void* alloc(void* self, size_t bytes, size_t* size_bytes) {
 }
 
 void free_block(void* self, void* address, size_t size_bytes) {
-    // A block without bytes was not recorded, and the next block may have its address.
+    // A block without bytes was not recorded.
     if (size_bytes != 0) {
         record_program_free(g_pools.find(self), reinterpret_cast<uint64_t>(address));
     }

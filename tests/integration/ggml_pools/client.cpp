@@ -44,13 +44,13 @@ void use_pools(const Library& library, int maps) {
     void* pool = library.call<void*>("create", maps);
     void* other = library.call<void*>("create", maps);
     const Block first = library.allocate(pool, 1000);
-    const Block empty = library.allocate(other, 0);
     const Block second = library.allocate(pool, 300 << 10);
     const Block third = library.allocate(other, 5000);
+    const Block empty = library.allocate(other, 0);
     library.release(pool, second);
     const Block again = library.allocate(pool, 200 << 10);
-    library.release(other, third);
     library.release(other, empty);
+    library.release(other, third);
     std::printf("%zu %zu %zu %zu %d %d\n",
                 first.size,
                 second.size,

@@ -186,7 +186,7 @@ TEST_CASE("mappings of two reservations, or with a gap between them, are two seg
             pools.trace.simple(EventKind::kAddressReserve, kRange + 2 * kMiB, 2 * kMiB, 0, true);
         }
         pools.trace.simple(EventKind::kMap, kRange + 2 * kMiB + gap, 2 * kMiB, 101, true);
-        pools.alloc(kRange + 2 * kMiB + gap, kMiB, kMiB);
+        pools.alloc(kRange + 3 * kMiB + gap, kMiB, kMiB);  // free memory lies on both sides
         pools.fails(2 * kMiB);
         const auto analysis = pools.analyze();
         REQUIRE(analysis->program_pools.size() == 1);
