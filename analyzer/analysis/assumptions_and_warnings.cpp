@@ -296,6 +296,7 @@ constexpr std::pair<const char*, const char*> kStates[] = {
     {"tensorflow.pool", "the record of TensorFlow's pool is"},
     {"jax.pool", "the record of JAX's pool is"},
     {"onnxruntime.pool", "the record of ONNX Runtime's arena is"},
+    {"ggml.pool", "the record of ggml's pools is"},
     {"nvtx.memory", "the record of NVTX's heaps and regions is"},
 };
 

@@ -87,7 +87,13 @@ void ProgramPoolWalk::advance() {
             begin_region(&driver_, event, PoolMemory::kDevice, event.size_bytes);
             break;
         case EventKind::kMap:
-            begin_region(&mapped_, event, PoolMemory::kDevice, event.size_bytes);
+            map(event);
+            break;
+        case EventKind::kAddressReserve:
+            reservations_[event.address] = event.size_bytes;
+            break;
+        case EventKind::kAddressFree:
+            reservations_.erase(event.address);
             break;
         case EventKind::kUnmap:
             end_mappings(event.address, event.size_bytes);
@@ -166,9 +172,57 @@ void ProgramPoolWalk::end_regions_of(EventIndex event) {
     }
 }
 
-// One unmap may end several mappings. They have no event of their own that ends them.
+void ProgramPoolWalk::map(const Event& event) {
+    const auto behind = mapped_.lower_bound(event.address);
+    const auto reservation = reservations_.upper_bound(event.address);
+    if (behind != mapped_.begin() && reservation != reservations_.begin()) {
+        PoolRegion& before = std::prev(behind)->second;
+        const auto& [begin, bytes] = *std::prev(reservation);
+        if (before.end() == event.address && before.address >= begin &&
+            event.address - begin < bytes && event.size_bytes <= bytes &&
+            before.device == static_cast<DeviceId>(event.device)) {
+            resize(&before, before.size_bytes + event.size_bytes);
+            return;
+        }
+    }
+    begin_region(&mapped_, event, PoolMemory::kDevice, event.size_bytes);
+}
+
+// Blocks that lie beyond the new end are gone.
+void ProgramPoolWalk::resize(PoolRegion* region, std::uint64_t size_bytes) {
+    region->size_bytes = size_bytes;
+    for (const std::uint32_t number : region->users) {
+        for_each_part(number, [this, region](const Key& key, ProgramPoolState* pool) {
+            const auto found = pool->segments.find(region->allocated_by);
+            if (found == pool->segments.end()) {
+                return;
+            }
+            ProgramPoolSegment& segment = found->second;
+            pool->reserved_bytes += region->size_bytes - segment.size_bytes;
+            segment.size_bytes = region->size_bytes;
+            while (!segment.blocks.empty()) {
+                const auto last = pool->blocks.find(*segment.blocks.rbegin());
+                if (last->second.end(last->first) <= segment.end()) {
+                    break;
+                }
+                ended_.emplace(key.number, last->first);
+                drop(key, pool, last);
+            }
+            if (segment.index != kUnknown32) {
+                SegmentOfPool& known = histories_[key].segments[segment.index];
+                known.size_bytes = std::max(known.size_bytes, region->size_bytes);
+            }
+        });
+    }
+}
+
+// One unmap may end several mappings. They have no event of their own that ends them. Of mappings
+// that are one segment, those before the unmapped ones stay.
 void ProgramPoolWalk::end_mappings(DeviceAddress address, std::uint64_t size_bytes) {
     auto region = mapped_.lower_bound(address);
+    if (region != mapped_.begin() && std::prev(region)->second.end() > address) {
+        resize(&std::prev(region)->second, address - std::prev(region)->first);
+    }
     while (region != mapped_.end() && region->first - address < size_bytes) {
         const EventIndex map = region->second.allocated_by;
         ++region;
@@ -365,6 +419,7 @@ void ProgramPoolWalk::checkpoint_begin() {
     in_use_.clear();
     driver_.clear();
     mapped_.clear();
+    reservations_.clear();
     framework_.clear();
     ends_.clear();
 }

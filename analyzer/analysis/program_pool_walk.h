@@ -3,7 +3,8 @@
 // A block lies in memory that is recorded already: inside a block of PyTorch's allocator, or else
 // inside an allocation from the driver. This memory is a segment of the pool from the pool's first
 // block in it until the memory is freed. Each mapping of memory that the program maps itself
-// (cuMemMap) is one segment.
+// (cuMemMap) is one segment. A mapping directly behind another one in the same reservation makes
+// that one larger: a pool that grows in place, such as ggml's, has blocks that lie in both.
 #pragma once
 
 #include "analyzer/analysis/program_pools.h"
@@ -134,7 +135,9 @@ class ProgramPoolWalk {
                       std::uint64_t size_bytes);
     void end_region(EventIndex alloc);
     void end_regions_of(EventIndex event);
+    void map(const Event& event);
     void end_mappings(DeviceAddress address, std::uint64_t size_bytes);
+    void resize(PoolRegion* region, std::uint64_t size_bytes);
     PoolRegion* region_of(DeviceAddress address, std::uint64_t size_bytes);
     void block_alloc(const Event& event);
     void block_free(EventIndex alloc);
@@ -162,9 +165,10 @@ class ProgramPoolWalk {
     const Timeline& timeline_;
     EventIndex position_ = 0;
     std::size_t pool_cursor_ = 0;
-    std::map<DeviceAddress, PoolRegion> driver_;     // memory from the driver
-    std::map<DeviceAddress, PoolRegion> mapped_;     // memory that the program maps
-    std::map<DeviceAddress, PoolRegion> framework_;  // blocks of PyTorch's allocator
+    std::map<DeviceAddress, PoolRegion> driver_;           // memory from the driver
+    std::map<DeviceAddress, PoolRegion> mapped_;           // memory that the program maps
+    std::map<DeviceAddress, std::uint64_t> reservations_;  // their sizes
+    std::map<DeviceAddress, PoolRegion> framework_;        // blocks of PyTorch's allocator
     // By the event that ends them: the events that allocated regions.
     std::unordered_map<EventIndex, std::vector<EventIndex>> ends_;
     std::map<Key, ProgramPoolState> pools_;

@@ -81,7 +81,8 @@ std::optional<std::string> framework_state(std::string_view key, const std::stri
     if (key == "allocator_backend") {
         return is_known_word(value) ? value : "pluggable";
     }
-    if (key == "tensorflow.pool" || key == "jax.pool" || key == "onnxruntime.pool") {
+    if (key == "tensorflow.pool" || key == "jax.pool" || key == "onnxruntime.pool" ||
+        key == "ggml.pool") {
         return value == "recorded" ? value : "off";
     }
     return std::nullopt;
@@ -89,8 +90,15 @@ std::optional<std::string> framework_state(std::string_view key, const std::stri
 
 // "KIND NAME". A kind of the program's own could be a name, too.
 std::string program_pool(std::string_view text, AnonymousNames* names) {
-    constexpr std::string_view kKinds[] = {
-        "rmm-pool", "rmm-arena", "bfc", "cuda-async", "best-fit", "cupy", "other"};
+    constexpr std::string_view kKinds[] = {"rmm-pool",
+                                           "rmm-arena",
+                                           "bfc",
+                                           "cuda-async",
+                                           "best-fit",
+                                           "cupy",
+                                           "ggml-legacy",
+                                           "ggml-vmm",
+                                           "other"};
     const std::size_t space = text.find(' ');
     const std::string_view kind = text.substr(0, space);
     const std::string_view name =

@@ -1,6 +1,6 @@
 // The hooks' interface to the frameworks whose allocators make a call: PyTorch
 // (frameworks/torch*.cpp, whose functions do nothing until libc10_cuda has been seen), TensorFlow,
-// JAX and ONNX Runtime.
+// JAX, ONNX Runtime and ggml.
 //
 // The block layer of PyTorch has three sources. First, c10's two report functions: they are
 // interposed and called under the allocator's mutex, so nothing here takes a lock or the GIL.
@@ -25,6 +25,10 @@ void tensorflow_note_object(const link_map* object);
 // The same for ONNX Runtime's CUDA provider: replaces functions of its arena, which is in another
 // library (frameworks/onnxruntime.cpp).
 void onnxruntime_note_object(const link_map* object);
+
+// The same for a library with ggml's CUDA backend: replaces functions of its pools
+// (frameworks/ggml.cpp).
+void ggml_note_object(const link_map* object);
 
 // Called at cudaGetDeviceCount: the allocator exists by then, and has no block yet.
 void torch_prepare();

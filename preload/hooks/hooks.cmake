@@ -1,5 +1,6 @@
 # Sources of the hooks, and the exported symbols, read from the rows of hooks.def.
 set(FRAGTRACE_HOOK_SOURCES
+    frameworks/ggml.cpp
     frameworks/jax.cpp
     frameworks/nvtx.cpp
     frameworks/nvtx_memory.cpp

@@ -177,6 +177,7 @@ void* resolve_slowly(Hook hook, const void* caller) {
         torch_note_object(object);
         tensorflow_note_object(object);
         onnxruntime_note_object(object);
+        ggml_note_object(object);
     }
     void* symbol = resolve_in_scope(hook, object);
     if (symbol == nullptr) {

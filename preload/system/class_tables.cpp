@@ -29,27 +29,31 @@ void for_each_segment(const link_map* object, Use use) {
     }
 }
 
-// The only text in constant memory that equals `name`; nullptr if there is none, or several.
-const char* find_text(const link_map* object, const char* name) {
-    const size_t bytes = strlen(name) + 1;
-    const char* found = nullptr;
-    bool several = false;
-    for_each_segment(object, [&](const AddressRange& segment, uint32_t flags) {
-        if ((flags & PF_R) == 0 || (flags & PF_W) != 0) {
-            return;
-        }
-        const char* at = reinterpret_cast<const char*>(segment.begin);
-        const char* const end = reinterpret_cast<const char*>(segment.end);
-        while (const void* hit = memmem(at, static_cast<size_t>(end - at), name, bytes)) {
-            const char* text = static_cast<const char*>(hit);
-            if (reinterpret_cast<uintptr_t>(text) > segment.begin && text[-1] == '\0') {
-                several = several || found != nullptr;
-                found = text;
+// The object's constant memory.
+struct ConstantSegments {
+    AddressRange ranges[8];
+    size_t count = 0;
+
+    [[nodiscard]] bool have_text_at(const void* place, const char* text, size_t bytes) const {
+        for (size_t at = 0; at < count; ++at) {
+            if (ranges[at].contains(place)) {
+                return bytes <= ranges[at].end - reinterpret_cast<uintptr_t>(place) &&
+                       memcmp(place, text, bytes) == 0;
             }
-            at = text + 1;
+        }
+        return false;
+    }
+};
+
+ConstantSegments constant_segments(const link_map* object) {
+    ConstantSegments found;
+    for_each_segment(object, [&found](const AddressRange& segment, uint32_t flags) {
+        constexpr size_t kMost = sizeof found.ranges / sizeof found.ranges[0];
+        if ((flags & PF_R) != 0 && (flags & PF_W) == 0 && found.count < kMost) {
+            found.ranges[found.count++] = segment;
         }
     });
-    return several ? nullptr : found;
+    return found;
 }
 
 bool is_code_of(const link_map* object, const void* address) {
@@ -76,13 +80,17 @@ Words words_of(const AddressRange& range) {
 ClassTable find_class_table(const link_map* object, const char* mangled_name) {
     ClassTable found;
     const Words words = words_of(read_only_after_load(object));
-    const char* const name = find_text(object, mangled_name);
-    // Type information of a class with one base: its own table, its name, its base.
-    for (const void* const* at = words.begin + 1; name != nullptr && at + 1 < words.end; ++at) {
-        if (*at == name) {
+    const ConstantSegments constants = constant_segments(object);
+    const size_t name_bytes = strlen(mangled_name) + 1;
+    // Type information of a class with one base: its own table, its name, its base. The name is
+    // found by its address: a search for its text would read the whole object.
+    for (const void* const* at = words.begin + 1; at + 1 < words.end; ++at) {
+        if (constants.have_text_at(*at, mangled_name, name_bytes)) {
+            if (found.type_info != nullptr) {
+                return {};
+            }
             found.type_info = at - 1;
             found.base_type_info = at[1];
-            break;
         }
     }
     // A table: the offset to the whole object (0), the type information, the functions.

@@ -17,7 +17,7 @@ struct ClassTable {
 };
 
 // Finds the table of a class with one base by its mangled name, such as "N3tsl12BFCAllocatorE".
-// Reads the mapped object, a few megabytes.
+// Reads the part of the object that the loader relocated, and the constants to which it points.
 ClassTable find_class_table(const link_map* object, const char* mangled_name);
 
 // Sets the protection of a table that the loader made read-only (`read_only`, from

@@ -147,6 +147,55 @@ TEST_CASE("a mapping is a segment until its memory is unmapped") {
     CHECK(pool.failures[0].largest_free_bytes == kMiB);
 }
 
+TEST_CASE("mappings that follow each other in one reservation are one segment") {
+    PoolTrace pools;
+    constexpr std::uint64_t kRange = 0x400000000000;
+    pools.trace.simple(EventKind::kAddressReserve, kRange, 16 * kMiB, 0, true);
+    pools.trace.simple(EventKind::kMap, kRange, 2 * kMiB, 100, true);
+    pools.alloc(kRange, kMiB, kMiB);
+    pools.trace.simple(EventKind::kMap, kRange + 2 * kMiB, 4 * kMiB, 101, true);
+    pools.alloc(kRange + kMiB, 2 * kMiB, 2 * kMiB);  // lies in both
+    pools.alloc(kRange + 4 * kMiB, kMiB, kMiB);
+    pools.fails(2 * kMiB);
+    pools.trace.simple(EventKind::kUnmap, kRange + 2 * kMiB, 4 * kMiB, 0, true);
+    pools.fails(2 * kMiB);
+    pools.trace.simple(EventKind::kUnmap, kRange, 2 * kMiB, 0, true);
+    pools.fails(2 * kMiB);
+    const auto analysis = pools.analyze();
+    REQUIRE(analysis->program_pools.size() == 1);
+    const ProgramPool& pool = analysis->program_pools[0];
+    CHECK(pool.memory == PoolMemory::kDevice);
+    CHECK(pool.peak_allocated_bytes == 4 * kMiB);
+    CHECK(pool.peak_reserved_bytes == 6 * kMiB);
+    REQUIRE(pool.failures.size() == 3);
+    CHECK(pool.failures[0].reserved_bytes == 6 * kMiB);
+    CHECK(pool.failures[0].largest_free_bytes == kMiB);
+    CHECK(pool.failures[1].reserved_bytes == 2 * kMiB);  // the blocks behind it ended
+    CHECK(pool.failures[1].allocated_bytes == kMiB);
+    CHECK(pool.failures[2].reserved_bytes == 0);
+}
+
+TEST_CASE("mappings of two reservations, or with a gap between them, are two segments") {
+    for (const std::uint64_t gap : {std::uint64_t{0}, kMiB}) {
+        PoolTrace pools;
+        constexpr std::uint64_t kRange = 0x400000000000;
+        pools.trace.simple(EventKind::kAddressReserve, kRange, 2 * kMiB + 4 * gap, 0, true);
+        pools.trace.simple(EventKind::kMap, kRange, 2 * kMiB, 100, true);
+        pools.alloc(kRange, kMiB, kMiB);
+        if (gap == 0) {
+            pools.trace.simple(EventKind::kAddressReserve, kRange + 2 * kMiB, 2 * kMiB, 0, true);
+        }
+        pools.trace.simple(EventKind::kMap, kRange + 2 * kMiB + gap, 2 * kMiB, 101, true);
+        pools.alloc(kRange + 3 * kMiB + gap, kMiB, kMiB);  // free memory lies on both sides
+        pools.fails(2 * kMiB);
+        const auto analysis = pools.analyze();
+        REQUIRE(analysis->program_pools.size() == 1);
+        REQUIRE(analysis->program_pools[0].failures.size() == 1);
+        CHECK(analysis->program_pools[0].failures[0].reserved_bytes == 4 * kMiB);
+        CHECK(analysis->program_pools[0].failures[0].largest_free_bytes == kMiB);
+    }
+}
+
 TEST_CASE("the reserved memory of a pool in unrecorded memory is unknown") {
     PoolTrace pools;
     pools.trace.device_alloc(kSegment, kMiB, false);

@@ -78,6 +78,7 @@ TEST_CASE("what is off, incomplete or unknown is reported with its reason") {
         {"tensorflow.pool", "the record of TensorFlow's pool is "},
         {"jax.pool", "the record of JAX's pool is "},
         {"onnxruntime.pool", "the record of ONNX Runtime's arena is "},
+        {"ggml.pool", "the record of ggml's pools is "},
         {"nvtx.memory", "the record of NVTX's heaps and regions is "}};
     for (const auto& [fact, line] : states) {
         INFO(fact);
