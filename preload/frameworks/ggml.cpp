@@ -220,7 +220,7 @@ void ggml_note_object(const link_map* object) {
     if (load_relaxed(&g_off) == 0 && !is_done(object)) {
         char text[160];
         const char* why = replace_functions(object);
-        __atomic_store_n(&g_off, why != nullptr, __ATOMIC_RELAXED);
+        __atomic_store_n(&g_off, why != nullptr ? 1u : 0u, __ATOMIC_RELAXED);
         record_fact(
             "ggml.pool",
             why == nullptr ? "recorded" : Text(text, sizeof text).add("off: ").add(why).c_str());

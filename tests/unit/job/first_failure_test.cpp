@@ -67,7 +67,7 @@ TEST_CASE("the rank that ran out of memory first is named in 20 of 20 random job
 
 TEST_CASE("a request that a pool of the program could not serve is no silence about failures") {
     std::vector<ProcessSummary> made = {rank_of(0), rank_of(1), rank_of(2)};
-    CHECK(line_with(job_of(made), "pools") == "");
+    CHECK(line_with(job_of(made), "pools").empty());
     made[1].pool_failures = 3;
     CHECK(lines_of(job_of(made))[0] ==
           "no device is known to have run out of memory in 3 processes");
@@ -76,7 +76,7 @@ TEST_CASE("a request that a pool of the program could not serve is no silence ab
           "fraganalyze TRACE says why");
     fail(&made[2], 1'000'000'000);
     CHECK(lines_of(job_of(made))[0].starts_with("rank 2 of 8 ran out of memory first"));
-    CHECK(line_with(job_of(made), "pools") != "");
+    CHECK_FALSE(line_with(job_of(made), "pools").empty());
 }
 
 TEST_CASE("a rank that is known to have died before the out-of-memory failed first") {
