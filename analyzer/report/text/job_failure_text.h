@@ -13,7 +13,7 @@ namespace fragtrace::analyzer {
 // "rank 3 of 4 ran out of memory first", "rank 1 of 2 failed first: SIGSEGV".
 std::string first_failure_text(const Job& job, const FirstFailure& failure);
 
-// What a job without a first failure is told. Pools of the program's own may have failed.
+// The text for a job without a first failure. Pools of the program's own may have failed.
 std::string no_failure_text(const Job& job);
 
 // The first failure of each generation with its explanation; that of the whole job comes first.

@@ -236,22 +236,6 @@ TEST_CASE("failures, blocks and calls are counted per device, with the first fai
     CHECK(process.sum(&RunFigures::peak_reserved) == 20 * kMiB);
 }
 
-TEST_CASE("requests that pools of the program could not serve are counted once in two passes") {
-    testing::Events events;
-    events.add(EventKind::kProgramRequestFailed, 0, kGiB);
-    events.segment(0x1000000, 20 * kMiB);
-    const bool second_pass = GENERATE(false, true);
-    for (int i = 0; second_pass && i < 70'000; ++i) {
-        events.add(EventKind::kProgramStreamEnd);
-    }
-    events.add(EventKind::kCallOutOfMemory).device(3);
-    events.add(EventKind::kProgramRequestFailed, 0, kGiB);
-    const ProcessSummary process =
-        summarize_process(summarize_timeline(events.timeline), "x.7.ftrace");
-    CHECK(process.devices.size() == 2);
-    CHECK(process.pool_failures == 2);
-}
-
 TEST_CASE("an out-of-memory is near the end if only a few small requests were served after it") {
     const auto near_end = [](std::uint64_t requests, std::uint64_t bytes) {
         testing::Events events;

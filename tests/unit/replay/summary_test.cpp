@@ -1,6 +1,8 @@
 // The streaming summary agrees with the full analysis.
+#include "../model/events.h"
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/analysis/metrics/trace_summary.h"
+#include "analyzer/report/text/long_trace.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
 #include "tests/support/measured.h"
@@ -185,4 +187,25 @@ TEST_CASE("a summary leaves out late events and reports it") {
     REQUIRE(summary.ok());
     CHECK(summary->events == 1);
     CHECK(summary->events_left_out == 1);
+}
+
+TEST_CASE("requests that pools of the program could not serve are counted once in two passes") {
+    fragtrace::testing::Events events;
+    events.add(EventKind::kProgramRequestFailed, 0, kGiB);
+    events.segment(0x1000000, 20 * kMiB);
+    const bool second_pass = GENERATE(false, true);
+    for (int i = 0; second_pass && i < 70'000; ++i) {
+        events.add(EventKind::kProgramStreamEnd);
+    }
+    events.add(EventKind::kDeviceAlloc, 0x8000000, 20 * kMiB).device(3);
+    events.add(EventKind::kProgramRequestFailed, 0, kGiB);
+    const TraceSummary summary = summarize_timeline(events.timeline);
+    CHECK(summary.devices.size() == 2);
+    CHECK(summary.pool_failures == 2);
+    CHECK(summarize_process(summary, "x.7.ftrace").pool_failures == 2);
+    const std::string text =
+        long_trace_text(summary, "x.7.ftrace", Terminal(1, ColorChoice::kNever));
+    CHECK(
+        text.find("\nNo out-of-memory of a device, 0 retries. Pools of the program's own could not "
+                  "serve 2 requests.\n") != std::string::npos);
 }

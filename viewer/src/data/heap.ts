@@ -22,7 +22,7 @@ interface Change {
 
 export interface HeapState {
     number: number; // every state has its own
-    change: Change | null; // null = no earlier state, or nearly everything differs
+    change: Change | null; // null = no earlier state, or too much differs
     tick: number;
     live: Uint32Array; // ascending offset
     units: UnitState[];
