@@ -351,12 +351,13 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
     }
     if (damage.events_lost != 0) {
         lines.push_back(
-            fmt::format("{} events were lost while recording; figures after them may be wrong",
-                        format_count(damage.events_lost)));
+            fmt::format("{} lost while recording; figures after them may be wrong",
+                        format_counted(damage.events_lost, "event was", "events were")));
     }
     if (damage.events_unfinished != 0) {
-        lines.push_back(fmt::format("{} calls had not returned when the process died",
-                                    format_count(damage.events_unfinished)));
+        lines.push_back(
+            fmt::format("{} not returned when the process died",
+                        format_counted(damage.events_unfinished, "call had", "calls had")));
     }
     for (const auto& [fact, what] : kLosses) {
         const std::uint64_t count = parse_count(timeline.fact(fact));
@@ -365,11 +366,10 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
         }
     }
     if (analysis->run.cut_stacks != 0) {
-        lines.push_back(fmt::format(
-            "{} events have stacks of {} frames, the recorder's limit: outer frames may "
-            "be missing",
-            format_count(analysis->run.cut_stacks),
-            stack_depth_limit(timeline)));
+        lines.push_back(
+            fmt::format("{} stacks of {} frames, the recorder's limit: outer frames may be missing",
+                        format_counted(analysis->run.cut_stacks, "event has", "events have"),
+                        stack_depth_limit(timeline)));
     }
     const std::string rejected = timeline.fact("options.rejected");
     if (!rejected.empty()) {

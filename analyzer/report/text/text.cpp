@@ -41,11 +41,13 @@ std::string cheapest_text(const Diagnosis& diagnosis) {
     if (set.kind == CheapestSet::Kind::kNone || set.bytes_to_free == 0) {
         return "";
     }
-    const std::string where =
-        set.kind == CheapestSet::Kind::kWindow ? std::string("side by side in one segment")
-        : set.pages == 0                       ? fmt::format("in {} segments", set.segments)
-        : set.segments == 0                    ? fmt::format("in {} pages", set.pages)
-                            : fmt::format("in {} pages and {} segments", set.pages, set.segments);
+    const std::string segments = format_counted(set.segments, "segment", "segments");
+    const std::string pages = format_counted(set.pages, "page", "pages");
+    const std::string where = set.kind == CheapestSet::Kind::kWindow
+                                  ? std::string("side by side in one segment")
+                              : set.pages == 0    ? fmt::format("in {}", segments)
+                              : set.segments == 0 ? fmt::format("in {}", pages)
+                                                  : fmt::format("in {} and {}", pages, segments);
     const std::string others =
         set.approximate ? "an estimate: too many segments or pages to solve exactly"
         : set.equally_cheap_sets > 1

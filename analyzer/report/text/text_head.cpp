@@ -159,15 +159,15 @@ std::vector<ReportLine> part_lines(const Timeline& timeline) {
 
 std::string process_text(const Timeline& timeline) {
     const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
-    std::string text = fmt::format("pid {}, {}{}, {} events, {}",
+    std::string text = fmt::format("pid {}, {}{}, {}, {}",
                                    timeline.pid,
                                    timeline.rank < 0 ? "" : fmt::format("rank {}, ", timeline.rank),
                                    format_duration(end_ns),
-                                   format_count(timeline.recorded_events()),
+                                   format_counted(timeline.recorded_events(), "event", "events"),
                                    ending_text(timeline));
     const TraceDamage& damage = timeline.damage;
     if (damage.events_lost != 0) {
-        text += fmt::format("; {} events LOST", format_count(damage.events_lost));
+        text += fmt::format("; {} LOST", format_counted(damage.events_lost, "event", "events"));
     }
     if (damage.bytes_unreadable != 0) {
         text += fmt::format("; DAMAGED: {} unreadable", format_bytes(damage.bytes_unreadable));
