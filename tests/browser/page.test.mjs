@@ -362,7 +362,7 @@ test("segments left out of the file are announced, and the rest of the page is w
         // The verdict is about all of them, and so is the overview.
         assert.match(await text(page, "#verdict"), /940 MiB is free inside reserved segments/);
         for (const key of ["w", "w", "d", "0", "n"]) await page.keyboard.press(key);
-        await page.locator("#segments").click({ position: { x: 20, y: 30 } });
+        await page.locator("#segments").click({ position: { x: 30, y: 30 } });
         await settle(page);
         assert.match(await text(page, "#details"), /fragment\.py:11 keep/);
     }));

@@ -365,6 +365,37 @@ test("coverage along a line equals that of the grid", () => {
     assert.deepEqual([...line.shares()], new Array(12).fill(0));
 });
 
+test("coverage from which ranges are taken away equals one that never had them", () => {
+    const random = randomNumbers(19);
+    const line = new LineCoverage(5);
+    for (const length of [12, 40, 7]) {
+        line.clear(length);
+        const ranges: [number, number][] = [];
+        for (let i = 0; i < 200; ++i) {
+            const fresh = new LineCoverage(length);
+            const before = [...line.shares()];
+            const range: [number, number] =
+                i % 3 === 2 ? ranges.splice(random(ranges.length), 1)[0] : [0, 0];
+            if (i % 3 === 2) {
+                line.add(...range, -1);
+            } else {
+                range[0] = (random(1000) / 1000) * length;
+                range[1] = range[0] + (random(1000) / 4000) * length;
+                line.add(...range);
+                ranges.push(range);
+            }
+            for (const one of ranges) fresh.add(...one);
+            const [first, behind] = line.update();
+            assert.ok(first >= Math.floor(range[0]) && behind <= Math.floor(range[1]) + 1, `${i}`);
+            const [shares, wanted] = [line.shares(), fresh.shares()];
+            for (let at = 0; at < length; ++at) {
+                assert.ok(Math.abs(shares[at] - wanted[at]) < 1e-9, `${i} at ${at}`);
+                if (at < first || at >= behind) assert.equal(shares[at], before[at]);
+            }
+        }
+    }
+});
+
 test("counts are grouped by thousands", () => {
     const random = randomNumbers(21);
     for (const count of [

@@ -4,10 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapAt, type HeapState, liveByStack, liveBytes } from "../src/data/heap";
 import { countLive, wantedStacks } from "../src/data/hits";
+import type { Kinds } from "../src/data/kinds";
 import { type DeviceModel, noUnit } from "../src/data/model";
 import { light as colours } from "../src/draw/colours";
 import { drawCrowd } from "../src/draw/crowd";
+import type { MapFrame } from "../src/draw/map";
+import { drawAtCursor, noStrip } from "../src/draw/marks";
 import { drawSegmentMarks } from "../src/draw/segmentmarks";
+import type { Layer } from "../src/draw/surface";
 import "./image";
 import { madeDevice, randomNumbers } from "./made";
 
@@ -48,10 +52,17 @@ function* moves(count: number): Generator<number> {
 // The same device, of which no state is known.
 const anew = (device: DeviceModel): DeviceModel => ({ ...device });
 
-const figures = ({ number, change, ...rest }: HeapState): Omit<HeapState, "number" | "change"> => {
+function figures({ number, change, units, ...rest }: HeapState): unknown {
     assert.ok(number > 0 && change !== undefined);
-    return rest;
-};
+    const states = units.map(({ unit, blocks, used, free, kept }) => [
+        unit,
+        blocks,
+        used,
+        free,
+        kept,
+    ]);
+    return { ...rest, states };
+}
 
 test("a state that follows the last one equals one that is computed anew", () => {
     for (const [name, device] of Object.entries(devices())) {
@@ -110,13 +121,20 @@ test("units that keep their state keep their picture, and only then", () => {
     for (const [name, device] of Object.entries(devices())) {
         const fresh = anew(device);
         const some = Array.from(device.blocks.start.keys()).filter((row) => row % 7 === 0);
-        const looks = [[], some].map((pins) => ({ pins: new Set(pins), kinds: null }));
+        const kinds: Kinds = {
+            by: "stack",
+            names: ["one", "other", "others"],
+            of: Uint8Array.from({ length: device.blocks.count }, (_, row) => row % 3),
+        };
+        const looks = [[], some].flatMap((pins) =>
+            [null, kinds].map((shown) => ({ pins: new Set(pins), kinds: shown })),
+        );
         const wanted = [0, 1].map((odd) =>
             wantedStacks(Uint8Array.from({ length: 11 }, (_, node) => Number(node % 2 === odd))),
         );
         let look = 0;
-        for (const tick of moves(60)) {
-            look = (look + Number(tick % 5 === 0)) % 2;
+        for (const tick of moves(160)) {
+            look = (look + Number(tick % 13 === 0)) % looks.length;
             const width = 16 + 8 * Number(tick % 7 === 0);
             const pictures = [device, fresh].map((model) => {
                 const shown: unknown[] = [];
@@ -130,10 +148,72 @@ test("units that keep their state keep their picture, and only then", () => {
                     drawCrowd(context, 1, model, state, box, tick, looks[look], colours);
                 }
                 const placed = heap.units.map((state) => ({ state, x: 0, y: 0, width, height: 3 }));
-                drawSegmentMarks(context, 1, model, placed, tick, wanted[look], -1, null, colours);
+                const marked = wanted[look % 2];
+                drawSegmentMarks(context, 1, model, placed, tick, marked, -1, null, colours);
                 return shown;
             });
             assert.deepEqual(pictures[0], pictures[1], `${name} at ${tick}`);
         }
+    }
+});
+
+test("a unit whose blocks change follows its last state by the difference", () => {
+    const { plain } = devices();
+    let followed = 0;
+    let last: HeapState | null = null;
+    for (const tick of moves(60)) {
+        const heap = heapAt(plain, tick);
+        for (const { unit, number, change, blocks, line } of heap.units) {
+            const before = last?.units.find((state) => state.unit === unit);
+            if (!change || number === before?.number) continue;
+            assert.ok(change.from === before?.number && line === before.line);
+            const rows = new Set([...before.blocks, ...change.begun]);
+            for (const row of change.ended) assert.ok(rows.delete(row));
+            assert.deepEqual(rows, new Set(blocks));
+            ++followed;
+        }
+        last = heap;
+    }
+    assert.ok(followed > 20, `${followed} states`);
+});
+
+test("the column at the cursor that follows the states equals one that is drawn anew", () => {
+    for (const [name, device] of Object.entries(devices())) {
+        const { offset, size } = device.units;
+        const last = offset.length - 1;
+        const highest = offset[last] + size[last];
+        const pins = new Set(
+            Array.from(device.blocks.start.keys()).filter((row) => row % 50 === 0),
+        );
+        const strip = noStrip();
+        let pinned = 0;
+        for (const tick of moves(60)) {
+            const window = {
+                t0: 0,
+                t1: lastTick,
+                a0: tick % 7 === 0 ? highest / 2 : 0,
+                a1: highest,
+            };
+            const frame = {
+                top: 0,
+                bottom: 30,
+                right: 100,
+                y: (at: number) => (30 * at) / highest,
+            } as MapFrame;
+            const heap = heapAt(device, tick);
+            const drawn = [strip, noStrip()].map((known) => {
+                const shown: unknown[] = [];
+                const context = {
+                    putImageData: ({ data }: ImageData) => shown.push([...data]),
+                    fillRect: (...box: number[]) => shown.push(box),
+                };
+                const layer = { canvas: {}, context, ratio: 1 } as unknown as Layer;
+                drawAtCursor(layer, frame, window, device, heap, pins, colours, known);
+                return shown;
+            });
+            assert.deepEqual(drawn[0], drawn[1], `${name} at ${tick}`);
+            pinned += drawn[0].length - 1;
+        }
+        assert.ok(pinned > 100, `${name}: ${pinned}`);
     }
 });

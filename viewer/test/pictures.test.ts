@@ -312,6 +312,62 @@ test("a full segment has edges between its blocks, none in the colour of holes",
     );
 });
 
+/** Segments of 1000 bytes at tick 0, each with one block of so many bytes. */
+function segmentsWith(sizes: number[]): DeviceModel {
+    const made = madeDevice({ blocks: 1, slots: 1, lastTick: 1000 });
+    const count = sizes.length;
+    const always = { start: new Uint32Array(count), end: new Uint32Array(count).fill(2000) };
+    const rows = Float64Array.from(sizes.keys());
+    const offset = rows.map((row) => row * 1000);
+    return {
+        ...made,
+        head: { ...made.head, totals: [], axis: [] },
+        units: {
+            ...made.units,
+            ...always,
+            count,
+            offset,
+            size: new Float64Array(count).fill(1000),
+            pool: new Uint8Array(count),
+        },
+        blocks: {
+            ...made.blocks,
+            ...always,
+            count,
+            offset,
+            size: Float64Array.from(sizes),
+            freed: always.end,
+            unit: Uint32Array.from(rows),
+            stack: new Uint32Array(count),
+            excess: new Float64Array(count),
+        },
+        live: new LiveIndex(always.start, always.end),
+    } as unknown as DeviceModel;
+}
+
+test("segments in use keep their size and fill the room when one of them is partly empty", () => {
+    const placed = [1000, 300].map((first) => {
+        const device = segmentsWith([first, ...new Array<number>(299).fill(1000)]);
+        const look = { pins: new Set<number>(), kinds: null };
+        const layer = { ...recording().layer, width: 600, height: 760 } as Layer;
+        return drawSegments(layer, device, heapAt(device, 10), "worst", look, colours);
+    });
+    const sizes = placed.map((all) =>
+        all.filter(({ state }) => state.unit > 0).map(({ width, height }) => [width, height]),
+    );
+    assert.equal(sizes[0].length, 299);
+    assert.deepEqual(sizes[0], sizes[1]);
+    // The other one has a scale of its own.
+    const alone = placed[1].find(({ state }) => state.unit === 0)!;
+    assert.ok(alone.width > 400 && alone.height === 44, `${alone.width} x ${alone.height}`);
+    for (const all of placed) {
+        const bottom = Math.max(...all.map(({ y, height }) => y + height));
+        assert.ok(bottom > 600 && bottom <= 760, `down to ${bottom} of 760`);
+        const right = Math.max(...all.map(({ x, width }) => x + width));
+        assert.ok(right > 540 && right <= 600, `to ${right} of 600`);
+    }
+});
+
 test("the legends name holes only if the device has one at some time", () => {
     const texts = (held: number): string[] => {
         const none = new Float64Array(2);

@@ -80,58 +80,84 @@ export function* eachRow(
 
 /** Like CoverageGrid, along a line. A range that begins where the last one ended costs little. */
 export class LineCoverage {
-    private readonly differences: Float64Array;
-    private readonly sums: Float64Array;
+    private differences: Float64Array; // both may be longer than needed
+    private sums: Float64Array;
     private from = 0; // of the last range, which is not in `differences` yet
     private to = 0;
+    private sign: 1 | -1 = 1;
+    private first: number; // the pixels whose sums are not up to date
+    private behind = 0;
 
-    constructor(readonly length: number) {
+    constructor(public length: number) {
         this.differences = new Float64Array(length + 2);
         this.sums = new Float64Array(length);
+        this.first = length;
     }
 
-    clear(): void {
-        this.differences.fill(0);
+    clear(length = this.length): void {
+        if (length > this.sums.length) {
+            const most = Math.ceil(1.25 * length);
+            this.differences = new Float64Array(most + 2);
+            this.sums = new Float64Array(most);
+        } else {
+            this.differences.fill(0);
+        }
+        this.length = length;
         this.from = this.to = 0;
+        this.first = 0;
+        this.behind = this.length;
     }
 
-    add(from: number, to: number): void {
+    /** With `sign` -1, a range that was added is taken away. */
+    add(from: number, to: number, sign: 1 | -1 = 1): void {
         if (!(from < to)) return;
-        if (from !== this.to) {
+        if (from !== this.to || sign !== this.sign) {
             this.enter(this.from, this.to);
             this.from = from;
+            this.sign = sign;
         }
         this.to = to;
     }
 
     private enter(from: number, to: number): void {
-        const { differences, length } = this;
+        const { differences, length, sign } = this;
         if (from < 0) from = 0;
         if (to > length) to = length;
         if (!(from < to)) return;
         const first = from | 0; // faster than Math.floor()
         const last = to | 0;
+        if (first < this.first) this.first = first;
+        if (last >= this.behind) this.behind = last + 1;
         if (first === last) {
-            differences[first] += to - from;
-            differences[first + 1] -= to - from;
+            differences[first] += sign * (to - from);
+            differences[first + 1] -= sign * (to - from);
             return;
         }
-        differences[first] += 1 - (from - first);
-        differences[first + 1] += from - first;
-        differences[last] -= 1 - (to - last);
-        differences[last + 1] -= to - last;
+        differences[first] += sign * (1 - (from - first));
+        differences[first + 1] += sign * (from - first);
+        differences[last] -= sign * (1 - (to - last));
+        differences[last + 1] -= sign * (to - last);
+    }
+
+    /** Brings the shares up to date. Returns the pixels that may have changed: [first, behind]. */
+    update(): [first: number, behind: number] {
+        this.enter(this.from, this.to);
+        this.from = this.to;
+        const { differences, sums, length, first } = this;
+        const behind = Math.min(length, this.behind);
+        let sum = first > 0 ? sums[first - 1] : 0;
+        for (let i = first; i < behind; ++i) sums[i] = sum += differences[i];
+        this.first = length;
+        this.behind = 0;
+        return [first, behind];
     }
 
     /**
-     * One share per pixel, slightly outside 0 to 1 because of rounding. The array is reused by the
-     * next call.
+     * One share per pixel, slightly outside 0 to 1 because of rounding; the array may be longer. It
+     * is reused by the next call.
      */
     shares(): Float64Array {
-        this.enter(this.from, this.to);
-        this.from = this.to;
-        const { differences, sums, length } = this;
-        let sum = 0;
-        for (let i = 0; i < length; ++i) sums[i] = sum += differences[i];
-        return sums;
+        this.update();
+        return this.sums;
     }
 }

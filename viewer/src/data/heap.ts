@@ -5,14 +5,6 @@ import { grown } from "./liveindex";
 import { type DeviceModel, forUnits, noUnit, poolsHeld } from "./model";
 import { stackTotals } from "./stacktotals";
 
-export interface UnitState {
-    unit: number;
-    blocks: Uint32Array; // ascending offset
-    used: number;
-    free: number;
-    kept: boolean;
-}
-
 /** The difference of the live blocks to an earlier state. */
 interface Change {
     from: number; // `number` of the earlier state
@@ -20,9 +12,22 @@ interface Change {
     ended: Uint32Array;
 }
 
-export interface HeapState {
+/** A state of the heap or of a unit. */
+interface Numbered {
     number: number; // every state has its own
     change: Change | null; // null = no earlier state, or too much differs
+}
+
+export interface UnitState extends Numbered {
+    unit: number;
+    line: object; // the same while the unit stays from state to state
+    blocks: Uint32Array; // ascending offset
+    used: number;
+    free: number;
+    kept: boolean;
+}
+
+export interface HeapState extends Numbered {
     tick: number;
     live: Uint32Array; // ascending offset
     units: UnitState[];
@@ -87,12 +92,23 @@ export function heapAt(model: DeviceModel, tick: number): HeapState {
     const states = new Array<UnitState | undefined>(units.count);
     const last = lastOf.get(model);
     if (last) heap.change = changeOf(blocks.offset, last.heap, live);
-    const same = last?.inOneUnit ? sameUnits(model, heap, last.states) : [];
+    const same: States = [];
+    const changes: (Change | undefined)[] = [];
+    if (last?.inOneUnit) unitChanges(model, heap, last.states, same, changes);
     const poolHeld = poolsHeld(model, tick);
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= tick && tick < units.end[unit]) {
             const free = units.size[unit];
-            const state = same[unit] ?? { unit, blocks: noBlocks, used: 0, free, kept: false };
+            const state = same[unit] ?? {
+                number: ++lastNumber,
+                change: changes[unit] ?? null,
+                unit,
+                line: last?.states[unit]?.line ?? {},
+                blocks: noBlocks,
+                used: 0,
+                free,
+                kept: false,
+            };
             states[unit] = state;
             heap.units.push(state);
             heap.reserved += units.size[unit];
@@ -134,35 +150,58 @@ function changeOf(offset: Float64Array, before: HeapState, after: Uint32Array): 
 }
 
 /**
- * Calls `add` with the difference of a sum over live blocks: the rows to add, and those to take
- * away with -1. `known` is the number of the state that the sum has; `reset` makes it zero.
+ * Calls `add` with the difference of a sum over the blocks of a state: the rows to add, and those
+ * to take away with -1. `all` are its blocks. `known` is the number of the state that the sum has;
+ * `reset` makes it zero.
  */
-export function followLive(
-    heap: HeapState,
+export function follow(
+    { number, change }: Numbered,
+    all: Uint32Array,
     known: number,
     reset: () => void,
     add: (rows: Uint32Array, sign: 1 | -1) => void,
 ): void {
-    if (heap.number === known) return;
-    if (heap.change?.from === known) {
-        add(heap.change.begun, 1);
-        add(heap.change.ended, -1);
+    if (number === known) return;
+    if (change?.from === known) {
+        add(change.begun, 1);
+        add(change.ended, -1);
     } else {
         reset();
-        add(heap.live, 1);
+        add(all, 1);
     }
 }
 
-// Units whose blocks did not change. Empty if blocks can wait for a stream (then a unit changes
-// while its blocks stay), or if one begins or ends outside of all units.
-function sameUnits({ blocks }: DeviceModel, heap: HeapState, before: States): States {
-    if (!heap.change || blocks.freed !== blocks.end) return [];
-    const same = before.map((state) => (state && state.blocks.length > 0 ? state : undefined));
-    for (const row of [...heap.change.begun, ...heap.change.ended]) {
-        if (blocks.unit[row] === noUnit) return [];
-        same[blocks.unit[row]] = undefined;
+// Fills `same` with the units whose blocks did not change, and `changes` with the difference of the
+// others. Both stay empty if blocks can wait for a stream (then a unit changes while its blocks
+// stay), or if one begins or ends outside of all units.
+function unitChanges(
+    { blocks }: DeviceModel,
+    { change }: HeapState,
+    before: States,
+    same: States,
+    changes: (Change | undefined)[],
+): void {
+    if (!change || blocks.freed !== blocks.end) return;
+    const found: [unit: number, ways: "begun" | "ended", rows: Uint32Array][] = [];
+    for (const way of ["begun", "ended"] as const) {
+        const rows = change[way];
+        for (let first = 0, last = 0; first < rows.length; first = last) {
+            const unit = blocks.unit[rows[first]];
+            if (unit === noUnit) return;
+            while (last < rows.length && blocks.unit[rows[last]] === unit) ++last;
+            found.push([unit, way, rows.subarray(first, last)]);
+        }
     }
-    return same;
+    before.forEach((state, unit) => {
+        if (state && state.blocks.length > 0) same[unit] = state;
+    });
+    for (const [unit, way, rows] of found) {
+        same[unit] = undefined;
+        const state = before[unit];
+        if (!state) continue;
+        const known = changes[unit] ?? { from: state.number, begun: noBlocks, ended: noBlocks };
+        changes[unit] = { ...known, [way]: rows };
+    }
 }
 
 function sumBlocks({ blocks }: DeviceModel, heap: HeapState, before?: HeapState): void {
@@ -290,8 +329,9 @@ export function liveBytes(
         lastLive = { model, some, heap: 0, bytes };
     }
     const { bytes } = lastLive;
-    followLive(
+    follow(
         heap,
+        heap.live,
         lastLive.heap,
         () => bytes.fill(0),
         (rows, sign) => {

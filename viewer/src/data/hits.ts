@@ -1,7 +1,7 @@
 // Wanted blocks: their number in the whole trace, and those in a window. A pass over every block
 // takes longer than a frame. Counts per stack are therefore made once, and a window is searched in
 // steps.
-import { followLive, type HeapState } from "./heap";
+import { follow, type HeapState } from "./heap";
 import type { DeviceModel } from "./model";
 import { stackTotals } from "./stacktotals";
 import { upperBound } from "./upperbound";
@@ -81,8 +81,9 @@ export function countLive(model: DeviceModel, heap: HeapState, wanted: Wanted): 
         lastLive = { model, wanted, heap: 0, count: { blocks: 0, bytes: 0 } };
     }
     const { count } = lastLive;
-    followLive(
+    follow(
         heap,
+        heap.live,
         lastLive.heap,
         () => (count.blocks = count.bytes = 0),
         (rows, sign) => {

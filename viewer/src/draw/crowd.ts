@@ -2,12 +2,14 @@
 // cover, and each pixel mixes the colours by these shares. Thousands of rectangles would be slower
 // and look no better.
 import { LineCoverage } from "../data/coverage";
-import type { UnitState } from "../data/heap";
+import { follow, type UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
 import { type Kinds, mostKinds } from "../data/kinds";
 import { type Colours, rgb } from "./colours";
 import { kindColour } from "./kinds";
 import { type Picture, pixelOf, sized } from "./pixels";
+import { same } from "./same";
+import { mostly } from "./shares";
 
 /**
  * The colours of blocks. Blocks that the verdict names stand out. The others show their kind; null
@@ -28,16 +30,18 @@ export interface Box {
 /** The colours of a unit's pixels. Rows differ only where free memory is hatched. */
 interface Columns {
     of: readonly unknown[]; // what they depend on besides the unit's state
-    plain: Uint32Array;
+    number: number; // of the unit's state
+    lines: LineCoverage[]; // by colour
+    plain: Uint32Array; // both may be longer than needed
     lined: Uint32Array;
 }
 
-// While the cursor moves, most units keep their state.
-const columnsOfState = new WeakMap<UnitState, Columns>();
+// Indexed by UnitState.line. While the cursor moves, most units keep their state, and the others
+// change little.
+const columnsOf = new WeakMap<object, Columns>();
 
-// By size or number of pixels, and kept, because a frame should allocate little.
+// By size, and kept, because a frame should allocate little.
 const pictures = new Map<string, Picture>();
-const lineSets = new Map<number, LineCoverage[]>();
 const mostKept = 32;
 
 function pictureOf(columns: number, rows: number): Picture {
@@ -46,16 +50,6 @@ function pictureOf(columns: number, rows: number): Picture {
     const picture = sized(pictures.get(key), columns, rows);
     pictures.set(key, picture);
     return picture;
-}
-
-function linesOf(columns: number, count: number): LineCoverage[] {
-    if (!lineSets.has(columns) && lineSets.size >= mostKept) lineSets.clear();
-    const lines = lineSets.get(columns) ?? [];
-    lineSets.set(columns, lines);
-    lines.length = Math.min(lines.length, count);
-    for (const line of lines) line.clear();
-    while (lines.length < count) lines.push(new LineCoverage(columns));
-    return lines;
 }
 
 /** Draws a unit with its blocks from left to right. */
@@ -71,17 +65,12 @@ export function drawCrowd(
 ): void {
     const left = Math.round(box.x * ratio);
     const top = Math.round(box.y * ratio);
-    const columns = Math.max(1, Math.round((box.x + box.width) * ratio) - left);
+    const columns = Math.max(1, Math.round(box.width * ratio)); // wherever it is drawn
     const rows = Math.max(1, Math.round((box.y + box.height) * ratio) - top);
     const { freed, end } = model.blocks;
     // The time changes colours only if blocks can wait for a stream.
     const of = [columns, look.pins, look.kinds, colours, freed === end ? 0 : tick];
-    let known = columnsOfState.get(state);
-    if (!known?.of.every((value, i) => value === of[i])) {
-        known = { of, ...mixed(model, state, columns, tick, look, colours) };
-        columnsOfState.set(state, known);
-    }
-    const { plain, lined } = known;
+    const { plain, lined } = columnsAt(model, state, of, columns, tick, look, colours);
     const { image, pixels } = pictureOf(columns, rows);
     for (let row = 0; row < rows; ++row) {
         for (let column = 0; column < columns; ++column) {
@@ -92,41 +81,85 @@ export function drawCrowd(
     context.putImageData(image, left, top);
 }
 
-function mixed(
+function columnsAt(
     model: DeviceModel,
     state: UnitState,
+    of: readonly unknown[],
     columns: number,
     tick: number,
     { pins, kinds }: BlockLook,
     colours: Colours,
-): Pick<Columns, "plain" | "lined"> {
+): Columns {
     const { blocks, units } = model;
+    let known = columnsOf.get(state.line);
+    const isSame = known && same(known.of, of);
+    if (known && isSame && known.number === state.number) return known;
     const ofBlocks = kinds
         ? Array.from({ length: mostKinds + 1 }, (_, kind) => kindColour(colours, kind))
         : [colours.use, colours.pending];
     const parts = [...ofBlocks, colours.pin].map(rgb);
+    if (!known || !isSame) {
+        known ??= {
+            of,
+            number: 0,
+            lines: [],
+            plain: new Uint32Array(0),
+            lined: new Uint32Array(0),
+        };
+        columnsOf.set(state.line, known);
+        known.of = of;
+        known.number = 0;
+        known.lines.length = Math.min(known.lines.length, parts.length);
+        while (known.lines.length < parts.length) known.lines.push(new LineCoverage(columns));
+        if (known.plain.length < columns) {
+            known.plain = new Uint32Array(Math.ceil(1.25 * columns));
+            known.lined = new Uint32Array(known.plain.length);
+        }
+    }
+    const { lines } = known;
     const pinned = parts.length - 1;
-    const lines = linesOf(columns, parts.length);
     const begin = units.offset[state.unit];
     const scale = columns / units.size[state.unit];
-    const { offset, size, freed } = blocks;
+    const { offset, size, freed, end } = blocks;
+    const canWait = freed !== end;
     const somePins = pins.size > 0;
-    for (const block of state.blocks) {
-        const line =
-            somePins && pins.has(block)
-                ? pinned
-                : kinds
-                  ? kinds.of[block]
-                  : Number(freed[block] <= tick);
-        const from = offset[block] - begin;
-        lines[line].add(from * scale, (from + size[block]) * scale);
-    }
+    follow(
+        state,
+        state.blocks,
+        known.number,
+        () => lines.forEach((line) => line.clear(columns)),
+        (rows, sign) => {
+            for (const block of rows) {
+                const line =
+                    somePins && pins.has(block)
+                        ? pinned
+                        : kinds
+                          ? kinds.of[block]
+                          : Number(canWait && freed[block] <= tick);
+                const from = offset[block] - begin;
+                lines[line].add(from * scale, (from + size[block]) * scale, sign);
+            }
+        },
+    );
+    known.number = state.number;
+    mix(known, state, parts, colours);
+    return known;
+}
+
+// Mixes the colours of the pixels that changed.
+function mix(
+    { lines, plain, lined }: Columns,
+    state: UnitState,
+    parts: [red: number, green: number, blue: number][],
+    colours: Colours,
+): void {
+    const changed = lines.map((line) => line.update());
     const shares = lines.map((line) => line.shares());
     const [hole, hatch, cached] = [colours.hole, colours.hatch, colours.cached].map(rgb);
-    const [plain, lined] = [new Uint32Array(columns), new Uint32Array(columns)];
-    for (let column = 0; column < columns; ++column) {
+    const behind = Math.max(...changed.map(([, end]) => end));
+    for (let column = Math.min(...changed.map(([first]) => first)); column < behind; ++column) {
         let [used, red, green, blue] = [0, 0, 0, 0];
-        for (let part = 0; part <= pinned; ++part) {
+        for (let part = 0; part < parts.length; ++part) {
             const share = Math.max(0, shares[part][column]);
             used += share;
             red += share * parts[part][0];
@@ -134,14 +167,13 @@ function mixed(
             blue += share * parts[part][2];
         }
         const free = Math.max(0, 1 - used);
-        const mix = (empty: [number, number, number]): number =>
+        const over = (empty: [number, number, number]): number =>
             pixelOf(
                 Math.min(255, red + free * empty[0]),
                 Math.min(255, green + free * empty[1]),
                 Math.min(255, blue + free * empty[2]),
             );
-        plain[column] = mix(state.kept ? hole : cached);
-        lined[column] = state.kept && free > 0.5 ? mix(hatch) : plain[column];
+        plain[column] = over(state.kept ? hole : cached);
+        lined[column] = state.kept && free > mostly ? over(hatch) : plain[column];
     }
-    return { plain, lined };
 }

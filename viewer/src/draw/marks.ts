@@ -1,12 +1,13 @@
 // Draws the layer above the map: blocks that prevent the release of free memory, search hits, the
 // selected block, and the column of addresses at the cursor.
 import { LineCoverage } from "../data/coverage";
-import type { HeapState } from "../data/heap";
+import { follow, type HeapState } from "../data/heap";
 import type { Hole } from "../data/hole";
 import type { DeviceModel } from "../data/model";
 import type { Colours } from "./colours";
 import type { MapFrame } from "./map";
 import { pictureOf } from "./pixels";
+import { same } from "./same";
 import { isHatch, type MapWindow, mixer } from "./shares";
 import type { Layer } from "./surface";
 import { stripGap, stripWidth } from "./timeaxis";
@@ -120,10 +121,16 @@ function outline(
     context.lineWidth = 1;
 }
 
-/**
- * Right of the map: the state of each address at the cursor's time. An unchanged `of` is not drawn
- * again.
- */
+/** The column of addresses at the cursor, as it was drawn last. */
+export interface Strip {
+    of: readonly unknown[]; // what it depends on besides the heap
+    heap: number; // of the heap's state
+    inUse: LineCoverage;
+}
+
+export const noStrip = (): Strip => ({ of: [], heap: 0, inUse: new LineCoverage(0) });
+
+/** Right of the map: the state of each address at the cursor's time. Changes `strip`. */
 export function drawAtCursor(
     layer: Layer,
     frame: MapFrame,
@@ -132,7 +139,7 @@ export function drawAtCursor(
     heap: HeapState,
     pins: ReadonlySet<number>,
     colours: Colours,
-    kept: { of: unknown[]; pins: number[] },
+    strip: Strip,
 ): void {
     const { context, ratio } = layer;
     const left = frame.right + stripGap;
@@ -140,29 +147,39 @@ export function drawAtCursor(
     const rows = Math.max(1, Math.round((frame.bottom - frame.top) * ratio));
     const { blocks, units } = model;
     const picture = pictureOf(layer, columns, rows);
-    const of = [picture, heap, pins, window.a0, window.a1, colours];
-    if (!of.every((value, i) => value === kept.of[i])) {
-        kept.of = of;
-        kept.pins = [];
+    const of = [picture, window.a0, window.a1, colours];
+    if (!same(of, strip.of)) {
+        strip.of = of;
+        strip.heap = 0;
+        strip.inUse = new LineCoverage(rows);
+    }
+    if (strip.heap !== heap.number) {
         const down = rows / (window.a1 - window.a0);
-        const lines = [new LineCoverage(rows), new LineCoverage(rows), new LineCoverage(rows)];
-        const [inUse, held, reserved] = lines;
-        const add = (to: LineCoverage, offset: number, size: number): void =>
-            to.add((offset - window.a0) * down, (offset + size - window.a0) * down);
-        for (const { unit, kept: isKept } of heap.units) {
-            add(reserved, units.offset[unit], units.size[unit]);
-            if (isKept) add(held, units.offset[unit], units.size[unit]);
+        const add = (to: LineCoverage, offset: number, size: number, sign: 1 | -1): void =>
+            to.add((offset - window.a0) * down, (offset + size - window.a0) * down, sign);
+        const [held, reserved] = [new LineCoverage(rows), new LineCoverage(rows)];
+        for (const { unit, kept } of heap.units) {
+            add(reserved, units.offset[unit], units.size[unit], 1);
+            if (kept) add(held, units.offset[unit], units.size[unit], 1);
         }
-        const somePins = pins.size > 0;
-        for (const block of heap.live) {
-            add(inUse, blocks.offset[block], blocks.size[block]);
-            if (somePins && pins.has(block)) kept.pins.push(block);
-        }
-        const [used, keptShare, all] = lines.map((line) => line.shares());
+        const { inUse } = strip;
+        follow(
+            heap,
+            heap.live,
+            strip.heap,
+            () => inUse.clear(),
+            (live, sign) => {
+                for (const block of live) {
+                    add(inUse, blocks.offset[block], blocks.size[block], sign);
+                }
+            },
+        );
+        strip.heap = heap.number;
+        const [used, kept, all] = [inUse, held, reserved].map((line) => line.shares());
         const mix = mixer(colours);
         for (let row = 0; row < rows; ++row) {
-            const plain = mix(used[row], keptShare[row], all[row], false);
-            const lined = mix(used[row], keptShare[row], all[row], true);
+            const plain = mix(used[row], kept[row], all[row], false);
+            const lined = mix(used[row], kept[row], all[row], true);
             for (let column = 0; column < columns; ++column) {
                 picture.pixels[row * columns + column] = isHatch(column, row) ? lined : plain;
             }
@@ -170,11 +187,14 @@ export function drawAtCursor(
     }
     context.putImageData(picture.image, Math.round(left * ratio), Math.round(frame.top * ratio));
     context.fillStyle = colours.pin;
+    const shown = [...pins].filter(
+        (block) => blocks.start[block] <= heap.tick && heap.tick < blocks.end[block],
+    );
     const least = Math.min(
         2,
-        Math.max(0.2, (0.12 * (frame.bottom - frame.top)) / Math.max(1, kept.pins.length)),
+        Math.max(0.2, (0.12 * (frame.bottom - frame.top)) / Math.max(1, shown.length)),
     );
-    for (const block of kept.pins) {
+    for (const block of shown) {
         const top = Math.max(frame.top, frame.y(blocks.offset[block]));
         const bottom = Math.min(frame.bottom, frame.y(blocks.offset[block] + blocks.size[block]));
         if (bottom >= top) context.fillRect(left, top, stripWidth, Math.max(least, bottom - top));

@@ -3,7 +3,7 @@
 // redraws it only if something is marked.
 import { LineCoverage } from "../data/coverage";
 import { isWanted, type Wanted } from "../data/hits";
-import type { UnitState } from "../data/heap";
+import { follow, type UnitState } from "../data/heap";
 import type { Hole } from "../data/hole";
 import { type DeviceModel, forUnits } from "../data/model";
 import type { Colours } from "./colours";
@@ -25,13 +25,14 @@ function partOf(
     return [at(offset), at(offset + size)];
 }
 
-interface MarkedShares {
+interface MarkedCrowd {
     marked: Wanted;
-    shares: Float64Array; // of each pixel
+    number: number; // of the unit's state
+    crowd: LineCoverage;
 }
 
-// While the cursor moves, most units keep their state.
-const sharesOfState = new WeakMap<UnitState, MarkedShares>();
+// Indexed by UnitState.line. While the cursor moves, most units keep their state.
+const crowds = new WeakMap<object, MarkedCrowd>();
 
 function sharesOf(
     model: DeviceModel,
@@ -39,20 +40,30 @@ function sharesOf(
     pixels: number,
     marked: Wanted,
 ): Float64Array {
-    const known = sharesOfState.get(state);
-    if (known?.marked === marked && known.shares.length === pixels) return known.shares;
+    let known = crowds.get(state.line);
+    if (known?.marked !== marked || known.crowd.length !== pixels) {
+        known = { marked, number: 0, crowd: known?.crowd ?? new LineCoverage(pixels) };
+        crowds.set(state.line, known);
+    }
+    const { crowd } = known;
     const { stack, offset, size } = model.blocks;
     const begin = model.units.offset[state.unit];
     const scale = pixels / model.units.size[state.unit];
-    const crowd = new LineCoverage(pixels);
-    for (const block of state.blocks) {
-        if (!isWanted(marked, stack[block], block)) continue;
-        const from = offset[block] - begin;
-        crowd.add(from * scale, (from + size[block]) * scale);
-    }
-    const shares = crowd.shares();
-    sharesOfState.set(state, { marked, shares });
-    return shares;
+    follow(
+        state,
+        state.blocks,
+        known.number,
+        () => crowd.clear(pixels),
+        (rows, sign) => {
+            for (const block of rows) {
+                if (!isWanted(marked, stack[block], block)) continue;
+                const from = offset[block] - begin;
+                crowd.add(from * scale, (from + size[block]) * scale, sign);
+            }
+        },
+    );
+    known.number = state.number;
+    return crowd.shares().subarray(0, pixels);
 }
 
 /** `marked`: the marked blocks; null = no marks. */

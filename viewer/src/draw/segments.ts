@@ -55,6 +55,10 @@ export function bandsOf(model: DeviceModel, heap: HeapState, order: "worst" | "a
 }
 
 const titleHeight = 16;
+const bandGap = 6;
+const bandWeights = [3, 1, 2]; // of the bands' heights
+const rowHeights = [44, 34, 26, 20, 16, 12, 9, 7, 5, 4, 3, 2];
+const scaleStep = 0.93;
 
 /** Where each segment of a band goes: rows of one height, at the largest scale that fits. */
 export function placeBand(
@@ -68,12 +72,15 @@ export function placeBand(
     const sizes = band.states.map((state) => model.units.size[state.unit]);
     const largest = sizes.reduce((a, b) => Math.max(a, b), 1);
     let best: Placed[] = [];
-    for (const rowHeight of [44, 34, 26, 20, 16, 12, 9, 7, 5, 4, 3, 2]) {
+    for (const rowHeight of rowHeights) {
         const gap = rowHeight > 6 ? 3 : 1;
         const rows = Math.floor((height + gap) / (rowHeight + gap));
         if (rows < 1) continue;
-        let scale = Math.min((rows * width) / band.bytes, width / largest);
-        for (let attempt = 0; attempt < 12; ++attempt, scale *= 0.93) {
+        // In steps, so that segments keep their width, and so their picture, while memory grows.
+        const most = Math.min((rows * width) / band.bytes, width / largest);
+        const first = Math.ceil(Math.log((most * largest) / width) / Math.log(scaleStep) - 1e-9);
+        for (let attempt = 0; attempt < 12; ++attempt) {
+            const scale = (width / largest) * scaleStep ** (first + attempt);
             const placed = wrap(band.states, sizes, scale, width, top, rowHeight, gap, rows);
             if (placed) {
                 best = placed;
@@ -102,7 +109,9 @@ function wrap(
     let x = 0;
     let row = 0;
     for (let i = 0; i < states.length; ++i) {
-        const size = Math.max(1, sizes[i] * scale);
+        // Whole pixels where the difference is small.
+        const exact = sizes[i] * scale;
+        const size = exact < 8 ? Math.max(1, exact) : Math.floor(exact);
         if (x > 0 && x + size > width + 0.5) {
             x = 0;
             if (++row >= rows) return null;
@@ -125,11 +134,9 @@ export function drawSegments(
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
     const bands = bandsOf(model, heap, order);
-    const room = height - bands.length * titleHeight;
-    const weights: number[] = bands.map((band, i) =>
-        band.states.length === 0 ? 0 : i === 0 ? 3 : i === 1 ? 1 : 2,
-    );
-    const sum = weights.reduce((a, b) => a + b, 0) || 1;
+    let room = height - bands.length * titleHeight;
+    const weights = bands.map(({ states }, i) => (states.length > 0 ? bandWeights[i] : 0));
+    let weight = weights.reduce((a, b) => a + b, 0) || 1;
     const all: Placed[] = [];
     let top = 0;
     bands.forEach((band, i) => {
@@ -143,7 +150,7 @@ export function drawSegments(
                   (band.free === null ? "" : `, ${formatBytes(band.free)} free`)
                 : "");
         context.fillText(fitText(context, text, width), 0, top + 11);
-        const space = Math.floor((room * weights[i]) / sum);
+        const space = Math.floor((room * weights[i]) / weight);
         const placed = placeBand(model, band, width, top + titleHeight, space - 4);
         for (const place of placed) {
             // Units with more blocks than pixels are mixed by area. SVG has no pixels.
@@ -174,9 +181,14 @@ export function drawSegments(
         all.push(...placed);
         const used =
             placed.length > 0
-                ? placed[placed.length - 1].y + placed[0].height - top - titleHeight + 6
+                ? placed[placed.length - 1].y + placed[0].height - top - titleHeight + bandGap
                 : 0;
-        top += titleHeight + Math.min(space, Math.max(used, 0));
+        const taken = Math.min(space, Math.max(used, 0));
+        top += titleHeight + taken;
+        // The bands below have what this one does not need. An empty one keeps a row, so that they
+        // stay as they are when its first segment comes.
+        room -= Math.max(taken, Math.min(rowHeights[0] + bandGap, Math.floor(room / 8)));
+        weight = Math.max(1, weight - weights[i]);
     });
     if (heap.units.length === 0) {
         context.font = font(12);

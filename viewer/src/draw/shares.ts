@@ -15,6 +15,9 @@ export interface MapWindow {
     a1: number;
 }
 
+/** More than a half. Shares that were summed up in different ways differ by rounding. */
+export const mostly = 0.5 + 1e-9;
+
 /** Mixes colours by shares from 0 to 1. Small rounding errors in the shares do no harm. */
 export function mixer(
     colours: Colours,
@@ -35,7 +38,7 @@ export function mixer(
         const holes = Math.max(0, Math.min(1, kept) - used);
         const cache = Math.max(0, Math.min(1, reserved) - Math.max(used, kept));
         const nothing = Math.max(0, 1 - used - holes - cache);
-        const lines = onHatch && holes > 0.5 ? hatch : hole;
+        const lines = onHatch && holes > mostly ? hatch : hole;
         return pixelOf(
             nothing * ground[0] + used * use[0] + holes * lines[0] + cache * cached[0],
             nothing * ground[1] + used * use[1] + holes * lines[1] + cache * cached[1],

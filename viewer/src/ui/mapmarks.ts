@@ -6,11 +6,11 @@ import { type Area, visitHits, type Wanted } from "../data/hits";
 import { finish } from "../data/steps";
 import { mapFrame, type MapFrame } from "../draw/map";
 import { drawRaster, MarkRaster } from "../draw/markraster";
-import { drawAtCursor, drawBlocks, outlineBlock, outlineHole } from "../draw/marks";
+import { drawAtCursor, drawBlocks, noStrip, outlineBlock, outlineHole } from "../draw/marks";
 import { drawRanges } from "../draw/ranges";
 import type { Surface } from "../draw/surface";
 import { rangesOf } from "../state/store";
-import { same } from "./same";
+import { same } from "../draw/same";
 import { Slices } from "./slices";
 import type { PageView } from "./view";
 
@@ -40,7 +40,7 @@ export class MapMarks {
     private marked = nothing;
     private seeking: unknown[] | null = null;
     private readonly seek = new Slices();
-    private strip: { of: unknown[]; pins: number[] } = { of: [], pins: [] };
+    private readonly strip = noStrip();
 
     constructor(
         private readonly page: PageView,

@@ -8,7 +8,7 @@ import { cellsOf, drawMap, edgesVisible, mapFrame } from "../draw/map";
 import { type Picture as Pixels, sized } from "../draw/pixels";
 import { exactShares } from "../draw/shares";
 import { Surface } from "../draw/surface";
-import { same } from "./same";
+import { same } from "../draw/same";
 import { byId } from "./dom";
 import { MapMarks } from "./mapmarks";
 import { Slices } from "./slices";
