@@ -439,13 +439,24 @@ test("the page fits into 1024 pixels, in light and in dark", async () => {
                 () => document.documentElement.scrollWidth - innerWidth,
             );
             assert.ok(over <= 0, `${over} pixels too wide`);
-            const overlap = await page.evaluate(() => {
-                const right = document.getElementById("addresses").getBoundingClientRect().right;
-                return [...document.querySelectorAll("#addresses > *, #addresses .bar > *")]
-                    .filter((child) => child.getBoundingClientRect().right > right + 1)
-                    .map((child) => child.id || child.className);
-            });
-            assert.deepEqual(overlap, []);
         });
     }
 });
+
+test("no title or button of a panel sticks out at any width", () =>
+    on(run, {}, async (page) => {
+        for (const width of [320, 390, 500, 640, 768, 900, 1000, 1024, 1100, 1200, 1440]) {
+            await page.setViewportSize({ width, height: 900 });
+            await settle(page);
+            const out = await page.evaluate(() =>
+                [...document.querySelectorAll("#addresses > *, .bar > *, .headline > *")]
+                    .filter((child) => {
+                        const box = child.getBoundingClientRect();
+                        const { left, right } = child.parentElement.getBoundingClientRect();
+                        return box.width > 0 && (box.left < left - 1 || box.right > right + 1);
+                    })
+                    .map((child) => child.id || child.className || child.tagName),
+            );
+            assert.deepEqual(out, [], `${width} pixels`);
+        }
+    }));
