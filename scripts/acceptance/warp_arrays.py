@@ -2,7 +2,10 @@
 
 import warp
 
-warp.config.log_level = warp.LOG_WARNING
+if hasattr(warp, "LOG_WARNING"):
+    warp.config.log_level = warp.LOG_WARNING
+else:
+    warp.config.quiet = True
 device = warp.get_device("cuda:0")
 kept = []
 for in_pool in (False, True):  # cudaMalloc, cudaMallocAsync

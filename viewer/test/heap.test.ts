@@ -186,7 +186,9 @@ test("the column at the cursor that follows the states equals one that is drawn 
             Array.from(device.blocks.start.keys()).filter((row) => row % 50 === 0),
         );
         const strip = noStrip();
+        const canvases = [{}, {}];
         let pinned = 0;
+        let followed = 0;
         for (const tick of moves(60)) {
             const window = {
                 t0: 0,
@@ -201,13 +203,14 @@ test("the column at the cursor that follows the states equals one that is drawn 
                 y: (at: number) => (30 * at) / highest,
             } as MapFrame;
             const heap = heapAt(device, tick);
-            const drawn = [strip, noStrip()].map((known) => {
+            followed += Number(heap.change?.from === strip.heap);
+            const drawn = [strip, noStrip()].map((known, which) => {
                 const shown: unknown[] = [];
                 const context = {
                     putImageData: ({ data }: ImageData) => shown.push([...data]),
                     fillRect: (...box: number[]) => shown.push(box),
                 };
-                const layer = { canvas: {}, context, ratio: 1 } as unknown as Layer;
+                const layer = { canvas: canvases[which], context, ratio: 1 } as unknown as Layer;
                 drawAtCursor(layer, frame, window, device, heap, pins, colours, known);
                 return shown;
             });
@@ -215,5 +218,6 @@ test("the column at the cursor that follows the states equals one that is drawn 
             pinned += drawn[0].length - 1;
         }
         assert.ok(pinned > 100, `${name}: ${pinned}`);
+        assert.ok(followed > 20, `${name}: ${followed}`);
     }
 });

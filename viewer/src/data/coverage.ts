@@ -139,7 +139,10 @@ export class LineCoverage {
         differences[last + 1] -= sign * (to - last);
     }
 
-    /** Brings the shares up to date. Returns the pixels that may have changed: [first, behind]. */
+    /**
+     * Brings the shares up to date. Returns the pixels that may have changed: from `first` up to,
+     * but without, `behind`.
+     */
     update(): [first: number, behind: number] {
         this.enter(this.from, this.to);
         this.from = this.to;

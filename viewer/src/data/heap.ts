@@ -189,7 +189,7 @@ function unitChanges(
             const unit = blocks.unit[rows[first]];
             if (unit === noUnit) return;
             while (last < rows.length && blocks.unit[rows[last]] === unit) ++last;
-            found.push([unit, way, rows.subarray(first, last)]);
+            found.push([unit, way, rows.slice(first, last)]);
         }
     }
     before.forEach((state, unit) => {

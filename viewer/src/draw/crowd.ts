@@ -65,11 +65,13 @@ export function drawCrowd(
 ): void {
     const left = Math.round(box.x * ratio);
     const top = Math.round(box.y * ratio);
-    const columns = Math.max(1, Math.round(box.width * ratio)); // wherever it is drawn
+    // Not of the place, so that a segment that moves keeps its picture.
+    const columns = Math.max(1, Math.round(box.width * ratio));
     const rows = Math.max(1, Math.round((box.y + box.height) * ratio) - top);
     const { freed, end } = model.blocks;
     // The time changes colours only if blocks can wait for a stream.
-    const of = [columns, look.pins, look.kinds, colours, freed === end ? 0 : tick];
+    const waiting = freed === end ? 0 : tick;
+    const of = [columns, state.kept, look.pins, look.kinds, colours, waiting];
     const { plain, lined } = columnsAt(model, state, of, columns, tick, look, colours);
     const { image, pixels } = pictureOf(columns, rows);
     for (let row = 0; row < rows; ++row) {

@@ -109,7 +109,7 @@ function wrap(
     let x = 0;
     let row = 0;
     for (let i = 0; i < states.length; ++i) {
-        // Whole pixels where the difference is small.
+        // From 8 pixels on, sizes are whole pixels, so that all gaps look alike.
         const exact = sizes[i] * scale;
         const size = exact < 8 ? Math.max(1, exact) : Math.floor(exact);
         if (x > 0 && x + size > width + 0.5) {
@@ -185,8 +185,8 @@ export function drawSegments(
                 : 0;
         const taken = Math.min(space, Math.max(used, 0));
         top += titleHeight + taken;
-        // The bands below have what this one does not need. An empty one keeps a row, so that they
-        // stay as they are when its first segment comes.
+        // The bands below get what this one does not need. In a high panel, an empty band keeps a
+        // row, so that they stay as they are when its first segment comes.
         room -= Math.max(taken, Math.min(rowHeights[0] + bandGap, Math.floor(room / 8)));
         weight = Math.max(1, weight - weights[i]);
     });
