@@ -182,7 +182,7 @@ function unitChanges(
     changes: (Change | undefined)[],
 ): void {
     if (!change || blocks.freed !== blocks.end) return;
-    const found: [unit: number, ways: "begun" | "ended", rows: Uint32Array][] = [];
+    const found: [unit: number, way: "begun" | "ended", rows: Uint32Array][] = [];
     for (const way of ["begun", "ended"] as const) {
         const rows = change[way];
         for (let first = 0, last = 0; first < rows.length; first = last) {
