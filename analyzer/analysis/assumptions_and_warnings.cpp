@@ -275,16 +275,29 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
 
 // Facts that count data, other than events, that the recorder had to omit. The notes of the reading
 // have the others.
-constexpr std::pair<const char*, const char*> kLosses[] = {
+struct Loss {
+    const char* fact;
+    const char* one;
+    const char* many;
+    const char* rest;
+};
+
+constexpr Loss kLosses[] = {
     {"held.without_room",
-     "live allocations are missing at the start of this part: the recorder had no memory for its "
-     "list of them. Their frees are unknown too"},
+     "live allocation is",
+     "live allocations are",
+     " missing at the start of this part: the recorder had no memory for its list of them. Their "
+     "frees are unknown too"},
     {"ranges.without_room",
-     "phases may lack their begin or end: the recorder had no room for so many open ranges"},
+     "phase",
+     "phases",
+     " may lack their begin or end: the recorder had no room for so many open ranges"},
     {"tables.without_room",
-     "contexts, pools, allocators, names, labels or new segments could not be remembered: the "
-     "recorder's tables for them were full. The device, pool, stream, name or label of what "
-     "belongs to them may be missing"},
+     "context, pool, allocator, name, label or new segment",
+     "contexts, pools, allocators, names, labels or new segments",
+     " could not be remembered: the recorder's tables for them were full. The device, pool, "
+     "stream, "
+     "name or label of what belongs to them may be missing"},
 };
 
 // Facts with "off", "incomplete" or "unknown" and the reason, if something was not recorded.
@@ -359,10 +372,10 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
             fmt::format("{} not returned when the process died",
                         format_counted(damage.events_unfinished, "call had", "calls had")));
     }
-    for (const auto& [fact, what] : kLosses) {
-        const std::uint64_t count = parse_count(timeline.fact(fact));
+    for (const Loss& loss : kLosses) {
+        const std::uint64_t count = parse_count(timeline.fact(loss.fact));
         if (count != 0) {
-            lines.push_back(fmt::format("{} {}", format_count(count), what));
+            lines.push_back(format_counted(count, loss.one, loss.many) + loss.rest);
         }
     }
     if (analysis->run.cut_stacks != 0) {

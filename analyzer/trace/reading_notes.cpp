@@ -49,27 +49,31 @@ void note_losses(Timeline* timeline) {
     const Losses losses = losses_of(timeline->facts);
     damage.events_lost += losses.events_lost;
     damage.events_unfinished += losses.events_unfinished;
-    const auto note = [timeline, &damage](const char* key, const char* what) {
+    const auto note = [timeline, &damage](
+                          const char* key, const char* one, const char* many, const char* rest) {
         const std::uint64_t count = parse_count(timeline->fact(key));
         if (count != 0) {
-            damage.notes.push_back(fmt::format("{} {}", format_count(count), what));
+            damage.notes.push_back(format_counted(count, one, many) + rest);
         }
     };
-    note("lost.facts", "facts about the process were lost");
-    note("stacks.without_room", "events have no stack: the stack tree was full");
-    note("stacks.native_failures", "native stacks could not be walked");
+    note("lost.facts", "fact about the process was", "facts about the process were", " lost");
+    note("stacks.without_room", "event has", "events have", " no stack: the stack tree was full");
+    note("stacks.native_failures", "native stack", "native stacks", " could not be walked");
     note("stacks.python_failures",
-         "Python stacks are cut or missing: their frames could not be walked");
-    note("trace.write_errors", "writes to the trace file failed (disk full?)");
+         "Python stack is",
+         "Python stacks are",
+         " cut or missing: their frames could not be walked");
+    note("trace.write_errors", "write", "writes", " to the trace file failed (disk full?)");
 }
 
 std::string out_of_order_note(std::uint64_t events) {
-    return fmt::format("{} out of order or repeated, and left out",
-                       events == 1 ? "1 event is" : fmt::format("{} events are", events));
+    return format_counted(events, "event is", "events are") +
+           " out of order or repeated, and left out";
 }
 
 std::string impossible_events_note(std::uint64_t events) {
-    return fmt::format("{} events are left out: no device has such sizes or addresses", events);
+    return format_counted(events, "event is", "events are") +
+           " left out: no device has such sizes or addresses";
 }
 
 std::string missing_numbers_note(std::uint64_t missing, std::uint64_t all) {

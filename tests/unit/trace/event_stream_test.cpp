@@ -224,7 +224,7 @@ TEST_CASE("missing numbers and impossible events give the same notes as in a tim
     CHECK(events_of(&*stream).size() == 5);
     const std::vector<std::string> notes = stream->notes_of_pass();
     CHECK(notes ==
-          std::vector<std::string>{"1 events are left out: no device has such sizes or addresses",
+          std::vector<std::string>{"1 event is left out: no device has such sizes or addresses",
                                    "2 of 7 sequence numbers have no event in the trace"});
     for (const std::string& note : notes) {
         CAPTURE(note);

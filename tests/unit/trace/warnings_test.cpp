@@ -66,6 +66,24 @@ TEST_CASE("every count of lost data is reported with its number") {
     }
 }
 
+TEST_CASE("a loss of one has no plural") {
+    const std::vector<std::pair<std::string, std::string>> counted = {
+        {"stacks.without_room", "1 event has no stack"},
+        {"stacks.native_failures", "1 native stack could not be walked"},
+        {"stacks.python_failures", "1 Python stack is cut or missing"},
+        {"held.without_room", "1 live allocation is missing at the start"},
+        {"ranges.without_room", "1 phase may lack"},
+        {"tables.without_room", "1 context, pool, allocator, name, label or new segment could not"},
+        {"lost.facts", "1 fact about the process was lost"},
+        {"trace.write_errors", "1 write to the trace file failed"},
+        {"lost.ring_full", "1 event was lost while recording"},
+        {"lost.unfinished", "1 call had not returned"}};
+    for (const auto& [fact, line] : counted) {
+        INFO(fact);
+        CHECK(any_begins(warnings_of({{fact, "1"}}), line));
+    }
+}
+
 TEST_CASE("what is off, incomplete or unknown is reported with its reason") {
     for (const char* fact : {"stacks.native", "stacks.python"}) {
         CHECK(warnings_of({{fact, "on"}}).empty());
