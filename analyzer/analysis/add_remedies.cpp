@@ -185,6 +185,7 @@ Status add_rows(const AnalyzeOptions& options,
             row.candidate.most_reserved_bytes =
                 Candidate{}.most_reserved_bytes;  // for later replays
             any_better = any_better || better;
+            device->combinations_better += combinations && better ? 1 : 0;
             if (better || !combinations) {
                 device->remedies.push_back(row);
                 all.push_back(std::move(row));

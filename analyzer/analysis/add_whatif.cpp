@@ -25,8 +25,7 @@ std::string why_no_whatif(const DeviceAnalysis& device) {
     if (held != 0 && device.script.source == ScriptSource::kBlocks &&
         device.recorded.segments_allocated == 0 && device.troubles == 0) {
         return fmt::format(
-            "all segments are older than the history, which has no request to the driver: a replay "
-            "cannot move the {} allocated before it",
+            "all segments were allocated before the history begins; a replay cannot move these {}",
             format_bytes(held));
     }
     return "";

@@ -100,6 +100,7 @@ struct DeviceAnalysis {
     // row before them.
     std::vector<WhatIfRow> remedies;
     std::uint64_t combinations_tried = 0;
+    std::uint64_t combinations_better = 0;  // than every single change; they are in `remedies`
     std::vector<Advice> advice;
     std::vector<CapacityScan> scans;
     Adaptation adaptation;

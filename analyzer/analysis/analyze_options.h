@@ -40,7 +40,8 @@ struct AnalyzeOptions {
 
 // Adds the replays of a report. `whatif` has all replays, also of long traces.
 inline void add_report_replays(AnalyzeOptions* options) {
-    // In requests and frees. The plan of the bound `offline` needs 200 bytes per block.
+    // The longest trace, in requests and frees, with remedies and plans: the plan of the bound
+    // `offline` needs 200 bytes per block.
     constexpr std::size_t kLongestWithRemedies = 2'000'000;
     options->settings = true;
     options->pools = true;

@@ -180,12 +180,13 @@ void add_limits_of_replays(const Timeline& timeline,
     const ReplayScript& script = device.script;
     if (!script.checkpoints.empty() && !script.checkpoints.front().segments.empty() &&
         begins_in_midlife(timeline)) {
-        lines->push_back(
-            fmt::format("device {}: {}; memory already in use ({}) is taken from its checkpoint",
-                        device.device,
-                        timeline.events_in_file == 0 ? "the recording began after the program"
-                                                     : "the first events were not read",
-                        format_bytes(held_at(script.checkpoints.front()))));
+        lines->push_back(fmt::format(
+            "device {}: {}; the {} that were in use then are known from the list of live "
+            "memory in the file",
+            device.device,
+            timeline.events_in_file == 0 ? "the recording began after the program"
+                                         : "the first events were not read",
+            format_bytes(held_at(script.checkpoints.front()))));
     }
     if (const auto orders = try_address_orders(device); orders && orders->differ()) {
         lines->push_back(fmt::format(

@@ -17,7 +17,7 @@ Status run_anonymize(int argc, char** argv) {
         "Writes a trace without paths, names, host, command line and environment. Sizes, "
         "times, events and the shape of stacks stay: reports on it give the same figures.\n\n"
         "Examples\n"
-        "  fraganalyze anonymize train.4711.ftrace to-send.ftrace\n"
+        "  fraganalyze anonymize train.myhost.4711.ftrace to-send.ftrace\n"
         "  fraganalyze to-send.ftrace                             # look at what others will see\n",
         "fraganalyze anonymize");
     std::string input;

@@ -198,12 +198,14 @@ void CommonOptions::add_killed(CLI::App* app) {
 }
 
 void CommonOptions::add_events(CLI::App* app) {
-    app->add_option("--events",
-                    events,
-                    fmt::format("of a longer trace, read N events: those around failures, peaks "
-                                "and the end; 'all': read all events, which needs about 75 bytes "
-                                "of memory for each (default: {})",
-                                kMostEvents))
+    app->add_option(
+           "--events",
+           events,
+           fmt::format(
+               "if the trace has more than N events, read only N: those around "
+               "failures, peaks and the end; 'all': read all events, which needs about 75 bytes "
+               "of memory for each (default: {})",
+               kMostEvents))
         ->type_name("N");
 }
 

@@ -73,12 +73,13 @@ Result<Limits> limits_of(const LimitTexts& texts, Limits limits) {
 Status run_check(int argc, char** argv) {
     CLI::App app(
         "Checks a run against limits, one line per check. The exit status is 1 if a check "
-        "fails. A trace that lost events fails, because its figures may be too low. Memory "
-        "use does not depend on the length of a trace.\n\n"
+        "fails. A trace that lost events fails, because its figures may be too low. fraganalyze "
+        "needs the same host memory for a trace of any length.\n\n"
         "Examples\n"
-        "  fraganalyze check train.4711.ftrace --max-reserved 14GiB --max-waste 10% --no-oom\n"
+        "  fraganalyze check train.myhost.4711.ftrace --max-reserved 14GiB --max-waste 10% "
+        "--no-oom\n"
         "  fraganalyze summarize good.ftrace --json good.json     # once\n"
-        "  fraganalyze check train.4711.ftrace --baseline good.json --tolerance 2%\n",
+        "  fraganalyze check train.myhost.4711.ftrace --baseline good.json --tolerance 2%\n",
         "fraganalyze check");
     std::vector<std::string> traces;
     LimitTexts texts;
@@ -93,8 +94,10 @@ Status run_check(int argc, char** argv) {
                    texts.max_waste,
                    "limit of reserved minus requested memory, at peak reserved")
         ->type_name("SIZE|SHARE%");
-    app.add_flag("--no-oom", options.no_oom, "no out-of-memory");
-    app.add_flag("--no-retries", options.no_retries, "no retry (cache released, second attempt)");
+    app.add_flag("--no-oom", options.no_oom, "fail if a request ran out of memory");
+    app.add_flag("--no-retries",
+                 options.no_retries,
+                 "fail if a request was retried (cache released, second attempt)");
     app.add_option(
            "--baseline",
            texts.baseline,

@@ -2,6 +2,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/snapshot/input.h"
+#include "analyzer/support/terminal.h"
 #include "analyzer/trace/describe_event.h"
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/symbols.h"
@@ -26,7 +27,7 @@ std::string one_line(std::string_view text) {
 }
 
 void print_note(const std::string& path, const std::string& note) {
-    fmt::print(stderr, "fraganalyze: {}\n", printable(path + ": " + note));
+    print_to_stderr(fmt::format("fraganalyze: {}\n", printable(path + ": " + note)));
 }
 
 // The notes of the timeline, and what --facts prints.
@@ -96,8 +97,8 @@ Status run_dump(int argc, char** argv) {
         "Prints the events of a trace, one per line, as it reads them: its memory does not grow "
         "with the length of the trace.\n\n"
         "Examples\n"
-        "  fraganalyze dump train.4711.ftrace | grep block_out_of_memory\n"
-        "  fraganalyze dump train.4711.ftrace --facts\n",
+        "  fraganalyze dump train.myhost.4711.ftrace | grep block_out_of_memory\n"
+        "  fraganalyze dump train.myhost.4711.ftrace --facts\n",
         "fraganalyze dump");
     CommonOptions common;
     bool facts = false;

@@ -8,6 +8,7 @@
 #include "analyzer/export/stack_weights.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/output_file.h"
+#include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -125,20 +126,18 @@ Result<const ExportFormat*> format_of(const std::string& name, const CLI::App& a
 // Says on standard error what the written file lacks.
 void print_gaps(const Timeline& timeline, const std::string& output) {
     if (const std::string part = part_text(timeline); !part.empty()) {
-        fmt::print(stderr,
-                   "fraganalyze: {} shows {} (--events all: everything)\n",
-                   printable(output),
-                   part);
+        print_to_stderr(fmt::format(
+            "fraganalyze: {} shows {} (--events all: everything)\n", printable(output), part));
     }
     const TraceDamage& damage = timeline.damage;
     if (damage.bytes_unreadable != 0 || damage.events_lost != 0) {
-        fmt::print(stderr,
-                   "fraganalyze: {} lacks events: {} of {} cannot be read, {} lost while "
-                   "recording\n",
-                   printable(output),
-                   format_bytes(damage.bytes_unreadable),
-                   printable(timeline.path),
-                   format_counted(damage.events_lost, "event was", "events were"));
+        print_to_stderr(
+            fmt::format("fraganalyze: {} lacks events: {} of {} cannot be read, {} lost while "
+                        "recording\n",
+                        printable(output),
+                        format_bytes(damage.bytes_unreadable),
+                        printable(timeline.path),
+                        format_counted(damage.events_lost, "event was", "events were")));
     }
 }
 
@@ -148,12 +147,12 @@ Status run_export(int argc, char** argv) {
     CLI::App app(
         "Writes a trace or a snapshot in the format of another tool.\n\n"
         "Examples\n"
-        "  fraganalyze export train.4711.ftrace --to speedscope -o held.speedscope.json\n"
-        "  fraganalyze export train.4711.ftrace --to folded --of waste -o - | flamegraph.pl "
+        "  fraganalyze export train.myhost.4711.ftrace --to speedscope -o held.speedscope.json\n"
+        "  fraganalyze export train.myhost.4711.ftrace --to folded --of waste -o - | flamegraph.pl "
         "> waste.svg\n"
-        "  fraganalyze export train.4711.ftrace --to perfetto --with profile.json.gz "
+        "  fraganalyze export train.myhost.4711.ftrace --to perfetto --with profile.json.gz "
         "-o train.perfetto-trace\n"
-        "  fraganalyze export train.4711.ftrace --to csv -o tables\n\n" +
+        "  fraganalyze export train.myhost.4711.ftrace --to csv -o tables\n\n" +
             format_list(),
         "fraganalyze export");
     CommonOptions common;

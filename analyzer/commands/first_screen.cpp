@@ -1,6 +1,7 @@
 #include "analyzer/commands/first_screen.h"
 
 #include "analyzer/report/text/first_screen.h"
+#include "analyzer/support/terminal.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,12 +16,6 @@ namespace {
 // In events. The report of a shorter trace is ready before anyone has read these lines.
 constexpr std::size_t kLong = 1'000'000;
 
-bool moves_cursor() {
-    const char* term = std::getenv("TERM");
-    return isatty(STDOUT_FILENO) != 0 && isatty(STDERR_FILENO) != 0 && term != nullptr &&
-           std::string_view(term) != "dumb";
-}
-
 }  // namespace
 
 void FirstScreen::show(const Analysis& analysis) {
@@ -30,15 +25,13 @@ void FirstScreen::show(const Analysis& analysis) {
     }
     const std::string text =
         first_screen_text(analysis, Terminal(STDERR_FILENO, ColorChoice::kNever));
-    fmt::print(stderr, "{}", text);
-    std::fflush(stderr);
+    print_to_stderr(text);
     lines_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 void FirstScreen::clear() {
-    if (lines_ != 0 && moves_cursor()) {
-        fmt::print(stderr, "\033[{}A\r\033[J", lines_);
-        std::fflush(stderr);
+    if (lines_ != 0 && moves_cursor(STDOUT_FILENO) && moves_cursor(STDERR_FILENO)) {
+        print_to_stderr(fmt::format("\033[{}A\r\033[J", lines_));
     }
     lines_ = 0;
 }

@@ -317,8 +317,10 @@ Error no_process_in(const Job& job, const std::string& path) {
 
 Error unreadable_in_job(std::size_t unreadable, std::size_t all, const std::string& first_reason) {
     return {ErrorCode::kInput,
-            fmt::format(
-                "{} of {} traces cannot be read; the first: {}", unreadable, all, first_reason)};
+            fmt::format("{} of {} cannot be read; the first: {}",
+                        unreadable,
+                        format_counted(all, "trace", "traces"),
+                        first_reason)};
 }
 
 // Writes the page and the JSON, and adds the view to `text`.

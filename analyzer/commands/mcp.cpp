@@ -515,7 +515,8 @@ Status run_mcp(int argc, char** argv) {
     CLI::App app(
         "Answers a language model's questions about traces: a server of the Model Context Protocol "
         "over standard input and output, which a client starts. Its tools are report, holders, "
-        "whatif, replay, explain and compare, with the JSON of these commands.\n\n"
+        "whatif, replay, explain and compare. Each returns the JSON of the command of its name; "
+        "holders returns the part of the report that says which lines hold memory.\n\n"
         "It reads every trace that you may read, and changes no file. Its answers contain source "
         "lines, command lines and host names of the recorded programs: the client and its model "
         "see them.\n\n"

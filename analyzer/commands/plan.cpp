@@ -5,6 +5,8 @@
 #include "analyzer/plan/planner.h"
 #include "analyzer/support/input_file.h"
 #include "analyzer/support/output_file.h"
+#include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
 
 #include <cstdio>
 #include <fmt/format.h>
@@ -46,13 +48,17 @@ Status run_plan(int argc, char** argv) {
                              ? 0
                              : 100.0 * static_cast<double>(plan.height_bytes - plan.load_bytes) /
                                    static_cast<double>(plan.load_bytes);
-    fmt::print(output == "-" ? stderr : stdout,
-               "{} buffers in {} bytes, {:.2f} % above the lower bound of {} ({})\n",
-               problem->lifetimes.size(),
-               plan.height_bytes,
-               above,
-               plan.load_bytes,
-               plan.method);
+    const std::string summary =
+        fmt::format("{} in {}, {:.2f} % above the lower bound of {} ({})\n",
+                    format_counted(problem->lifetimes.size(), "buffer", "buffers"),
+                    format_counted(plan.height_bytes, "byte", "bytes"),
+                    above,
+                    plan.load_bytes,
+                    plan.method);
+    if (output != "-") {
+        return write_text(summary);
+    }
+    print_to_stderr(summary);
     return Ok{};
 }
 

@@ -44,9 +44,10 @@ const Command* find_command(std::string_view name) {
 std::string overview() {
     std::string text =
         "Examples\n"
-        "  fraganalyze train.4711.ftrace                       verdict, culprit and remedy\n"
-        "  fraganalyze train.4711.ftrace --html timeline.html  the same as an HTML page\n"
-        "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True --capacity 16GiB\n"
+        "  fraganalyze train.myhost.4711.ftrace                       verdict, culprit and remedy\n"
+        "  fraganalyze train.myhost.4711.ftrace --html timeline.html  the same as an HTML page\n"
+        "  fraganalyze replay train.myhost.4711.ftrace --conf expandable_segments:True --capacity "
+        "16GiB\n"
         "\n"
         "fraganalyze TRACE [options], or fraganalyze COMMAND TRACE [options]. Without COMMAND, "
         "the\n"

@@ -111,8 +111,8 @@ Status run_replay(int argc, char** argv) {
     CLI::App app(
         "Replays the recorded requests once in a simulated pool.\n\n"
         "Examples\n"
-        "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True\n"
-        "  fraganalyze replay train.4711.ftrace --pool best-fit --capacity 16GiB --json -\n"
+        "  fraganalyze replay train.myhost.4711.ftrace --conf expandable_segments:True\n"
+        "  fraganalyze replay train.myhost.4711.ftrace --pool best-fit --capacity 16GiB --json -\n"
         "  fraganalyze replay snapshot.pickle --request 2GiB\n",
         "fraganalyze replay");
     CommonOptions common;
@@ -145,8 +145,9 @@ Status run_replay(int argc, char** argv) {
             return Error{bytes.error().code, "--request: " + bytes.error().message};
         }
         if (*bytes == 0) {
-            return Error{ErrorCode::kUsage,
-                         fmt::format("--request: '{}' is no size; give one such as 2GiB", asked)};
+            return Error{
+                ErrorCode::kUsage,
+                fmt::format("--request: '{}' is not a size; give one such as 2GiB", asked)};
         }
         if (!common.json.empty()) {
             return Error{ErrorCode::kUsage, "--request prints text only; remove --json"};

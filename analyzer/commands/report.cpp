@@ -148,8 +148,8 @@ Status run_report(int argc, char** argv) {
         "Explains a run: what happened, which lines of the program caused it, and which "
         "change avoids it.\n\n"
         "Examples\n"
-        "  fraganalyze train.4711.ftrace\n"
-        "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n"
+        "  fraganalyze train.myhost.4711.ftrace\n"
+        "  fraganalyze train.myhost.4711.ftrace --html timeline.html --json report.json\n"
         "  fraganalyze traces/ [--json job.json]    a job: which process failed first, and why\n"
         "  fraganalyze traces/ --html job.html      all processes of a job on one page\n",
         "fraganalyze report");
@@ -162,6 +162,9 @@ Status run_report(int argc, char** argv) {
     }
     if (html == "-" && common.json == "-") {
         return Error{ErrorCode::kUsage, "--html and --json cannot both go to standard output"};
+    }
+    if (!html.empty() && html == common.json) {
+        return Error{ErrorCode::kUsage, html + ": --html and --json need two files"};
     }
     if (sources && html.empty()) {
         return Error{ErrorCode::kUsage, "--sources copies into a page: add --html FILE"};

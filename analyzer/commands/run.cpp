@@ -27,7 +27,7 @@ int status(ExitCode code) {
 
 int report_error(std::string_view program, const Error& error) {
     // Messages contain file names and texts from traces, which may be unprintable.
-    fmt::print(stderr, "{}: {}\n", program, printable(error.message));
+    print_to_stderr(fmt::format("{}: {}\n", program, printable(error.message)));
     return status(error.code == ErrorCode::kCheckFailed ? ExitCode::kCheckFailed
                                                         : ExitCode::kBadInput);
 }

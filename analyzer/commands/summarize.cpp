@@ -113,14 +113,19 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
                 : device.metrics.state_only ? "      memory by line\n"
                                             : "      memory by line at the peak\n";
         for (const HeldBy& row : holder_rows(device, with_holders, &symbols)) {
-            text += fmt::format("        {:>9} in {:>7} blocks  {}\n",
+            text += fmt::format("        {:>9} in {:>7} {:<6}  {}\n",
                                 format_bytes(row.bytes),
                                 format_count(row.blocks),
+                                row.blocks == 1 ? "block" : "blocks",
                                 printable(row.label));
         }
     }
     if (summary.devices.empty()) {
         text += "no device memory was requested\n";
+    }
+    if (summary.calls_of_unknown_device != 0) {
+        text += fmt::format("{} failed because memory ran out; the device is not recorded\n",
+                            format_counted(summary.calls_of_unknown_device, "call", "calls"));
     }
     if (summary.events_left_out != 0) {
         text += fmt::format(
@@ -279,11 +284,12 @@ Status run_summarize(int argc, char** argv) {
         "errors, and memory by line at the peak. It keeps no events and replays nothing: its "
         "memory use depends on the number of live blocks, not on the length of the trace.\n\n"
         "Examples\n"
-        "  fraganalyze summarize train.4711.ftrace\n"
+        "  fraganalyze summarize train.myhost.4711.ftrace\n"
         "  fraganalyze summarize snapshots/                        every trace and snapshot in the "
         "folder\n"
-        "  fraganalyze summarize train.4711.ftrace --json - | jq '.devices[0].peak'\n"
-        "  fraganalyze summarize train.4711.ftrace -o s.json       for fraganalyze merge, and for "
+        "  fraganalyze summarize train.myhost.4711.ftrace --json - | jq '.devices[0].peak'\n"
+        "  fraganalyze summarize train.myhost.4711.ftrace -o s.json       for fraganalyze merge, "
+        "and for "
         "the view of a job\n",
         "fraganalyze summarize");
     CommonOptions common;

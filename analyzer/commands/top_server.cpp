@@ -153,19 +153,19 @@ Status serve_figures(const std::string& where, std::uint32_t pid, double interva
         }
         views.emplace(pid, LiveView(std::move(trace).value()));
     }
-    fmt::print(stderr,
-               "Serving {} to {}: process ids, ranks, cards and memory figures of {}. No command "
-               "lines, no host names, no sources. Ctrl-C ends it.\n",
-               server->url(),
-               server->only_this_machine() ? "every user of this machine"
-                                           : "everybody who can reach this address",
-               pid != 0 ? fmt::format("process {}", pid) : "all recorded processes of this user");
+    print_to_stderr(fmt::format(
+        "Serving {} to {}: process ids, ranks, cards and memory figures of {}. No command "
+        "lines, no host names, no sources. Ctrl-C ends it.\n",
+        server->url(),
+        server->only_this_machine() ? "every user of this machine"
+                                    : "everybody who can reach this address",
+        pid != 0 ? fmt::format("process {}", pid) : "all recorded processes of this user"));
     refresh(pid, &views);
     while (pid == 0 || !views.empty()) {
         server->serve_for(interval_s, [&views] { return exposition(views); });
         refresh(pid, &views);
     }
-    fmt::print(stderr, "Process {} records no more.\n", pid);
+    print_to_stderr(fmt::format("Process {} records no more.\n", pid));
     return Ok{};
 }
 

@@ -147,8 +147,8 @@ Status run_validate(int argc, char** argv) {
         "id,lower,upper,size,offset). The exit status is 1 for an invalid placement, with "
         "the first violation.\n\n"
         "Examples\n"
-        "  fraganalyze validate train.4711.ftrace\n"
-        "  fraganalyze validate train.4711.ftrace --pool best-fit --capacity 16GiB\n"
+        "  fraganalyze validate train.myhost.4711.ftrace\n"
+        "  fraganalyze validate train.myhost.4711.ftrace --pool best-fit --capacity 16GiB\n"
         "  fraganalyze validate plan.csv --capacity 1MiB\n",
         "fraganalyze validate");
     CommonOptions common;

@@ -14,9 +14,9 @@ Status run_whatif(int argc, char** argv) {
         "Replays the recorded requests with many settings, other pools and capacities; best "
         "first.\n\n"
         "Examples\n"
-        "  fraganalyze whatif train.4711.ftrace\n"
-        "  fraganalyze whatif train.4711.ftrace --capacity 24GiB\n"
-        "  fraganalyze whatif train.4711.ftrace --empty-cache-every 5\n",
+        "  fraganalyze whatif train.myhost.4711.ftrace\n"
+        "  fraganalyze whatif train.myhost.4711.ftrace --capacity 24GiB\n"
+        "  fraganalyze whatif train.myhost.4711.ftrace --empty-cache-every 5\n",
         "fraganalyze whatif");
     CommonOptions common;
     common.add_trace(&app);

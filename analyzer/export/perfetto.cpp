@@ -697,15 +697,14 @@ Status export_perfetto(const Analysis& analysis, const ExportOptions& options) {
         return written;
     }
     if (profile) {
-        fmt::print(stderr,
-                   "fraganalyze: {}\n",
-                   printable(profile_note(options.profile, *profile, timeline)));
+        print_to_stderr(fmt::format("fraganalyze: {}\n",
+                                    printable(profile_note(options.profile, *profile, timeline))));
     }
     if (left_out != 0) {
-        fmt::print(stderr,
-                   "fraganalyze: {} left out: more than {} overlap without nesting\n",
-                   format_counted(left_out, "slice", "slices"),
-                   kMostLanes);
+        print_to_stderr(
+            fmt::format("fraganalyze: {} left out: more than {} overlap without nesting\n",
+                        format_counted(left_out, "slice", "slices"),
+                        kMostLanes));
     }
     return written;
 }

@@ -77,6 +77,11 @@ class Reader {
         if (fields.size() != expected) {
             return error(fmt::format("{} fields, the heading has {}", fields.size(), expected));
         }
+        const std::string_view id = fields[columns_[0]];
+        if (std::any_of(
+                id.begin(), id.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
+            return error("the id has a control character");
+        }
         Lifetime buffer;
         const std::array<std::uint64_t*, 4> numbers = {
             nullptr, &buffer.begin, &buffer.end, &buffer.size_bytes};
@@ -98,7 +103,7 @@ class Reader {
             return error("the sizes add up to more than 2^62 bytes");
         }
         total_bytes_ += buffer.size_bytes;
-        problem_.ids.emplace_back(fields[columns_[0]]);
+        problem_.ids.emplace_back(id);
         problem_.lifetimes.push_back(buffer);
         return Ok{};
     }

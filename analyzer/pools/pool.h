@@ -103,6 +103,15 @@ struct PoolStatistics {
     // Both cover live blocks: allocated = requested + rounding + slack.
     std::uint64_t rounding_bytes = 0;
     std::uint64_t slack_bytes = 0;
+
+    // The pool holds nothing any more. Peaks and counts stay.
+    void forget_held() {
+        for (Gauge* gauge : {&requested, &allocated, &active, &reserved}) {
+            gauge->current = 0;
+        }
+        rounding_bytes = 0;
+        slack_bytes = 0;
+    }
 };
 
 // The relaxations of docs/metrics.md that a pool can apply to itself.

@@ -121,7 +121,7 @@ PickleValue SnapshotRows::entry() {
     SnapshotEntry row;
     const PickleValue& action = dict_[kAction];
     if (action.kind != Kind::kText) {
-        return fail("'action' is no text");
+        return fail("'action' is not a string");
     }
     const std::uint32_t word = action.index - kAllocWord;
     row.action = word <= kAnnotateWord - kAllocWord ? static_cast<SnapshotAction>(word)
@@ -179,7 +179,7 @@ PickleValue SnapshotRows::block() {
     row.address = dict_.count(kAddress, kHighestAddress - kMostBytes);
     row.size_bytes = dict_.count(kSize, kMostBytes);
     if (dict_[kState].kind != Kind::kText) {
-        return fail("'state' is no text");
+        return fail("'state' is not a string");
     }
     row.live = !dict_.is_word(kState, kInactiveWord);
     row.pending = row.live && !dict_.is_word(kState, kActiveAllocatedWord);
@@ -219,7 +219,7 @@ PickleValue SnapshotRows::segment() {
     row.small = dict_.is_word(kSegmentType, kSmallWord);
     row.expandable = dict_.is_true(kIsExpandable);
     if (dict_[kBlocks].kind != Kind::kList) {
-        return fail("'blocks' is no list");
+        return fail("'blocks' is not a list");
     }
     const auto blocks = reader().list(dict_[kBlocks]);
     row.block_count = static_cast<std::uint32_t>(blocks.size());
@@ -227,7 +227,7 @@ PickleValue SnapshotRows::segment() {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         if (blocks[i].kind != Kind::kRow || blocks[i].row_kind != kBlockRow ||
             blocks[i].index != row.first_block + i) {
-            return fail("'blocks' is no list of blocks of its own");
+            return fail("'blocks' is not a list of blocks of this segment alone");
         }
     }
     dict_.note_keys();

@@ -5,6 +5,7 @@
 #include "analyzer/snapshot/snapshot_history.h"
 #include "analyzer/snapshot/snapshot_host.h"
 #include "analyzer/snapshot/snapshot_start.h"
+#include "analyzer/support/units.h"
 #include "analyzer/trace/block_labels.h"
 #include "analyzer/trace/builder.h"
 
@@ -293,10 +294,9 @@ class Maker {
         for (std::size_t device = 0; device < starts_.size(); ++device) {
             const SnapshotStart& start = starts_[device];
             if (start.contradictions != 0) {
-                notes.push_back(
-                    fmt::format("the history and the state at the end disagree {} times: {}",
-                                start.contradictions,
-                                start.last_contradiction));
+                notes.push_back(fmt::format("the history and the state at the end disagree {}: {}",
+                                            format_counted(start.contradictions, "time", "times"),
+                                            start.last_contradiction));
             }
         }
     }

@@ -52,7 +52,7 @@ PickleValue SnapshotRows::whole() {
                   [](const SnapshotSegment& segment) { return segment.device >= kDevicesKept; });
     if (has(kDeviceTraces)) {
         if (dict_[kDeviceTraces].kind != Kind::kList) {
-            return fail("'device_traces' is no list");
+            return fail("'device_traces' is not a list");
         }
         for (const PickleValue& one : reader().list(dict_[kDeviceTraces])) {
             std::pair<std::uint32_t, std::uint32_t> range;
@@ -72,12 +72,12 @@ PickleValue SnapshotRows::whole() {
 
 bool SnapshotRows::take_segments(Word key, std::vector<SnapshotSegment>* segments) {
     if (dict_[key].kind != Kind::kList) {
-        fail(fmt::format("'{}' is no list", kWords[key]));
+        fail(fmt::format("'{}' is not a list", kWords[key]));
         return false;
     }
     for (const PickleValue& one : reader().list(dict_[key])) {
         if (one.kind != Kind::kRow || one.row_kind != kSegmentRow) {
-            fail(fmt::format("'{}' is no list of segments", kWords[key]));
+            fail(fmt::format("'{}' is not a list of segments", kWords[key]));
             return false;
         }
         segments->push_back(segments_[one.index]);

@@ -312,8 +312,18 @@ std::string Terminal::styled(Style style, std::string_view text) const {
     return fmt::format("{}{}\033[0m", escape_of(style), text);
 }
 
+void print_to_stderr(std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+}
+
 void Progress::show_everywhere() {
     everywhere = true;
+}
+
+bool moves_cursor(int file_descriptor) {
+    const char* term = std::getenv("TERM");
+    return isatty(file_descriptor) != 0 && term != nullptr && std::string_view(term) != "dumb";
 }
 
 void show_no_progress() {
@@ -322,13 +332,12 @@ void show_no_progress() {
 
 Progress::Progress(std::string_view label)
     : label_(label),
-      in_place_(!nowhere && isatty(STDERR_FILENO) != 0),
+      in_place_(!nowhere && moves_cursor(STDERR_FILENO)),
       lines_(everywhere && !in_place_) {}
 
 Progress::~Progress() {
     if (shown_) {
-        fmt::print(stderr, "\r\033[K");
-        std::fflush(stderr);
+        print_to_stderr("\r\033[K");
     }
 }
 
@@ -336,8 +345,7 @@ void Progress::show_line(std::size_t done, std::size_t all) {
     const std::size_t quarters = 4 * done / all;
     if (quarters != quarters_) {
         quarters_ = quarters;
-        fmt::print(stderr, "{} {}/{}\n", label_, done, all);
-        std::fflush(stderr);
+        print_to_stderr(fmt::format("{} {}/{}\n", label_, done, all));
     }
 }
 
@@ -350,14 +358,12 @@ void Progress::show(std::size_t done, std::size_t all) {
     }
     constexpr std::size_t kBarWidth = 30;
     const std::size_t filled = kBarWidth * done / all;
-    fmt::print(stderr,
-               "\r\033[K{} [{}{}] {}/{}",
-               label_,
-               std::string(filled, '#'),
-               std::string(kBarWidth - filled, ' '),
-               done,
-               all);
-    std::fflush(stderr);
+    print_to_stderr(fmt::format("\r\033[K{} [{}{}] {}/{}",
+                                label_,
+                                std::string(filled, '#'),
+                                std::string(kBarWidth - filled, ' '),
+                                done,
+                                all));
     shown_ = true;
 }
 

@@ -59,6 +59,13 @@ class Terminal {
     std::optional<std::size_t> columns_;
 };
 
+// Whether the file is a terminal that understands escapes which move the cursor.
+bool moves_cursor(int file_descriptor);
+
+// Writes to standard error. A write that fails, to a closed or a full file, is ignored: there is no
+// other place for messages.
+void print_to_stderr(std::string_view text);
+
 // A progress line on standard error that is overwritten in place. Without a terminal it prints
 // nothing, or, after show_everywhere(), one line for each quarter. Thread-safe only if the caller
 // serialises calls.

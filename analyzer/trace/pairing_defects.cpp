@@ -1,5 +1,7 @@
 #include "analyzer/trace/pairing_defects.h"
 
+#include "analyzer/support/units.h"
+
 #include <cstddef>
 #include <fmt/format.h>
 
@@ -44,10 +46,10 @@ void PairingDefects::finish() {
     damage.notes.insert(damage.notes.end(), notes_.begin(), notes_.end());
     if (frees_without_alloc_ > kNotesPerDefect || allocs_over_live_ > kNotesPerDefect) {
         damage.notes.push_back(
-            fmt::format("in total {} frees of memory that was not allocated in the trace, and {} "
-                        "allocations at addresses still in use",
-                        frees_without_alloc_,
-                        allocs_over_live_));
+            fmt::format("in total {} of memory that was not allocated in the trace, and {} at "
+                        "addresses still in use",
+                        format_counted(frees_without_alloc_, "free", "frees"),
+                        format_counted(allocs_over_live_, "allocation", "allocations")));
     }
 }
 

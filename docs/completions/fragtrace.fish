@@ -37,7 +37,7 @@ complete -c fragtrace -n '__fish_seen_subcommand_from run' -l keep-free -x -d 'f
 complete -c fragtrace -n '__fish_seen_subcommand_from run' -l stacks -x -a 'all native python none' -d 'which stacks are recorded: all (default), native, python or none'
 complete -c fragtrace -n '__fish_seen_subcommand_from run' -l stack-depth -x -d 'recorded frames per stack, innermost first, 1 to 128 (default: 128)'
 complete -c fragtrace -n '__fish_seen_subcommand_from run' -l min-bytes -x -d 'do not record blocks of a pool that are smaller than SIZE'
-complete -c fragtrace -n '__fish_seen_subcommand_from run' -l start -x -a 'on off' -d 'off: record nothing until fragtrace_start() or the signal'
+complete -c fragtrace -n '__fish_seen_subcommand_from run' -l start -x -a 'on off' -d 'off: write no file until fragtrace_start() or the signal'
 complete -c fragtrace -n '__fish_seen_subcommand_from run' -l start-after -x -d 'record nothing for N seconds after the first CUDA call'
 complete -c fragtrace -n '__fish_seen_subcommand_from run' -l signal -x -a 'HUP USR1 USR2 URG WINCH IO PWR' -d 'HUP, USR1, USR2, URG, WINCH, IO or PWR: this signal stops and ...'
 complete -c fragtrace -n '__fish_seen_subcommand_from run' -l quiet -d 'after the run, print only the command that analyses the trace'

@@ -3,8 +3,8 @@
 
 namespace fragtrace::launcher {
 
-// Becomes the Python program of the demo, with the arguments after `demo`. Returns only by a
-// Refusal.
+// Replaces this process by the Python program of the demo (exec), with the arguments after `demo`.
+// Never returns; throws a Refusal on failure.
 int demo(int argc, char** argv);
 
 }  // namespace fragtrace::launcher

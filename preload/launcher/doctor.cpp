@@ -34,13 +34,14 @@ namespace {
 constexpr const char* kDoctorText =
     R"(Checks this machine and says what `fragtrace run` will record: the driver and its cards, PyTorch and
 Python, the folders for traces and ring, limits, containers, other libraries. Without COMMAND it looks
-at the python in $PATH. It runs this interpreter once, without a use of CUDA. Other programs are only read.
+at the python in $PATH. It runs this interpreter once, without using CUDA. Of other programs it only
+reads the files.
 
 Examples
   fragtrace doctor                              this machine, and the python in $PATH
   fragtrace doctor -- .venv/bin/python          another interpreter
   fragtrace doctor -- ./simulation              a program
-  fragtrace doctor --bundle report.tar.gz --trace train.4711.ftrace
+  fragtrace doctor --bundle report.tar.gz --trace train.myhost.4711.ftrace
                                                 an archive to send with a report of a problem
 
 Exit code: 0 if recording will work, 1 if not, 2 for bad usage.
@@ -122,11 +123,11 @@ DoctorRequest parse(int argc, char** argv, bool* help) {
     DoctorRequest request;
     app.prefix_command();
     app.add_flag("--json", request.json, "print one JSON object (docs/schema/doctor.json)");
-    app.add_option(
-           "--bundle",
-           request.bundle,
-           "write an archive with these lines, versions and settings; <hidden> replaces your "
-           "paths and each value with a word of your own")
+    app.add_option("--bundle",
+                   request.bundle,
+                   "write an archive with these lines, versions and settings; each path, and each "
+                   "value that "
+                   "contains words of your own, is replaced by <hidden>")
         ->type_name("FILE.tar.gz");
     app.add_option("--trace",
                    request.trace,

@@ -18,7 +18,7 @@ constexpr const char* kBegin =
   fragtrace run --start off --signal USR2 -- python train.py
                                                             start recording at the first USR2
   fragtrace top                                             watch a recorded process
-  fragtrace try train.4711.ftrace                           run again with the recommended change
+  fragtrace try train.myhost.4711.ftrace                    run again with the recommended change
   fragtrace job analyze traces --slurm                      analyse a job of many processes
   fragtrace doctor                                          what will be recorded on this machine
   fragtrace clean                                           remove leftover files; traces stay

@@ -1,10 +1,13 @@
 // A folder for the files that a command needs while it runs.
 #pragma once
 
+#include "launcher/own_text.h"
 #include "launcher/refusal.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <string>
 #include <system_error>
 
@@ -17,11 +20,16 @@ class Scratch {
     // `command` becomes a part of the folder's name.
     explicit Scratch(const std::string& command) {
         std::error_code failed;
-        path_ =
-            (std::filesystem::temp_directory_path(failed) / ("fragtrace-" + command + "-XXXXXX"))
-                .native();
-        if (mkdtemp(path_.data()) == nullptr) {
-            throw Refusal{kBadUsage, "cannot make a temporary folder in $TMPDIR"};
+        const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+        path_ = (folder / ("fragtrace-" + command + "-XXXXXX")).native();
+        if (failed || mkdtemp(path_.data()) == nullptr) {
+            const std::string cause =
+                failed ? failed.message() : std::generic_category().message(errno);
+            throw Refusal{kBadUsage,
+                          fmt::format("cannot create a temporary folder{}: {}; set TMPDIR to a "
+                                      "folder in which you may write",
+                                      failed ? std::string() : " in " + one_line(folder.native()),
+                                      cause)};
         }
     }
 

@@ -36,15 +36,15 @@ using Json = nlohmann::json;
 
 constexpr const char* kText =
     R"(Runs the recorded command again with a change that fraganalyze recommends, records it, and shows the
-prediction and the outcome side by side. The change is one of settings. Changes of the program are in the
-report of fraganalyze; you make them. The command, its folder and its allocator settings come from TRACE.
-This is done only for a trace of your own from this machine: give the command of any other trace after --.
+prediction and the outcome side by side. It changes settings of the allocator only. The report of fraganalyze
+also has changes of the program, which you make yourself. The command, its folder and its allocator settings
+come from TRACE if you recorded it on this machine. For any other trace, give the command after --.
 
 Examples
-  fragtrace try train.4711.ftrace                    the recommended change, on the same kind of card
-  fragtrace try train.4711.ftrace --list             all changes that can be tried, with their numbers
-  fragtrace try train.4711.ftrace --remedy 3
-  fragtrace try train.4711.ftrace -- python train.py --steps 100
+  fragtrace try train.myhost.4711.ftrace             the recommended change, on the same kind of card
+  fragtrace try train.myhost.4711.ftrace --list      all changes that can be tried, with their numbers
+  fragtrace try train.myhost.4711.ftrace --remedy 3
+  fragtrace try train.myhost.4711.ftrace -- python train.py --steps 100
 
 Exit code: 0 if the prediction held, 1 if not, 2 for bad usage or if nothing was recorded.
 )";
@@ -223,7 +223,12 @@ int compare(const std::string& recorded_trace,
         outcome = device["index"] == recorded["index"] ? &device : outcome;
     }
     if (outcome == nullptr) {
-        throw Refusal{kBadUsage, "the run did not use the recorded device: " + one_line(trace)};
+        throw Refusal{
+            kBadUsage,
+            fmt::format("{}: the new run did not use GPU {}, which the recorded run used; make it "
+                        "visible (CUDA_VISIBLE_DEVICES)",
+                        one_line(trace),
+                        recorded["index"].dump())};
     }
     std::vector<OutcomeLine> lines = outcome_lines(recorded, row, *outcome);
     const std::string set = text(report["facts"], "allocator_conf");

@@ -23,7 +23,11 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr uint64_t kForkPatience_ns = 100 * kMillisecond_ns;
+// After one wait in vain: the drain hangs, perhaps on its storage, and a program may fork often.
+constexpr uint64_t kNextForkPatience_ns = kMillisecond_ns;
 constexpr uint64_t kReportPatience_ns = 100 * kMillisecond_ns;
+
+bool g_fork_waited_in_vain;
 
 // A child forked in the middle of a start would inherit half a session. A child forked while the
 // drain asks the loader for the modules would inherit a lock that the C library does not repair.
@@ -32,8 +36,11 @@ void before_fork() {
     if (load_acquire(&g_session.state) == kStarting && !t_thread.inside_recorder) {
         futex_wait(&g_session.state, kStarting, kForkPatience_ns);
     }
-    t_thread.holds_flush_lock =
-        running_session() != nullptr && g_session.flush_lock.lock_within(kForkPatience_ns);
+    if (running_session() != nullptr) {
+        t_thread.holds_flush_lock = g_session.flush_lock.lock_within(
+            load_relaxed(&g_fork_waited_in_vain) ? kNextForkPatience_ns : kForkPatience_ns);
+        store_relaxed(&g_fork_waited_in_vain, !t_thread.holds_flush_lock);
+    }
 }
 
 void after_fork_in_parent() {
@@ -46,6 +53,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
     const SlowPath slow_path;
     t_thread.holds_flush_lock = false;
+    g_fork_waited_in_vain = false;
     // A signal handler that interrupted the recorder and forked may return into the recorder. Then
     // the next event finds the parent's token cleared and forgets the session.
     if (!t_thread.inside_recorder) {
@@ -99,6 +107,7 @@ __attribute__((section(".text.startup"))) void on_exit_code(int status, void*) {
 }
 
 __attribute__((constructor)) void on_load() {
+    note_standard_error();
     if (has_worked()) {
         const SlowPath slow_path;
         note_earlier_program();
@@ -154,8 +163,10 @@ void report_losses() {
     const uint64_t refused = load_relaxed(&session.lost_before_start) + session.lost_removed;
     if (settled && session.failure[0] != '\0' && !session.has_file && refused != 0) {
         const uint64_t more = running ? load_relaxed(&session.ring.header->lost_ring_full) : 0;
-        text.add("fragtrace: nothing was recorded: ").add(session.failure).add(" (");
-        text.add_number(refused + more).add(" events)\n");
+        text.add("fragtrace: nothing was recorded: ").add(session.failure);
+        // After a start that failed, later events are not counted.
+        text.add(running ? " (" : " (at least ").add_number(refused + more);
+        text.add(refused + more == 1 ? " event)\n" : " events)\n");
     } else if (running && !session.has_file && session.wants_file) {
         text.add("fragtrace: nothing was recorded: ").add(session.options.output);
         text.add(" does not answer (").add_number(load_relaxed(&session.ring.header->head));

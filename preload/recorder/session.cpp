@@ -170,13 +170,15 @@ Session* start_or_wait() {
     uint32_t state = kIdle;
     if (__atomic_compare_exchange_n(
             &session->state, &state, kStarting, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)) {
+        // A handler may jump out of the call that it interrupted. So it runs only after the state
+        // is settled: otherwise other threads would wait for this start at each call.
+        const SignalsHeldBack no_handlers;
         // Calls that the start makes must not come back to us through a hook.
         const bool inside_hook = t_thread.inside_hook;
         t_thread.inside_hook = true;
         ++session->generation;
         bool started = false;
         {
-            const SignalsHeldBack no_handlers;
             const SignalTakenBack no_signal(SIGXFSZ);
             started = start(session);
         }

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -200,7 +201,36 @@ Text& Text::add_hex(uint64_t value) {
     return add(digits, sizeof digits);
 }
 
+namespace {
+
+// The file that was standard error when the library was loaded.
+dev_t g_standard_error_device;
+ino_t g_standard_error_inode;
+
+// A program that closes its standard error may get the descriptor's number for a file with its
+// data.
+bool is_data_of_program() {
+    struct stat file {};
+
+    return fstat(STDERR_FILENO, &file) == 0 && S_ISREG(file.st_mode) &&
+           (file.st_dev != g_standard_error_device || file.st_ino != g_standard_error_inode);
+}
+
+}  // namespace
+
+void note_standard_error() {
+    struct stat file {};
+
+    if (fstat(STDERR_FILENO, &file) == 0) {
+        g_standard_error_device = file.st_dev;
+        g_standard_error_inode = file.st_ino;
+    }
+}
+
 void say(const Text& text) {
+    if (is_data_of_program()) {
+        return;
+    }
     const SignalTakenBack no_signal(SIGPIPE);
     pollfd stream{STDERR_FILENO, POLLOUT, 0};
     if (poll(&stream, 1, 0) == 1 && stream.revents == POLLOUT) {

@@ -188,8 +188,12 @@ class Text {
     size_t size_ = 0;
 };
 
+// Remembers which file standard error is. Call it once, when the library is loaded.
+void note_standard_error();
+
 // Writes a line to standard error, unless that would block or nobody reads it: the end of the host
-// must not change.
+// must not change. Writes nothing if standard error is now a regular file that it was not when the
+// library was loaded: this may be a data file of the host, which got a free number.
 void say(const Text& text);
 
 // In errno: a write would have used space that must stay free (FRAGTRACE_KEEP_FREE).

@@ -18,6 +18,7 @@ client_program(tied_thread tied_thread.c)
 client_library(slow_library slow_library.c)
 client_program(slow_storage slow_storage.c)
 client_library(slow_files slow_files.c)
+client_program(timed_out timed_out.c)
 client_program(removed_folder removed_folder.c)
 client_program(late_thread late_thread.c)
 client_program(full_memory full_memory.c -fno-omit-frame-pointer)
@@ -84,6 +85,10 @@ client("storage that does not answer" slow_storage --then ./libslow_files.so --r
        --lost anything --no-trace)
 client("a ring's folder that does not answer" slow_storage --then ./libslow_files.so
        --recorder SLOW=ring --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/rings)
+client("a handler that jumps out of the first call" timed_out --no-virtual-gpu
+       --then ./libplain_runtime.so)
+client("forks while storage hangs" slow_storage --then ./libslow_files.so --recorder SLOW=write
+       --ended killed -- forks)
 client("storage that hangs in mid-run: the ring has the rest" slow_storage
        --then ./libslow_files.so --recorder SLOW=write --ended killed)
 client("a flight recorder's copy on slow storage is waited for" tied_thread
@@ -144,7 +149,8 @@ foreach(limit no-address-space closed-streams closed-descriptors another-user an
     client("a program under limits, ${limit}" restricted -- ${limit})
 endforeach()
 foreach(limit no-descriptors no-address-space closed-streams closed-descriptors another-user
-        another-root sandbox-that-refuses another-folder umask-and-locale)
+        another-root sandbox-that-refuses sandbox-with-handler reused-standard-error another-folder
+        umask-and-locale)
     client("a program under limits in mid-run, ${limit}" restricted -- ${limit} later)
 endforeach()
 foreach(limit no-descriptors no-file-size another-root sandbox-that-refuses)
@@ -156,6 +162,8 @@ client("a file size limit that a trace meets in mid-run" restricted --lost anyth
        -- little-file-size later)
 client("a file size limit below what is written already" restricted --lost anything
        --ended normal,not_recorded -- no-file-size later)
+client("no message in a data file that became descriptor 2" restricted --lost anything --no-trace
+       --recorder FRAGTRACE_OUTPUT=/proc/nowhere -- reused-standard-error)
 client("a tmpfs too small for the ring" many_threads --within small
        --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/small)
 client("memory that the program fills while the ring grows" full_memory --within little-memory

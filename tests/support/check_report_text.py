@@ -139,7 +139,7 @@ def check_fidelity(found, fidelity, line):
         found,
         "fidelity",
         line,
-        r"^([\d.]+) %: the replay reproduces ([\d,]+) of ([\d,]+) placements and "
+        r"^([\d.]+) %: the replay reproduces ([\d,]+) of ([\d,]+) placements? and "
         r"([\d,]+) of ([\d,]+) ",
     )
     if read:

@@ -35,15 +35,18 @@ class Rows {
     }
 
     void at_most(std::string_view check,
-                 std::string_view what,
+                 std::string_view one,
+                 std::string_view many,
                  std::uint64_t value,
                  std::uint64_t limit,
                  std::string_view limit_is = "") {
         add(check,
             value,
             limit,
-            fmt::format(
-                "{} {}, at most {}{}", format_count(value), what, format_count(limit), limit_is));
+            fmt::format("{}, at most {}{}",
+                        format_counted(value, one, many),
+                        format_count(limit),
+                        limit_is));
     }
 
     void add(std::string_view check, std::uint64_t value, std::uint64_t limit, std::string text) {
@@ -98,12 +101,14 @@ void check_baseline(const RunFigures& run, const RunFigures& before, double tole
                         with_tolerance(before.peak_allocated, tolerance),
                         allowed);
     rows->at_most("baseline-segments",
+                  "segment allocated from the driver",
                   "segments allocated from the driver",
                   run.segments_allocated,
                   with_tolerance(before.segments_allocated, tolerance),
                   allowed);
-    rows->at_most("baseline-ooms", "OOMs", run.ooms, before.ooms, ", the baseline's");
-    rows->at_most("baseline-retries", "retries", run.retries, before.retries, ", the baseline's");
+    rows->at_most("baseline-ooms", "OOM", "OOMs", run.ooms, before.ooms, ", the baseline's");
+    rows->at_most(
+        "baseline-retries", "retry", "retries", run.retries, before.retries, ", the baseline's");
 }
 
 }  // namespace
@@ -148,7 +153,15 @@ std::vector<CheckRow> check_limits(const TraceSummary& summary, const Limits& li
     std::vector<CheckRow> result;
     Rows rows(&result);
     if (!limits.losses_allowed) {
-        rows.at_most("no-losses", "events lost", summary.tables.damage.events_lost, 0);
+        rows.at_most(
+            "no-losses", "event lost", "events lost", summary.tables.damage.events_lost, 0);
+    }
+    if (limits.no_oom && summary.calls_of_unknown_device != 0) {
+        rows.at_most("no-oom",
+                     "call out of memory whose device is unknown",
+                     "calls out of memory whose device is unknown",
+                     summary.calls_of_unknown_device,
+                     0);
     }
     std::size_t known = 0;  // devices that the baseline has too
     for (const DeviceSummary& device : summary.devices) {
@@ -183,10 +196,10 @@ std::vector<CheckRow> check_limits(const TraceSummary& summary, const Limits& li
             check_waste(run, *limits.max_waste, &rows);
         }
         if (limits.no_oom) {
-            rows.at_most("no-oom", "OOMs", run.ooms, 0);
+            rows.at_most("no-oom", "OOM", "OOMs", run.ooms, 0);
         }
         if (limits.no_retries) {
-            rows.at_most("no-retries", "retries", run.retries, 0);
+            rows.at_most("no-retries", "retry", "retries", run.retries, 0);
         }
         if (limits.baseline) {
             const auto before = limits.baseline->find(device.device);

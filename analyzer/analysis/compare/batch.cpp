@@ -311,7 +311,10 @@ class Predictor {
                 }
             }
         }
-        prediction->least_failing = failing;
+        const auto known = tried.find(failing);
+        if (known != tried.end() ? !known->second : !live_fits(failing)) {
+            prediction->least_failing = failing;
+        }
         if (largest == 0) {
             return Ok{};
         }
@@ -351,9 +354,10 @@ Result<BatchPrediction> predict_batches(const BatchRun& a,
     std::set<std::uint64_t> batches(asked.begin(), asked.end());
     batches.insert({a.batch, b.batch});
     if (a.batch == b.batch || *batches.begin() == 0 || *batches.rbegin() > kMostItems) {
-        return Error{ErrorCode::kUsage,
-                     fmt::format("batches: give two different ones, each from 1 to {}",
-                                 format_count(kMostItems))};
+        return Error{
+            ErrorCode::kUsage,
+            fmt::format("batches: the two recorded ones must differ, and all must be from 1 to {}",
+                        format_count(kMostItems))};
     }
     const Predictor predictor(a, b, capacity_bytes, make_pool);
     BatchPrediction prediction;

@@ -51,7 +51,9 @@ struct BatchPrediction {
     std::vector<BatchLine> lines;       // most bytes per item first
     std::vector<BatchRow> rows;  // the two recorded batches and the requested ones, ascending
     std::optional<std::uint64_t> largest;  // largest tried batch that fits
-    std::uint64_t least_failing = 0;       // smallest tried batch above `largest` that fails
+    // The smallest tried batch above `largest` that fails; nullopt: the largest batch that can be
+    // tried fits.
+    std::optional<std::uint64_t> least_failing;
     // Set if a tried batch below `largest` does not fit. A larger batch may fit where a smaller one
     // does not.
     std::optional<std::uint64_t> fails_below;

@@ -233,8 +233,8 @@ struct UnreadableTrace {
     auto operator<=>(const UnreadableTrace&) const = default;
 };
 
-// From the summary of a trace; of the place only the rank. Names the lines of its holders, which
-// reads symbols.
+// Summarizes a process from the summary of its trace. Of its place in the job, only the rank is
+// known. Reads symbols, to name the lines that hold memory.
 ProcessSummary summarize_process(const TraceSummary& summary, const std::string& path);
 
 // Memory by line, most bytes first. Lines with equal names become one. Equal sizes are sorted by
@@ -244,7 +244,7 @@ std::vector<LineHolds> lines_of(const std::vector<HeldBy>& holders, Symbolizer* 
 // Sets the place in the job, whose texts come from a trace.
 void set_place(const JobPlace& place, ProcessSummary* process);
 
-// Size and time of the file at `path`; zeros if it cannot be asked.
+// Size and time of the file at `path`; zeros if they cannot be read.
 TraceFile trace_file(const std::string& path);
 
 // 16 hexadecimal digits. Equal for processes with the same devices, peaks and lines.

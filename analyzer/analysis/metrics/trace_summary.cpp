@@ -298,6 +298,7 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
         ContextTimes contexts;
         summary->first_pool_failure.reset();
         summary->pool_failures = 0;
+        summary->calls_of_unknown_device = 0;
         events.for_each([&](std::uint64_t index,
                             const Event& event,
                             const EventRecord& record,
@@ -309,6 +310,8 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
                 summary->first_pool_failure = summary->first_pool_failure.value_or(index);
                 ++summary->pool_failures;
             }
+            summary->calls_of_unknown_device +=
+                event.kind == EventKind::kCallOutOfMemory && event.device >= kMaxDevices ? 1 : 0;
             summary->last_event_ns = event.time_ns;
             summary->recording_gaps =
                 summary->recording_gaps || event.kind == EventKind::kRecordingStarted;

@@ -60,7 +60,10 @@ struct TraceSummary {
     // The first request that a pool of the program's own could not serve; nullopt: there is none.
     std::optional<std::uint64_t> first_pool_failure;
     std::uint64_t pool_failures = 0;  // the number of these requests
-    bool recording_gaps = false;      // recording was stopped for a time, or began late
+    // Calls, not allocations, that failed because memory ran out, and whose device is not recorded,
+    // such as the creation of a context.
+    std::uint64_t calls_of_unknown_device = 0;
+    bool recording_gaps = false;  // recording was stopped for a time, or began late
     std::vector<DeviceSummary> devices;
     std::vector<ContextTime> contexts;  // by device
 

@@ -53,7 +53,9 @@ Advice judge(std::string name,
     }
     if (best == nullptr) {
         advice.reason = key_of_advice == "empty_cache" ? "no steps were found, or too many to try"
-                                                       : "this trace does not allow it";
+                        : key_of_advice == "caching_off"
+                            ? "this trace does not allow it"
+                            : "the recorded PyTorch has no such setting";
         return advice;
     }
     advice.row = best->candidate.name;

@@ -53,9 +53,7 @@ const std::vector<std::pair<std::string, std::string>>& class_meanings() {
         {"exact until",
          "exact up to a request that fails here and succeeded in the recorded run; what the "
          "program does next is unknown"},
-        {"at least",
-         "the true value is this or larger, because the recorded run ended at an out-of-memory "
-         "(what follows is unknown), or because no allocator needs less"},
+        {"at least", "the true value is this or larger; the row's note says why"},
         {"at most", "the true value is this or smaller; the row's note says why"},
         {"estimate", "depends on an assumption; the row's note says which"},
     };

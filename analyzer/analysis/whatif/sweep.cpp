@@ -37,7 +37,7 @@ void classify_by_divergence(Divergence::Kind kind, WhatIfRow* row) {
         case Divergence::Kind::kIsServed:
             classify(RowClass::kBound,
                      BoundKind::kAtLeast,
-                     "the recording ends at its out-of-memory; later requests are not in "
+                     "the recording ends at its out-of-memory, and later requests are not in "
                      "the trace",
                      row);
             break;

@@ -1,9 +1,9 @@
 // The analyzer as a library, libfraganalyze.so: what `fraganalyze` prints, for other programs.
 //
 //   char* error = NULL;
-//   fraganalyze_report* report = fraganalyze_load("train.4711.ftrace", NULL, NULL, 1, &error);
-//   if (report == NULL) { fprintf(stderr, "%s\n", error); fraganalyze_free(error); return 2; }
-//   char* json = fraganalyze_json(report, &error);
+//   fraganalyze_report* report = fraganalyze_load("train.myhost.4711.ftrace", NULL, NULL, 1,
+//   &error); if (report == NULL) { fprintf(stderr, "%s\n", error); fraganalyze_free(error); return
+//   2; } char* json = fraganalyze_json(report, &error);
 //   ...
 //   fraganalyze_free(json);
 //   fraganalyze_close(report);

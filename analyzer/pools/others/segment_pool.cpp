@@ -242,14 +242,7 @@ bool SegmentPool::adopt(const HeapSnapshot& heap) {
     blocks_.clear();
     unused_.clear();
     live_ = {};
-    for (Gauge* gauge : {&statistics_.requested,
-                         &statistics_.allocated,
-                         &statistics_.active,
-                         &statistics_.reserved}) {
-        gauge->current = 0;
-    }
-    statistics_.rounding_bytes = 0;
-    statistics_.slack_bytes = 0;
+    statistics_.forget_held();
     forget();
     std::vector<const HeapBlock*> held;
     for (const HeapBlock& block : heap.blocks) {

@@ -37,14 +37,7 @@ void PytorchPool::forget_all() {
     events_.clear();
     events_completed_ = false;
     parked_.clear();
-    for (Gauge* gauge : {&statistics_.requested,
-                         &statistics_.allocated,
-                         &statistics_.active,
-                         &statistics_.reserved}) {
-        gauge->current = 0;
-    }
-    statistics_.rounding_bytes = 0;
-    statistics_.slack_bytes = 0;
+    statistics_.forget_held();
     for (PytorchStatisticByClass* one : {&detail_.allocation,
                                          &detail_.segment,
                                          &detail_.active,

@@ -129,7 +129,7 @@ Json batch_json(const BatchPrediction& prediction) {
         {"lines", lines},
         {"rows", rows},
         {"largest_that_fits", prediction.largest ? Json(*prediction.largest) : Json()},
-        {"least_that_fails", prediction.least_failing},
+        {"least_that_fails", prediction.least_failing ? Json(*prediction.least_failing) : Json()},
         {"smaller_that_fails", prediction.fails_below ? Json(*prediction.fails_below) : Json()}};
 }
 

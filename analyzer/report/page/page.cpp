@@ -188,6 +188,16 @@ Status PageWriter::add_devices(const PageData& data, double share) {
     return Ok{};
 }
 
+namespace {
+
+// Replaces bytes that are not UTF-8, as the JSON of the page does.
+std::string valid_text(const std::string& text) {
+    const std::string valid = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+    return json::parse(valid).get<std::string>();
+}
+
+}  // namespace
+
 Result<std::string> PageWriter::finish(const PageData& data) {
     if (const std::string problem = check_tables(data, devices()); !problem.empty()) {
         return cannot_be_drawn(problem);
@@ -198,7 +208,8 @@ Result<std::string> PageWriter::finish(const PageData& data) {
     std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
     html += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + content_policy() + "\">\n";
     html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-    html += "<title>" + html_escaped(with_escapes(shortened(data.title, kMostNameBytes))) +
+    html += "<title>" +
+            html_escaped(with_escapes(valid_text(shortened(data.title, kMostNameBytes)))) +
             " - fragtrace</title>\n<style>";
     html += page_style();
     html += "</style>\n</head>\n";

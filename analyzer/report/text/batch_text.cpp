@@ -8,7 +8,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kLineRows = 8;
+constexpr std::size_t kBatchLines = 8;
 
 std::string about(double bytes) {
     const double rounded = std::round(bytes);
@@ -21,12 +21,17 @@ std::string about(double bytes) {
 std::string batch_text(const BatchPrediction& prediction, const Terminal& terminal) {
     const std::string card = format_bytes(prediction.capacity_bytes);
     std::string head;
-    if (prediction.largest) {
+    if (prediction.largest && !prediction.least_failing) {
+        head = fmt::format("Every tested batch up to {} fits {} on gpu{} (estimate).",
+                           format_count(*prediction.largest),
+                           card,
+                           prediction.device);
+    } else if (prediction.largest) {
         head = fmt::format("A batch of {} fits {} on gpu{} (estimate); {} {}.",
                            format_count(*prediction.largest),
                            card,
                            prediction.device,
-                           format_count(prediction.least_failing),
+                           format_count(*prediction.least_failing),
                            prediction.least_failing == *prediction.largest + 1
                                ? "does not"
                                : "does not; sizes in between were not tested");
@@ -41,15 +46,17 @@ std::string batch_text(const BatchPrediction& prediction, const Terminal& termin
     text += fmt::format("  at the peak   {} and {} per item of the batch\n",
                         about(prediction.sum.fixed_bytes),
                         about(prediction.sum.bytes_per_item));
-    for (std::size_t i = 0; i < std::min(kLineRows, prediction.lines.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(kBatchLines, prediction.lines.size()); ++i) {
         const BatchLine& line = prediction.lines[i];
         text += fmt::format("    {:>10} and {:>10} per item  {}\n",
                             about(line.fixed_bytes),
                             about(line.bytes_per_item),
                             printable(line.label));
     }
-    if (prediction.lines.size() > kLineRows) {
-        text += fmt::format("    and {} more lines\n", prediction.lines.size() - kLineRows);
+    if (prediction.lines.size() > kBatchLines) {
+        text += fmt::format(
+            "    and {}\n",
+            format_counted(prediction.lines.size() - kBatchLines, "more line", "more lines"));
     }
     text += fmt::format("  {:>9} {:>14} {:>14}   on {}\n", "batch", "allocated", "reserved", card);
     for (const BatchRow& row : prediction.rows) {

@@ -192,13 +192,13 @@ std::vector<ReportLine> fidelity_lines(const Analysis& analysis, const DeviceAna
     std::vector<ReportLine> lines = {
         {"fidelity",
          fmt::format(
-             "{}: the replay reproduces {} of {} placements and {} of {} cudaMallocs or maps",
+             "{}: the replay reproduces {} of {} and {} of {}",
              fidelity_percent(fidelity.placements_equal + fidelity.segments_equal,
                               fidelity.placements + fidelity.segments),
              format_count(fidelity.placements_equal),
-             format_count(fidelity.placements),
+             format_counted(fidelity.placements, "placement", "placements"),
              format_count(fidelity.segments_equal),
-             format_count(fidelity.segments))}};
+             format_counted(fidelity.segments, "cudaMalloc or map", "cudaMallocs or maps"))}};
     if (!fidelity.reason.empty()) {
         add_line(&lines, "", "first difference: " + printable(fidelity.reason));
     }

@@ -6,8 +6,11 @@
 #include "analyzer/support/units.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +19,23 @@ namespace {
 
 constexpr std::size_t kNameWidth = 52;
 constexpr std::size_t kCurveShown = 8;
+
+// A remedy for one line of the program begins with the line, which may be long, and ends with the
+// change. The end must stay: another row may have the same line.
+std::string shorten_remedy(const std::string& name, std::size_t width) {
+    constexpr std::array<std::string_view, 2> kChanges = {" in a MemPool", " allocated first"};
+    const bool of_line = std::any_of(kChanges.begin(), kChanges.end(), [&](std::string_view end) {
+        return name.ends_with(end);
+    });
+    if (name.size() <= width || !of_line) {
+        return shorten(name, width);
+    }
+    std::size_t begin = name.size() - (width - 3);
+    while (begin < name.size() && (static_cast<unsigned char>(name[begin]) & 0xc0) == 0x80) {
+        ++begin;  // in the middle of a character
+    }
+    return "..." + name.substr(begin);
+}
 
 std::string more_or_fewer(std::int64_t difference, std::string_view one, std::string_view many) {
     const auto count = static_cast<std::uint64_t>(std::llabs(difference));
@@ -67,11 +87,11 @@ namespace {
 std::string_view code_of(Remedy remedy) {
     switch (remedy) {
         case Remedy::kEmptyCache:
-            return "calls of empty_cache() in the program";
+            return "a change of the program (calls of empty_cache())";
         case Remedy::kMoveFirst:
-            return "these requests moved before all others";
+            return "a change of the program (these requests before all others)";
         case Remedy::kOwnPool:
-            return "these requests under torch.cuda.use_mem_pool";
+            return "a change of the program (these requests under torch.cuda.use_mem_pool)";
         default:
             return "";
     }
@@ -141,7 +161,7 @@ std::string remedies_table(const DeviceAnalysis& device,
         if (!row.usable) {
             note += "; not usable here: " + printable(row.usable_reason);
         }
-        cells.push_back({shorten(printable(row.candidate.name), kNameWidth),
+        cells.push_back({shorten_remedy(printable(row.candidate.name), kNameWidth),
                          outcome_text(row),
                          {format_bytes(row.result.statistics.reserved.peak),
                           difference == 0 ? "same" : format_bytes_difference(difference)},

@@ -39,9 +39,10 @@ std::string outcome_headline(const ReplayResult& result) {
                            format_count(result.requests_served),
                            format_counted(retries, "retry", "retries"));
     }
-    return fmt::format("{} of {} requests run out of memory, {}.",
+    return fmt::format("{} of {} {} out of memory, {}.",
                        format_count(ooms),
-                       format_count(result.requests_served + ooms),
+                       format_counted(result.requests_served + ooms, "request", "requests"),
+                       ooms == 1 ? "runs" : "run",
                        format_counted(retries, "retry", "retries"));
 }
 

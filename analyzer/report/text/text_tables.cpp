@@ -71,10 +71,14 @@ std::string difference_text(const WhatIfRow& row, const DeviceAnalysis& device) 
 }
 
 std::string combinations_text(const DeviceAnalysis& device) {
-    return device.combinations_tried == 0
-               ? ""
-               : format_counted(device.combinations_tried, "combination", "combinations") +
-                     " tested; those better than every single change are listed";
+    if (device.combinations_tried == 0) {
+        return "";
+    }
+    const std::string tested =
+        format_counted(device.combinations_tried, "combination", "combinations") + " tested; ";
+    return device.combinations_better == 0
+               ? tested + "none is better than every single change"
+               : tested + "those better than every single change are listed";
 }
 
 std::vector<std::string> whatif_remarks(const DeviceAnalysis& device) {
@@ -203,7 +207,9 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
 
 std::vector<ReportLine> class_explanations(const DeviceAnalysis& device) {
     std::set<std::string> words;
-    std::vector<std::string> assumed;  // reasons for estimates, each once
+    // Reasons, each once. Rows of bounds have their reasons beside them.
+    std::vector<std::string> assumed;
+    std::vector<std::string> at_least;
     for (const auto* rows :
          {&device.settings, &device.capacities, &device.remedies, &device.bounds}) {
         for (const WhatIfRow& row : *rows) {
@@ -212,16 +218,21 @@ std::vector<ReportLine> class_explanations(const DeviceAnalysis& device) {
                              : row.class_text());
             if (row.row_class == RowClass::kEstimate) {
                 add_reasons(row.class_reason, &assumed);
+            } else if (row.bound_kind == BoundKind::kAtLeast && rows != &device.bounds) {
+                add_reasons(row.class_reason, &at_least);
             }
         }
     }
     std::vector<ReportLine> lines;
     for (const auto& [word, meaning] : class_meanings()) {
         if (words.contains(word)) {
-            lines.push_back({std::string(word),
+            lines.push_back({word,
                              word == "estimate" ? fmt::format("depends on an assumption: {}",
                                                               fmt::join(assumed, "; or "))
-                                                : std::string(meaning)});
+                             : word == "at least" && !at_least.empty()
+                                 ? fmt::format("the true value is this or larger: {}",
+                                               fmt::join(at_least, "; or "))
+                                 : meaning});
         }
     }
     return lines;
@@ -252,10 +263,11 @@ std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal)
     if (device.plan_left_out) {
         text += "  offline             not planned for so many requests: fraganalyze whatif\n";
     }
-    return text.empty()
-               ? ""
-               : terminal.styled(Style::kBold, "Limits of reserved memory for any allocator") +
-                     "\n" + text;
+    return text.empty() ? ""
+                        : terminal.styled(Style::kBold,
+                                          "Limits of reserved memory for any allocator, and the "
+                                          "difference to the recorded run") +
+                              "\n" + text;
 }
 
 }  // namespace fragtrace::analyzer

@@ -27,7 +27,7 @@
 
     %load_ext fragtrace                     # in a notebook: each cell becomes a phase
 
-    report = fragtrace.load("train.4711.ftrace")
+    report = fragtrace.load("train.myhost.4711.ftrace")
     print(report.verdict)
 
 In a process without the recorder the functions for phases, labels and pools do nothing. The module has no

@@ -2,7 +2,7 @@
 
 import fragtrace
 
-report = fragtrace.load("train.4711.ftrace")
+report = fragtrace.load("train.myhost.4711.ftrace")
 print(report.verdict)
 for row in report.holders:
     print(row["bytes"], row["label"])

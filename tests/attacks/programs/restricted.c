@@ -8,11 +8,13 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <locale.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <ucontext.h>
 
 static void limit(int what, rlim_t most) {
     const struct rlimit limits = {most, most};
@@ -33,6 +35,33 @@ static void take_address_space(void) {
 
 static void close_streams(void) {
     close(0), close(1), close(2);
+}
+
+/* A file of the program becomes descriptor 2. */
+static void reuse_standard_error(void) {
+    close_streams();
+    CHECK(open("/dev/null", O_RDWR) == 0 && open("/dev/null", O_RDWR) == 1);
+    CHECK(open("data", O_RDWR | O_CREAT | O_TRUNC, 0600) == 2);
+    CHECK(write(2, "data\n", 5) == 5);
+}
+
+/* Answers a system call that the sandbox does not allow. */
+static void refuse_call(int signal, siginfo_t* what, void* context) {
+    (void)signal;
+    (void)what;
+#ifdef __x86_64__
+    ((ucontext_t*)context)->uc_mcontext.gregs[REG_RAX] = -EPERM;
+#else
+    ((ucontext_t*)context)->uc_mcontext.regs[0] = (unsigned long long)-EPERM;
+#endif
+}
+
+static void handle_sandbox_signals(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = refuse_call;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    CHECK(sigaction(SIGSYS, &action, NULL) == 0);
 }
 
 static void drop_privileges(int with_root_folder) {
@@ -109,6 +138,11 @@ static void restrict_as(const char* way) {
         drop_privileges(1);
     } else if (strcmp(way, "sandbox-that-refuses") == 0) {
         enter_sandbox(SECCOMP_RET_ERRNO | EPERM);
+    } else if (strcmp(way, "sandbox-with-handler") == 0) {
+        handle_sandbox_signals();
+        enter_sandbox(SECCOMP_RET_TRAP);
+    } else if (strcmp(way, "reused-standard-error") == 0) {
+        reuse_standard_error();
     } else if (strcmp(way, "sandbox-that-kills") == 0) {
         enter_sandbox(SECCOMP_RET_KILL_PROCESS);
     } else if (strcmp(way, "another-folder") == 0) {

@@ -3,6 +3,8 @@
 #include "client.h"
 
 #include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 
 static double now_s(void) {
@@ -21,7 +23,20 @@ static void* allocate(void* argument) {
     return NULL;
 }
 
-int main(void) {
+/* Without the recorder they take a few milliseconds together. */
+static void fork_often(void) {
+    usleep(1500000); /* the recorder writes now, and hangs */
+    const double begin = now_s();
+    for (int i = 0; i < 30; ++i) {
+        const pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) syscall(SYS_exit_group, 0);
+        CHECK(waitpid(child, NULL, 0) == child);
+    }
+    CHECK(now_s() - begin < 2);
+}
+
+int main(int argc, char** argv) {
     pthread_t threads[4];
     for (int i = 0; i < 4; ++i) {
         CHECK(pthread_create(&threads[i], NULL, allocate, NULL) == 0);
@@ -29,6 +44,7 @@ int main(void) {
     for (int i = 0; i < 4; ++i) {
         CHECK(pthread_join(threads[i], NULL) == 0);
     }
+    if (argc > 1 && strcmp(argv[1], "forks") == 0) fork_often();
     puts("done");
     return 0;
 }

@@ -46,7 +46,7 @@ class Docs(real_process.RealProcessTest):
         traces = self.folder / "traces"
         traces.mkdir()
         self.run_training([TRAINING, traces], env=environment("16GiB", record_to=traces))
-        self.only_trace(traces).rename(self.folder / "train.4711.ftrace")
+        self.only_trace(traces).rename(self.folder / "train.myhost.4711.ftrace")
         (self.folder / "train.py").write_text("print('training')\n")
         done = self.run_well(
             [TORCH_PYTHON, "-c", "\n".join(examples("python"))],
@@ -61,8 +61,8 @@ class Docs(real_process.RealProcessTest):
             r"train\.py: is not a trace",
             r"bytes +line\n\d+ +\d{8} ",
             r"block_alloc +\d+",
-            r"run: \[\[\"train\.4711\"\]\]",
-            r"│ train\.4711 │",
+            r"run: \[\[\"train\.myhost\.4711\"\]\]",
+            r"│ train\.myhost\.4711 │",
         ):
             self.assertRegex(done.stdout, expected)
         self.assertIn(" - fragtrace</title>", (self.folder / "timeline.html").read_text())
@@ -70,7 +70,7 @@ class Docs(real_process.RealProcessTest):
         done = self.run_well(
             [TORCH_PYTHON, "-c", SHELL, cells], env=environment(**self.variables()), cwd=self.folder
         )
-        self.assertIn("<fragtrace report on train.4711.ftrace>", done.stdout)
+        self.assertIn("<fragtrace report on train.myhost.4711.ftrace>", done.stdout)
 
     def test_tests_with_limits(self):
         (example,) = examples("pytest")

@@ -267,7 +267,7 @@ class Plugin(real_process.RealProcessTest):
         self.assertEqual(self.outcomes(text, "ERROR"), ERRORS)
         self.assertRegex(text, r"(?m)^test_limits\.py +\d+ +\d+ +\d+%$")
 
-    def test_the_card_real_adds_no_virtual_gpu(self):
+    def test_gpu_memory_card_real_adds_no_virtual_gpu(self):
         (self.folder / "test_card.py").write_text(
             "import os, pytest\n"
             "@pytest.mark.gpu_memory(card='24GiB', no_oom=True)\n"

@@ -4,6 +4,7 @@ import fcntl
 import os
 import pathlib
 import re
+import shlex
 import struct
 import subprocess
 import termios
@@ -113,6 +114,26 @@ class BadCommandLines(real_process.RealProcessTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             note = "note: --capacity 16GB is 14.9 GiB; a card sold with 16 GB has about 16GiB"
             self.assertEqual(note in done.stderr, noted, done.stderr)
+
+    def test_messages_that_cannot_be_written_change_no_exit_code(self):
+        for words, code in (
+            (("no-such.ftrace",), 2),
+            (("--bogus",), 2),
+            (("list", "no-such"), 2),
+            (("check", TRACE, "--max-reserved", "1KiB"), 1),
+            (("report", TRACE, "--progress"), 0),
+        ):
+            command = shlex.join(map(str, (real_process.ANALYZER, *words)))
+            for redirection in ("2>&-", "2>/dev/full", "<&- 2>&-"):
+                with self.subTest(words, redirection=redirection):
+                    done = real_process.run(["sh", "-c", f"{command} {redirection}"])
+                    self.assertEqual(done.returncode, code, done.stdout)
+
+    def test_two_results_need_two_files(self):
+        target = self.folder / "both"
+        said = self.refusal("report", TRACE, "--html", target, "--json", target)
+        self.assertIn("--html and --json need two files", said)
+        self.assertFalse(target.exists())
 
     def test_an_output_that_cannot_be_written_is_refused_before_the_work(self):
         missing = self.folder / "missing" / "file"

@@ -60,6 +60,18 @@ class File {
 
 }  // namespace
 
+TEST_CASE("a call that ran out of memory fails the check, also if its device is unknown",
+          "[check]") {
+    TraceSummary summary;
+    Limits limits;
+    limits.no_oom = true;
+    CHECK(failed(summary, limits).empty());
+    summary.calls_of_unknown_device = 1;
+    CHECK(failed(summary, limits) == "no-oom ");
+    CHECK(check_limits(summary, limits).back().text ==
+          "1 call out of memory whose device is unknown, at most 0");
+}
+
 TEST_CASE("a value equal to its limit passes, one above fails", "[check]") {
     const TraceSummary summary = summary_of_a_run();
     Limits limits;

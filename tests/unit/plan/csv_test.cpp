@@ -38,6 +38,8 @@ TEST_CASE("an error in a problem is reported with its line") {
           "x.csv: line 3: upper is '99999999999999999999', not a whole number from 0 to 2^64-1");
     CHECK(message(heading + "b,2,2,3\n") == "x.csv: line 3: lower (2) is not below upper (2)");
     CHECK(message(heading + "b,2,3,0\n") == "x.csv: line 3: size is 0");
+    CHECK(message(heading + "\033[31mb,2,3,1\n") ==
+          "x.csv: line 3: the id has a control character");
     CHECK(message(heading + "\nb,2,3,4611686018427387904\n") ==
           "x.csv: line 4: the sizes add up to more than 2^62 bytes");
 }

@@ -241,6 +241,6 @@ TEST_CASE("a history that contradicts the state at the end is reported", "[snaps
     writer.entries = {{"segment_alloc", kBase, 2 * kMiB}, {"alloc", kBase, kMiB}};
     const auto analysis = analysis_of(writer);
     REQUIRE_FALSE(analysis->timeline.damage.notes.empty());
-    CHECK(analysis->timeline.damage.notes[0].find("disagree 1 times: entry 1 of device 0") !=
+    CHECK(analysis->timeline.damage.notes[0].find("disagree 1 time: entry 1 of device 0") !=
           std::string::npos);
 }

@@ -151,7 +151,7 @@ TEST_CASE("in mid-life the recorded row has the recorded waste, other rows are e
     if (!grows) {
         // The trace has nothing that a setting could change.
         CHECK(device.settings.empty());
-        CHECK(has(text, "all segments are older than the history"));
+        CHECK(has(text, "all segments were allocated before the history"));
         return;
     }
     const WhatIfRow* recorded = recorded_row(device.settings);

@@ -105,7 +105,7 @@ TEST_CASE("emptying the cache is replayed like a program that empties it there")
     CHECK_FALSE(row.is_recorded);
     CHECK(row.result.statistics.reserved.peak == 80 * kMiB);
     CHECK(row.result.statistics.segments_freed == 3);
-    SECTION("and waits once for each call and each released segment") {
+    SECTION("empty_cache() waits once for each call and each released segment") {
         CHECK(synchronisations(row) == 6);
         const RowCost cost = cost_of(row, recorded_row(script), {.alloc_ns = 10, .free_ns = 100});
         CHECK(cost.driver_allocs == 0);

@@ -7,6 +7,7 @@
 // few nodes that cover the checkpoints in its life: at most twice the depth, mostly one or none.
 
 import { finish, rowsInStep } from "./steps";
+import { upperBound, upperBoundOfRows } from "./upperbound";
 
 export class LiveIndex {
     private readonly stride: number;
@@ -77,8 +78,8 @@ export class LiveIndex {
     /** Like between(), in steps of about a millisecond. */
     *betweenInSteps(from: number, to: number): Generator<void, Uint32Array> {
         const { end, stride, leaves, firsts, ids } = this;
-        const begin = this.firstAfter(from);
-        const last = this.firstAfter(to);
+        const begin = upperBound(this.start, from);
+        const last = upperBound(this.start, to);
         // Rows before `begin` start at or before `from`. Those still live come from the last
         // checkpoint at or before `from` and from the rows after that checkpoint. A later
         // checkpoint would miss blocks that ended between `from` and its time.
@@ -136,21 +137,15 @@ export class LiveIndex {
      */
     find(time: number, at: number, offset: ArrayLike<number>, size: ArrayLike<number>): number {
         const { end, stride, leaves } = this;
-        const begin = this.firstAfter(time);
+        const begin = upperBound(this.start, time);
         const base = Math.floor((begin - 1) / stride);
         if (base < 0) return -1;
         const holds = (row: number): boolean =>
             end[row] > time && offset[row] <= at && at < offset[row] + size[row];
         for (let node = leaves + base; node > 0; node >>= 1) {
             const rows = this.byOffset(node, offset);
-            let low = 0;
-            let high = rows.length;
-            while (low < high) {
-                const middle = (low + high) >>> 1;
-                if (offset[rows[middle]] <= at) low = middle + 1;
-                else high = middle;
-            }
-            if (low > 0 && holds(rows[low - 1])) return rows[low - 1];
+            const above = upperBoundOfRows(rows, offset, at);
+            if (above > 0 && holds(rows[above - 1])) return rows[above - 1];
         }
         for (let row = base * stride; row < begin; ++row) if (holds(row)) return row;
         return -1;
@@ -163,7 +158,7 @@ export class LiveIndex {
      */
     around(time: number, at: number, offset: ArrayLike<number>): [before: number, after: number] {
         const { end, stride, leaves } = this;
-        const begin = this.firstAfter(time);
+        const begin = upperBound(this.start, time);
         const base = Math.floor((begin - 1) / stride);
         let [before, after] = [-1, -1];
         if (base < 0) return [before, after];
@@ -176,18 +171,12 @@ export class LiveIndex {
         };
         for (let node = leaves + base; node > 0; node >>= 1) {
             const rows = this.byOffset(node, offset);
-            let low = 0;
-            let high = rows.length;
-            while (low < high) {
-                const middle = (low + high) >>> 1;
-                if (offset[rows[middle]] <= at) low = middle + 1;
-                else high = middle;
-            }
-            let left = low - 1;
-            while (left >= 0 && end[rows[left]] <= time) --left;
-            if (left >= 0) consider(rows[left]);
-            while (low < rows.length && end[rows[low]] <= time) ++low;
-            if (low < rows.length) consider(rows[low]);
+            let above = upperBoundOfRows(rows, offset, at);
+            let below = above - 1;
+            while (below >= 0 && end[rows[below]] <= time) --below;
+            if (below >= 0) consider(rows[below]);
+            while (above < rows.length && end[rows[above]] <= time) ++above;
+            if (above < rows.length) consider(rows[above]);
         }
         for (let row = base * stride; row < begin; ++row) if (end[row] > time) consider(row);
         return [before, after];
@@ -200,7 +189,7 @@ export class LiveIndex {
      */
     inOrder(time: number, offset: ArrayLike<number>): Uint32Array {
         const { end, stride, leaves, firsts } = this;
-        const begin = this.firstAfter(time);
+        const begin = upperBound(this.start, time);
         const base = Math.floor((begin - 1) / stride);
         if (base < 0) return new Uint32Array(0);
         let most = begin - base * stride;
@@ -255,18 +244,7 @@ export class LiveIndex {
 
     /** Number of rows that start in (from, to]: a cheap estimate of an interval's work. */
     startsIn(from: number, to: number): number {
-        return this.firstAfter(to) - this.firstAfter(from);
-    }
-
-    private firstAfter(time: number): number {
-        let low = 0;
-        let high = this.start.length;
-        while (low < high) {
-            const middle = (low + high) >>> 1;
-            if (this.start[middle] <= time) low = middle + 1;
-            else high = middle;
-        }
-        return low;
+        return upperBound(this.start, to) - upperBound(this.start, from);
     }
 
     // The last checkpoint before the time `end`.

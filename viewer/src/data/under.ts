@@ -1,6 +1,7 @@
 // Finds what is under the pointer, without a pass over all live blocks.
 import type { UnitState } from "./heap";
 import type { DeviceModel } from "./model";
+import { upperBoundOfRows } from "./upperbound";
 
 let last: { model: DeviceModel; of: Iterable<number>; rows: Uint32Array } | null = null;
 
@@ -26,14 +27,8 @@ export function blockUnder(
 ): number {
     const { start, end, offset, size } = model.blocks;
     let best = model.live.find(tick, at, offset, size);
-    let low = 0;
-    let high = pins.length;
-    while (low < high) {
-        const middle = (low + high) >>> 1;
-        if (offset[pins[middle]] - slack <= at) low = middle + 1;
-        else high = middle;
-    }
-    for (let i = low - 1; i >= 0 && at < offset[pins[i]] + size[pins[i]] + slack; --i) {
+    const above = upperBoundOfRows(pins, offset, at + slack);
+    for (let i = above - 1; i >= 0 && at < offset[pins[i]] + size[pins[i]] + slack; --i) {
         const row = pins[i];
         if (start[row] <= tick && tick < end[row] && (best < 0 || size[row] < size[best])) {
             best = row;
@@ -49,18 +44,13 @@ export function partAt(
     at: number,
 ): { block: number; hole: [offset: number, size: number] | null } {
     const { blocks, units } = model;
-    let low = 0;
-    let high = state.blocks.length;
-    while (low < high) {
-        const middle = (low + high) >>> 1;
-        if (blocks.offset[state.blocks[middle]] <= at) low = middle + 1;
-        else high = middle;
-    }
-    const before = low > 0 ? state.blocks[low - 1] : -1;
+    const above = upperBoundOfRows(state.blocks, blocks.offset, at);
+    const before = above > 0 ? state.blocks[above - 1] : -1;
     const from =
         before >= 0 ? blocks.offset[before] + blocks.size[before] : units.offset[state.unit];
     if (at < from) return { block: before, hole: null };
     const end = units.offset[state.unit] + units.size[state.unit];
-    const to = low < state.blocks.length ? Math.min(end, blocks.offset[state.blocks[low]]) : end;
+    const to =
+        above < state.blocks.length ? Math.min(end, blocks.offset[state.blocks[above]]) : end;
     return { block: -1, hole: from < to ? [from, to - from] : null };
 }

@@ -214,7 +214,12 @@ const table: Key[] = [
     { keys: ["i"], shown: "i", text: "save the page as PNG", run: (page) => savePage(page, "PNG") },
     { keys: ["I"], shown: "I", text: "save the page as SVG", run: (page) => savePage(page, "SVG") },
     { keys: ["t"], shown: "t", text: "switch between light and dark", run: actions.toggleTheme },
-    { keys: ["N"], shown: "N", text: "write a comment that the link keeps", run: writeComment },
+    {
+        keys: ["N"],
+        shown: "N",
+        text: "add a comment, which the link to this view contains",
+        run: writeComment,
+    },
     {
         keys: ["/"],
         shown: "/",

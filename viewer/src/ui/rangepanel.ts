@@ -179,8 +179,8 @@ function lineCells({ view }: PageView, row: LineRow): LineCell[] {
 function lineHeads({ ranges, view }: PageView): [name: string, title: string][] {
     const what =
         view.by === "change"
-            ? "what the line allocated minus what was freed of it"
-            : "what the line allocated, whether freed or not";
+            ? "bytes that the line allocated, minus bytes of its blocks that were freed"
+            : "bytes that the line allocated, whether freed or not";
     return [
         ...(ranges.length > 1
             ? ([
@@ -189,8 +189,11 @@ function lineHeads({ ranges, view }: PageView): [name: string, title: string][] 
                   ["B", `${what}, in range B`],
               ] as [string, string][])
             : ([
-                  ["change", "what the line allocated in the range minus what was freed of it"],
-                  ["allocated", "what the line allocated in the range, whether freed or not"],
+                  [
+                      "change",
+                      "bytes that the line allocated in the range, minus bytes of its blocks that were freed in the range",
+                  ],
+                  ["allocated", "bytes that the line allocated in the range, whether freed or not"],
                   ["blocks", "the number of blocks allocated in the range"],
                   ["freed", "the number of the line's blocks freed in the range"],
               ] as [string, string][])),
