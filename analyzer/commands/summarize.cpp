@@ -289,8 +289,7 @@ Status run_summarize(int argc, char** argv) {
         "folder\n"
         "  fraganalyze summarize train.myhost.4711.ftrace --json - | jq '.devices[0].peak'\n"
         "  fraganalyze summarize train.myhost.4711.ftrace -o s.json       for fraganalyze merge, "
-        "and for "
-        "the view of a job\n",
+        "and for the view of a job\n",
         "fraganalyze summarize");
     CommonOptions common;
     std::vector<std::string> inputs;

@@ -126,8 +126,7 @@ DoctorRequest parse(int argc, char** argv, bool* help) {
     app.add_option("--bundle",
                    request.bundle,
                    "write an archive with these lines, versions and settings; each path, and each "
-                   "value that "
-                   "contains words of your own, is replaced by <hidden>")
+                   "value that contains words of your own, is replaced by <hidden>")
         ->type_name("FILE.tar.gz");
     app.add_option("--trace",
                    request.trace,

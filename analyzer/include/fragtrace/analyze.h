@@ -1,9 +1,10 @@
 // The analyzer as a library, libfraganalyze.so: what `fraganalyze` prints, for other programs.
 //
 //   char* error = NULL;
-//   fraganalyze_report* report = fraganalyze_load("train.myhost.4711.ftrace", NULL, NULL, 1,
-//   &error); if (report == NULL) { fprintf(stderr, "%s\n", error); fraganalyze_free(error); return
-//   2; } char* json = fraganalyze_json(report, &error);
+//   const char* trace = "train.myhost.4711.ftrace";
+//   fraganalyze_report* report = fraganalyze_load(trace, NULL, NULL, 1, &error);
+//   if (report == NULL) { fprintf(stderr, "%s\n", error); fraganalyze_free(error); return 2; }
+//   char* json = fraganalyze_json(report, &error);
 //   ...
 //   fraganalyze_free(json);
 //   fraganalyze_close(report);

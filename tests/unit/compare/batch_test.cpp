@@ -3,6 +3,8 @@
 #include "analyzer/analysis/compare/batch.h"
 
 #include "analyzer/pools/registry/pool_registry.h"
+#include "analyzer/report/compare_report.h"
+#include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
@@ -24,7 +26,10 @@ constexpr std::uint64_t kBase = 0x200000000000;
 // of 2 MiB may be missing from the run with the other batch.
 class Run {
   public:
-    Run(const TemporaryFolder& folder, std::uint64_t batch, int extra = 0) {
+    Run(const TemporaryFolder& folder,
+        std::uint64_t batch,
+        int extra = 0,
+        std::uint64_t item_bytes = 12 * kMiB) {
         TraceWriter trace;
         trace.fact("torch_version", "2.15.0");
         std::uint64_t at = kBase;
@@ -36,11 +41,11 @@ class Run {
             return at - bytes;
         };
         take("model", 40 * kMiB);
-        const std::uint64_t activation = take("forward", 12 * kMiB * batch);
+        const std::uint64_t activation = take("forward", item_bytes * batch);
         for (int i = 0; i < extra; ++i) {
             take("search", 2 * kMiB);
         }
-        trace.block_free(activation, 12 * kMiB * batch);
+        trace.block_free(activation, item_bytes * batch);
         trace.end(EndReason::kNormal);
         trace.footer();
         const std::string path = folder.file(std::to_string(batch) + ".ftrace");
@@ -50,7 +55,7 @@ class Run {
         timeline_ = std::make_unique<Timeline>(std::move(read).value());
         symbols_ = std::make_unique<Symbolizer>(*timeline_);
         script_ = make_script(*timeline_, 0);
-        run = {batch, timeline_.get(), symbols_.get(), &script_, 40 * kMiB + 12 * kMiB * batch};
+        run = {batch, timeline_.get(), symbols_.get(), &script_, 40 * kMiB + item_bytes * batch};
     }
 
     BatchRun run;
@@ -74,6 +79,18 @@ Result<BatchPrediction> predict(const Run& a, const Run& b, std::uint64_t capaci
 }
 
 }  // namespace
+
+TEST_CASE("no batch is said to fail if the largest one that can be tried fits") {
+    TemporaryFolder folder;
+    const Run one(folder, 1, 0, 512);
+    const Run two(folder, 2, 0, 512);
+    const auto told = predict(one, two, std::uint64_t{1} << 40);
+    REQUIRE(told.ok());
+    REQUIRE(told->largest);
+    CHECK_FALSE(told->least_failing);
+    CHECK(batch_text(*told, Terminal(1, ColorChoice::kNever))
+              .starts_with("Every tested batch up to "));
+}
 
 TEST_CASE("sizes that grow with the batch are distinguished from constant ones") {
     TemporaryFolder folder;
