@@ -109,7 +109,7 @@ class Kinds(TorchTest):
                     self.assertEqual(row["class"], "estimate", row["name"])
                     self.assertIn("keep their recorded addresses", row["class_reason"])
             report, text = self.whole("nothing_obtained")
-            self.assertIn("all segments are older than the history", text)
+            self.assertIn("all segments were allocated before the history", text)
             self.assertNotIn("did nothing", text)
             self.assertFalse([row for row in report["whatif"] if row["pool"] == "pytorch"])
         with self.subTest("an out-of-memory at the end"):
