@@ -56,14 +56,10 @@ set(host "")
 if(CMAKE_CROSSCOMPILING)
     set(host --host=${CMAKE_SYSTEM_PROCESSOR}-linux-gnu)
 endif()
-set(change ${CMAKE_COMMAND} -E true)
-if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
-    set(change ${CMAKE_COMMAND} -DSOURCE=<SOURCE_DIR> -P ${PROJECT_SOURCE_DIR}/scripts/cmake/libunwind_aarch64.cmake)
-endif()
-# libunwind's pipe2 is replaced by a function of the recorder (stack_native.cpp).
 fragtrace_library(fragtrace_libunwind FRAGTRACE_LIBUNWIND build/src/.libs/libunwind.a
     "build/include;source/include"
-    PATCH_COMMAND ${change}
+    PATCH_COMMAND ${CMAKE_COMMAND} -DSOURCE=<SOURCE_DIR> -DPROCESSOR=${CMAKE_SYSTEM_PROCESSOR}
+        -P ${PROJECT_SOURCE_DIR}/scripts/cmake/libunwind_changes.cmake
     CONFIGURE_COMMAND <SOURCE_DIR>/configure --quiet ${host} --disable-shared --enable-static --with-pic
         --disable-minidebuginfo --disable-coredump --disable-ptrace --disable-setjmp
         --disable-documentation --disable-tests --disable-cxx-exceptions --disable-debug-frame
@@ -71,4 +67,4 @@ fragtrace_library(fragtrace_libunwind FRAGTRACE_LIBUNWIND build/src/.libs/libunw
         "CFLAGS=${flags} -Wno-incompatible-pointer-types"
     # An interrupted build may have left a .la file without its archive.
     BUILD_COMMAND ${FRAGTRACE_MAKE} -C src clean
-    COMMAND ${FRAGTRACE_MAKE} -C src "CPPFLAGS=-D_GNU_SOURCE -Dpipe2=fragtrace_unwind_pipe")
+    COMMAND ${FRAGTRACE_MAKE} -C src CPPFLAGS=-D_GNU_SOURCE)

@@ -5,8 +5,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -29,11 +27,11 @@ struct Settings {
 
 constexpr size_t kObjectBytes = kSettingsAt + sizeof(Settings);
 
-// Another release may have smaller objects, so the kernel copies: it does not fault.
-bool copy_object(const void* object, char* copy) {
-    const iovec to{copy, kObjectBytes};
-    const iovec from{const_cast<void*>(object), kObjectBytes};
-    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(kObjectBytes);
+// Another release may have smaller objects, with unmapped memory behind them.
+bool can_read_object(const void* object) {
+    static_assert(kObjectBytes <= 4096, "lies on at most two pages");
+    const auto address = reinterpret_cast<uint64_t>(object);
+    return can_read_word(address) && can_read_word(address + kObjectBytes - sizeof(uint64_t));
 }
 
 template <typename Value>
@@ -62,10 +60,10 @@ const char* name_of_cuda_arena(const void* arena) {
 // The limit and the statistics of the object are known from another source, so they show whether
 // its members are where they should be.
 void record_arena_settings(uint32_t pool, const void* arena, const ArenaStats& stats) {
-    char object[kObjectBytes];
-    if (!copy_object(arena, object)) {
+    if (!can_read_object(arena)) {
         return;
     }
+    const auto* object = static_cast<const char*>(arena);
     const auto limit = value_at<uint64_t>(object, kLimitAt);
     const auto strategy = value_at<int32_t>(object, kStrategyAt);
     const auto found = value_at<Settings>(object, kSettingsAt);

@@ -6,31 +6,31 @@
 #include "stacks/thread_stacks.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 // For code without frame pointers, libunwind is the fastest unwinder: on x86-64 it caches the
 // unwind step of each address that it has seen.
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
-// libunwind uses a pipe to test whether an address is readable. It would keep this pipe at the
-// lowest free descriptor numbers. Those may be the standard streams, if the host has closed them,
-// or numbers that the host closes and reuses later. So libunwind calls this function instead of
-// pipe2() (libraries.cmake).
-extern "C" int fragtrace_unwind_pipe(int ends[2], int flags) {
-    if (pipe2(ends, flags) != 0) {
-        return -1;
+// Returns whether libunwind may read the word at an address (libunwind_changes.cmake). Asks the kernel
+// once per page in each walk: the page of an earlier walk may have been unmapped since.
+extern "C" int fragtrace_can_read_stack(unsigned long address) {
+    constexpr uint64_t kPage_bytes = 4096;
+    const uint64_t page = address / kPage_bytes;
+    if (page == fragtrace::preload::t_thread.readable_page &&
+        (address + sizeof(uint64_t) - 1) / kPage_bytes == page) {
+        return 1;
     }
-    fragtrace::preload::move_out_of_the_way(&ends[0]);
-    fragtrace::preload::move_out_of_the_way(&ends[1]);
-    return 0;
+    if (!fragtrace::preload::can_read_word(address)) {
+        return 0;
+    }
+    fragtrace::preload::t_thread.readable_page = page;
+    return 1;
 }
 
 #if defined(__aarch64__)
 // Returns a return address without its signature (pointer authentication). libunwind calls this
-// function (libunwind_aarch64.cmake). The instruction is xpaclri, which processors without
+// function (libunwind_changes.cmake). The instruction is xpaclri, which processors without
 // signatures treat as a no-op.
 extern "C" unsigned long fragtrace_without_signature(unsigned long address) {
     register unsigned long x30 asm("x30") = address;
@@ -191,7 +191,8 @@ __attribute__((noinline)) uint32_t native_stack(Session* session) {
             }
         }
     }
-    const NoCancellation no_cancellation;  // libunwind asks the kernel which memory is readable
+    const NoCancellation no_cancellation;  // libunwind makes system calls
+    t_thread.readable_page = 0;
     void* found[kMaxStackDepth + kOwnFrames];
     const int count = unw_backtrace(found, static_cast<int>(depth + kOwnFrames));
     // Skip the frames of the recorder and its hooks. If these are linked into the program itself,

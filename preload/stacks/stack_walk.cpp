@@ -6,8 +6,6 @@
 
 #include <dlfcn.h>
 #include <initializer_list>
-#include <sys/uio.h>
-#include <unistd.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -24,17 +22,8 @@ uint64_t g_main_top;  // top of the main thread's stack
 // Returns whether every page of [begin, end) is readable. Asks the kernel, because reading the
 // pages here could fault.
 bool is_readable(uint64_t begin, uint64_t end) {
-    constexpr int kBatch = 32;
-    const int pid = getpid();
-    while (begin < end) {
-        char bytes[kBatch];
-        iovec pages[kBatch];
-        int count = 0;
-        for (; count < kBatch && begin < end; begin += kPage_bytes) {
-            pages[count++] = {reinterpret_cast<void*>(begin), 1};
-        }
-        const iovec to{bytes, static_cast<size_t>(count)};
-        if (process_vm_readv(pid, &to, 1, pages, static_cast<unsigned long>(count), 0) != count) {
+    for (; begin < end; begin += kPage_bytes) {
+        if (!can_read_word(begin)) {
             return false;
         }
     }

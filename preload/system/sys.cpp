@@ -46,6 +46,15 @@ uint64_t clock_ns(int clock) {
     return static_cast<uint64_t>(now.tv_sec) * kSecond_ns + static_cast<uint64_t>(now.tv_nsec);
 }
 
+bool can_read_word(uint64_t address) {
+    // The kernel reads the set of signals before it refuses the first argument. Unlike the functions that
+    // copy memory, this call is allowed in every sandbox.
+    constexpr int kNoSuchOperation = -1;
+    const KeepErrno keep_errno;
+    syscall(SYS_rt_sigprocmask, kNoSuchOperation, address, nullptr, sizeof(uint64_t));
+    return errno == EINVAL;
+}
+
 void* map_private(size_t size_bytes) {
     void* memory = mmap(nullptr,
                         size_bytes,

@@ -19,6 +19,7 @@ client_library(slow_library slow_library.c)
 client_program(slow_storage slow_storage.c)
 client_library(slow_files slow_files.c)
 client_program(timed_out timed_out.c)
+client_program(wrong_tables wrong_tables.c)
 client_program(removed_folder removed_folder.c)
 client_program(late_thread late_thread.c)
 client_program(full_memory full_memory.c -fno-omit-frame-pointer)
@@ -85,6 +86,7 @@ client("storage that does not answer" slow_storage --then ./libslow_files.so --r
        --lost anything --no-trace)
 client("a ring's folder that does not answer" slow_storage --then ./libslow_files.so
        --recorder SLOW=ring --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/rings)
+client("assembly whose unwind tables are wrong" wrong_tables)
 client("a handler that jumps out of the first call" timed_out --no-virtual-gpu
        --then ./libplain_runtime.so)
 client("forks while storage hangs" slow_storage --then ./libslow_files.so --recorder SLOW=write

@@ -47,7 +47,6 @@ ERRORS = {
     "close": [errno.EIO],
     "poll": [errno.EINTR],
     "getrandom": [errno.ENOSYS],
-    "process_vm_readv": [errno.EPERM],
 }
 # The failing calls of a site: from, up to.
 ALL_CALLS, FIRST_CALL, LATER_CALLS = (0, None), (0, 1), (1, None)

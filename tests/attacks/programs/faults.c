@@ -184,16 +184,6 @@ FAILS(int, munmap, -1, (void* memory, size_t size), (memory, size))
 FAILS(int, pipe2, -1, (int ends[2], int flags), (ends, flags))
 FAILS(int, poll, -1, (struct pollfd * files, nfds_t count, int timeout), (files, count, timeout))
 FAILS(ssize_t,
-      process_vm_readv,
-      -1,
-      (pid_t pid,
-       const struct iovec* to,
-       unsigned long tos,
-       const struct iovec* from,
-       unsigned long froms,
-       unsigned long flags),
-      (pid, to, tos, from, froms, flags))
-FAILS(ssize_t,
       pwritev,
       -1,
       (int fd, const struct iovec* parts, int count, off_t at),
