@@ -42,6 +42,7 @@ add_library(fragtrace_recorder_core OBJECT
     stacks/unwind_tables.cpp
     system/class_tables.cpp
     system/clock.cpp
+    system/environment.cpp
     system/modules.cpp
     system/loaded_objects.cpp
     system/local_symbols.cpp

@@ -183,7 +183,7 @@ FT_PUBLIC char* getenv(const char* name) noexcept {
     if (value != nullptr || !is_same_text(name, kVariable)) [[likely]] {
         return value;
     }
-    return option_nvtx(real_getenv("FRAGTRACE_NVTX")) ? own_path() : nullptr;
+    return option_nvtx() ? own_path() : nullptr;
 }
 
 FT_PUBLIC int InitializeInjectionNvtx2(const void* (*get_export_table)(uint32_t)) {

@@ -4,6 +4,7 @@
 
 #include "recorder/session.h"
 #include "recorder/trace_facts.h"
+#include "system/environment.h"
 #include "system/folder_names.h"
 #include "system/sys.h"
 
@@ -53,8 +54,8 @@ Communicator g_largest;
 Lock g_largest_lock;
 
 // Returns a decimal number; -1 if the variable is not set or is not a number.
-int32_t number_of(const char* variable) {
-    const char* value = *variable == '\0' ? nullptr : getenv(variable);
+int32_t number_of(const char* name) {
+    const char* value = *name == '\0' ? nullptr : variable(name);
     if (value == nullptr || *value == '\0') {
         return -1;
     }
@@ -168,8 +169,8 @@ void add_number(Session* session, const char* key, int32_t value) {
 
 // Of the first variable that is set. torchrun names a job "none" if the user did not name it.
 void add_job_id(Session* session) {
-    for (const Variable& variable : kJobIds) {
-        const char* value = getenv(variable);
+    for (const Variable& name : kJobIds) {
+        const char* value = variable(name);
         if (value != nullptr && *value != '\0' && strcmp(value, "none") != 0) {
             add_session_fact(session, "job.id", value);
             return;

@@ -3,6 +3,7 @@
 #include <fragtrace/sizes.h>
 
 #include "recorder/output_pattern.h"
+#include "system/environment.h"
 #include "system/thread_state.h"
 
 #include <initializer_list>
@@ -236,7 +237,7 @@ void set_defaults(Options* options) {
 void read_options(Options* options) {
     set_defaults(options);
     for (const Row& row : kRows) {
-        const char* value = getenv(row.name);
+        const char* value = variable(row.name);
         if (is_set(value) && !row.set(options, value) && options->rejected[0] == '\0') {
             strncpy(options->rejected, row.name, sizeof options->rejected - 1);
         }
@@ -260,24 +261,25 @@ bool option_accepts(const char* variable, const char* value) {
 
 bool option_off() {
     bool off = false;
-    const char* value = getenv("FRAGTRACE_OFF");
+    const char* value = variable("FRAGTRACE_OFF");
     return value != nullptr && parse_switch(value, &off) && off;
 }
 
-bool option_nvtx(const char* value) {
+bool option_nvtx() {
     bool on = true;
+    const char* value = variable("FRAGTRACE_NVTX");
     return value == nullptr || *value == '\0' || !parse_switch(value, &on) || on;
 }
 
 bool option_starts_stopped() {
     bool on = true;
-    const char* value = getenv("FRAGTRACE_START");
+    const char* value = variable("FRAGTRACE_START");
     return value != nullptr && *value != '\0' && parse_switch(value, &on) && !on;
 }
 
 uint32_t option_start_after_s() {
     uint32_t seconds = 0;
-    const char* value = getenv("FRAGTRACE_START_AFTER");
+    const char* value = variable("FRAGTRACE_START_AFTER");
     return value != nullptr && parse_number(value, 0, kMostStartAfter_s, &seconds) ? seconds : 0;
 }
 

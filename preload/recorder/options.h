@@ -45,7 +45,7 @@ bool option_accepts(const char* variable, const char* value);
 
 // Options that matter before a session exists, read directly from the environment.
 bool option_off();
-bool option_nvtx(const char* value);  // `value` is what the caller read: it runs inside of getenv
+bool option_nvtx();
 bool option_starts_stopped();
 uint32_t option_start_after_s();  // 0 = at once
 

@@ -8,6 +8,7 @@
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 #include "recorder/trace_facts.h"
+#include "system/environment.h"
 #include "system/thread_state.h"
 
 #include <dlfcn.h>
@@ -106,7 +107,8 @@ __attribute__((section(".text.startup"))) void on_exit_code(int status, void*) {
            (used.tv_sec > 0 || used.tv_nsec > kStart_ns);
 }
 
-__attribute__((constructor)) void on_load() {
+__attribute__((constructor)) void on_load(int count, char** arguments, char** variables) {
+    note_environment(count, arguments, variables);
     note_standard_error();
     if (has_worked()) {
         const SlowPath slow_path;

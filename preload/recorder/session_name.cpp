@@ -2,6 +2,7 @@
 #include "recorder/output_pattern.h"
 #include "recorder/safe_names.h"
 #include "recorder/session.h"
+#include "system/environment.h"
 #include "system/sys.h"
 
 #include <stdlib.h>
@@ -74,7 +75,7 @@ void add_number_or_unknown(Text* text, int32_t number) {
 void add_variable(Text* text, const PatternPiece& piece) {
     char name[256];
     Text(name, sizeof name).add(piece.text, piece.size);
-    const char* value = piece.size < sizeof name ? getenv(name) : nullptr;
+    const char* value = piece.size < sizeof name ? variable(name) : nullptr;
     if (value == nullptr || *value == '\0') {
         text->add("unknown");
     } else {

@@ -2,6 +2,7 @@
 
 #include "recorder/ranges.h"
 #include "recorder/session.h"
+#include "system/environment.h"
 #include "system/losses.h"
 #include "system/sys.h"
 
@@ -193,6 +194,18 @@ void add_id_facts(Session* session) {
     }
 }
 
+// Adds the variables that begin with `setting`.
+void add_variables(Session* session, char* const* variables, const char* setting) {
+    for (char* const* at = variables; at != nullptr && *at != nullptr; ++at) {
+        const char* value = strchr(*at, '=');
+        if (value != nullptr && strncmp(*at, setting, strlen(setting)) == 0) {
+            char key[256];
+            Text(key, sizeof key).add("environment.").add(*at, value - *at);
+            add_session_fact(session, key, value + 1);
+        }
+    }
+}
+
 void add_number_fact(Session* session, const char* key, uint64_t value) {
     char digits[24];
     add_session_fact(session, key, Text(digits, sizeof digits).add_number(value).c_str());
@@ -258,26 +271,17 @@ void add_start_facts(Session* session) {
         add_session_fact(session, "host.kernel", host.release);
     }
     add_id_facts(session);
-    // Settings that change the behaviour of an allocator, and our own settings.
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-        static constexpr const char* kPrefixes[] = {"PYTORCH_CUDA_ALLOC_CONF=",
-                                                    "PYTORCH_ALLOC_CONF=",
-                                                    "PYTORCH_NO_CUDA_MEMORY_CACHING=",
-                                                    "CUDA_VISIBLE_DEVICES=",
-                                                    "CUDA_MODULE_LOADING=",
-                                                    "XLA_PYTHON_CLIENT_",
-                                                    "TF_GPU_ALLOCATOR=",
-                                                    "TF_FORCE_GPU_ALLOW_GROWTH=",
-                                                    "FRAGTRACE_"};
-        for (const char* prefix : kPrefixes) {
-            const char* value = strchr(*entry, '=');
-            if (value != nullptr && strncmp(*entry, prefix, strlen(prefix)) == 0) {
-                char key[256];
-                Text(key, sizeof key).add("environment.").add(*entry, value - *entry);
-                add_session_fact(session, key, value + 1);
-            }
-        }
+    for (const char* setting : {"PYTORCH_CUDA_ALLOC_CONF=",
+                                "PYTORCH_ALLOC_CONF=",
+                                "PYTORCH_NO_CUDA_MEMORY_CACHING=",
+                                "CUDA_VISIBLE_DEVICES=",
+                                "CUDA_MODULE_LOADING=",
+                                "XLA_PYTHON_CLIENT_",
+                                "TF_GPU_ALLOCATOR=",
+                                "TF_FORCE_GPU_ALLOW_GROWTH="}) {
+        add_variables(session, environ, setting);  // as the allocators see them
     }
+    add_variables(session, environment(), "FRAGTRACE_");
     if (session->options.rejected[0] != '\0') {
         add_session_fact(session, "options.rejected", session->options.rejected);
     }

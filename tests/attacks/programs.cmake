@@ -20,6 +20,7 @@ client_program(slow_storage slow_storage.c)
 client_library(slow_files slow_files.c)
 client_program(timed_out timed_out.c)
 client_program(wrong_tables wrong_tables.c)
+client_program(cleared_environment cleared_environment.c)
 client_program(removed_folder removed_folder.c)
 client_program(late_thread late_thread.c)
 client_program(full_memory full_memory.c -fno-omit-frame-pointer)
@@ -87,6 +88,10 @@ client("storage that does not answer" slow_storage --then ./libslow_files.so --r
 client("a ring's folder that does not answer" slow_storage --then ./libslow_files.so
        --recorder SLOW=ring --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/rings)
 client("assembly whose unwind tables are wrong" wrong_tables)
+foreach(way clearenv own-list anew)
+    client("a program that clears its environment, ${way}" cleared_environment --no-virtual-gpu
+           --then ./libplain_runtime.so -- ${way})
+endforeach()
 client("a handler that jumps out of the first call" timed_out --no-virtual-gpu
        --then ./libplain_runtime.so)
 client("forks while storage hangs" slow_storage --then ./libslow_files.so --recorder SLOW=write
