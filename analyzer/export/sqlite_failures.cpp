@@ -59,15 +59,18 @@ class FailureTables {
     }
 
     void add_call(const CallOutOfMemory& call) {
+        const auto if_known = [&call](auto figure) {
+            return call.device_known ? std::optional(figure) : std::nullopt;
+        };
         add({.event = call.event,
              .kind = "call_out_of_memory",
              .requester = call.function,
-             .despite_free_memory = call.free_bytes != 0,
-             .free_bytes = call.free_bytes,
-             .largest_free_bytes = call.largest_free_bytes,
-             .device_free_bytes = unless(std::uint64_t{0}, call.device_free_bytes),
-             .allocated_bytes = call.allocated_bytes,
-             .reserved_bytes = call.reserved_bytes},
+             .despite_free_memory = if_known(call.free_bytes != 0),
+             .free_bytes = if_known(call.free_bytes),
+             .largest_free_bytes = if_known(call.largest_free_bytes),
+             .device_free_bytes = call.device_free_bytes,
+             .allocated_bytes = if_known(call.allocated_bytes),
+             .reserved_bytes = if_known(call.reserved_bytes)},
             SqliteKeys::device_if_any(analysis_.timeline.events[call.event]));
     }
 

@@ -1,5 +1,6 @@
 // The last steps of a TimelineBuilder: puts events in order, and decides what depends on the whole
 // trace.
+#include "analyzer/support/units.h"
 #include "analyzer/trace/block_labels.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/phases.h"
@@ -76,11 +77,13 @@ void TimelineBuilder::check_references() {
     }
     if (unknown != 0) {
         timeline_.damage.notes.push_back(
-            fmt::format("{} stacks are not in the trace; their events show no stack", unknown));
+            fmt::format("{} not in the trace; their events show no stack",
+                        format_counted(unknown, "stack is", "stacks are")));
     }
     if (events_left_out_ != 0) {
-        timeline_.damage.notes.push_back(fmt::format(
-            "{} events were left out: at most {} are kept", events_left_out_, max_events_));
+        timeline_.damage.notes.push_back(fmt::format("{} left out: at most {} are kept",
+                        format_counted(events_left_out_, "event was", "events were"),
+                        max_events_));
     }
     if (too_many_streams_) {
         timeline_.damage.notes.push_back(

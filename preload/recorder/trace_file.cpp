@@ -282,8 +282,13 @@ bool TraceFile::is_open() {
 bool TraceFile::is_whole() {
     struct stat file {};
 
-    return is_open() && fstat(fd_, &file) == 0 && file.st_nlink != 0 &&
-           static_cast<uint64_t>(file.st_size) >= end_;
+    if (!is_open()) {
+        return false;
+    }
+    // A program that closes all descriptors may have closed this one just now. The next write opens
+    // it again.
+    return fstat(fd_, &file) != 0 ||
+           (file.st_nlink != 0 && static_cast<uint64_t>(file.st_size) >= end_);
 }
 
 bool TraceFile::write_at(uint64_t offset, const uint8_t* data, size_t size_bytes) {

@@ -136,10 +136,20 @@ bool TraceFile::open_path() {
 
 bool TraceFile::open_file(const char* path, int flags) {
     fd_ = open(path, O_WRONLY | O_CLOEXEC | flags, 0600);
+    if (fd_ < 0) {
+        return false;
+    }
 
     struct stat file {};
 
-    if (fd_ < 0 || fstat(fd_, &file) != 0) {
+    if (fstat(fd_, &file) != 0) {
+        const int error = errno;
+        close(fd_);
+        fd_ = -1;
+        if ((flags & O_EXCL) != 0) {
+            unlink(path);
+        }
+        errno = error;
         return false;
     }
     device_ = file.st_dev;

@@ -124,11 +124,14 @@ class PhaseMeasurement::Progress {
         CallOutOfMemory call;
         call.event = i;
         call.function = text_of(timeline_, event.size_bytes);
+        call.device_known = event.device != kUnknownDevice;
         call.allocated_bytes = state.totals(event.device).allocated;
         call.reserved_bytes = state.totals(event.device).reserved;
         call.free_bytes = state.totals(event.device).free_pool();
         call.largest_free_bytes = state.largest_free_bytes(event.device);
-        call.device_free_bytes = state.device_free_bytes(event.device);
+        if (state.sample(event.device).event != kNoEvent) {
+            call.device_free_bytes = state.device_free_bytes(event.device);
+        }
         call_ooms_.push_back(std::move(call));
     }
 

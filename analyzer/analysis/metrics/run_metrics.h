@@ -49,11 +49,12 @@ struct PhaseTotals {
 struct CallOutOfMemory {
     EventIndex event = kNoEvent;
     std::string function;
+    bool device_known = true;  // false: the state is not known
     std::uint64_t allocated_bytes = 0;
     std::uint64_t reserved_bytes = 0;
     std::uint64_t free_bytes = 0;  // in the pool
     std::uint64_t largest_free_bytes = 0;
-    std::uint64_t device_free_bytes = 0;  // 0 = not known
+    std::optional<std::uint64_t> device_free_bytes;
 };
 
 struct RunMetrics {

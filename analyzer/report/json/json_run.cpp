@@ -120,20 +120,24 @@ Json failed_call_json(const Analysis& analysis, const CallOutOfMemory& call) {
     const Event& event = analysis.timeline.events[call.event];
     // In an import the call may be an allocation, whose size is not shown.
     const bool import = analysis.timeline.facts.contains("import");
-    const auto if_known = [import](auto figure) { return import ? Json(nullptr) : Json(figure); };
+    const auto if_shown = [import](auto figure) { return import ? Json(nullptr) : Json(figure); };
+    const auto if_known = [&call, import](auto figure) {
+        return import || !call.device_known ? Json(nullptr) : Json(figure);
+    };
     return {{"time_ns", event.time_ns},
             {"event", call.event},
             {"device", event.device},
-            {"requested_bytes", if_known(0)},
-            {"rounded_bytes", if_known(0)},
+            {"requested_bytes", if_shown(0)},
+            {"rounded_bytes", if_shown(0)},
             {"verdict", "not_judged"},
             {"requester", call.function},
             {"phase", phase_name(analysis, call.event)},
             {"despite_free_memory", if_known(call.free_bytes != 0)},
             {"largest_free_bytes", if_known(call.largest_free_bytes)},
             {"free_bytes", if_known(call.free_bytes)},
-            {"device_free_bytes", if_known(call.device_free_bytes)},
-            {"allocated_bytes", call.allocated_bytes},
+            {"device_free_bytes",
+             call.device_free_bytes ? if_shown(*call.device_free_bytes) : Json(nullptr)},
+            {"allocated_bytes", call.device_known ? Json(call.allocated_bytes) : Json(nullptr)},
             {"reserved_bytes", if_known(call.reserved_bytes)},
             {"stack", stack_json(analysis, event.origin)}};
 }

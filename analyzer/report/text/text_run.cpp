@@ -184,6 +184,25 @@ std::vector<ReportLine> side_lines(const Analysis& analysis) {
     return lines;
 }
 
+namespace {
+
+std::string state_at(const CallOutOfMemory& call, bool import) {
+    if (!call.device_known) {
+        return "unknown: the trace does not say on which device";
+    }
+    if (import) {
+        return format_bytes(call.allocated_bytes) + " allocated; free memory unknown";
+    }
+    return fmt::format(
+        "{} allocated, {} reserved; free: {} in the pool, {} on the device",
+        format_bytes(call.allocated_bytes),
+        format_bytes(call.reserved_bytes),
+        format_bytes(call.free_bytes),
+        call.device_free_bytes ? format_bytes(*call.device_free_bytes) : "unknown");
+}
+
+}  // namespace
+
 FailedCalls failed_calls(const Analysis& analysis) {
     FailedCalls calls;
     for (const CallOutOfMemory& call : analysis.run.call_ooms) {
@@ -200,16 +219,7 @@ FailedCalls failed_calls(const Analysis& analysis) {
             "{} failed because memory ran out. {}",
             printable(call.function),
             import ? "The size of the request is unknown." : "It is not an allocation.");
-        add_line(&failed.lines,
-                 "state",
-                 import ? fmt::format("{} allocated; free memory unknown",
-                                      format_bytes(call.allocated_bytes))
-                        : fmt::format("{} allocated, {} reserved; free: {} in the pool, {} on the "
-                                      "device",
-                                      format_bytes(call.allocated_bytes),
-                                      format_bytes(call.reserved_bytes),
-                                      format_bytes(call.free_bytes),
-                                      format_bytes(call.device_free_bytes)));
+        add_line(&failed.lines, "state", state_at(call, import));
         add_line(&failed.lines,
                  "call",
                  fmt::format("{} at {}",

@@ -136,6 +136,20 @@ TEST_CASE("a row of phases has its peaks, its remaining memory and its time", "[
     CHECK(metrics.calls[0].total_ns == 100);
 }
 
+TEST_CASE("a failed call without a known device has no state", "[phases]") {
+    Threads run;
+    run.segment(kBase, 64 * kMiB);
+    run.add(EventKind::kCallOutOfMemory).device(kUnknownDevice);
+    run.add(EventKind::kCallOutOfMemory);
+    run.find();
+    const RunMetrics metrics = measure_run(run.timeline);
+    REQUIRE(metrics.call_ooms.size() == 2);
+    CHECK_FALSE(metrics.call_ooms[0].device_known);
+    CHECK(metrics.call_ooms[1].device_known);
+    CHECK(metrics.call_ooms[1].reserved_bytes == 64 * kMiB);
+    CHECK_FALSE(metrics.call_ooms[1].device_free_bytes);  // there is no sample of the driver's
+}
+
 TEST_CASE("pinned and managed memory have their own sums and holders", "[phases]") {
     Threads run;
     run.add(EventKind::kHostAlloc, 0x1000, 5 * kMiB).origin(1);
