@@ -163,7 +163,11 @@ Status run_report(int argc, char** argv) {
     if (html == "-" && common.json == "-") {
         return Error{ErrorCode::kUsage, "--html and --json cannot both go to standard output"};
     }
-    if (!html.empty() && html == common.json) {
+    std::error_code unknown;
+    if (!html.empty() && html != "-" &&
+        std::filesystem::weakly_canonical(html, unknown) ==
+            std::filesystem::weakly_canonical(common.json, unknown) &&
+        !unknown) {
         return Error{ErrorCode::kUsage, html + ": --html and --json need two files"};
     }
     if (sources && html.empty()) {

@@ -350,11 +350,13 @@ Status write_output(const std::string& path, const std::function<Status(std::FIL
 
 Status write_output_by_name(const std::string& path,
                             const std::function<Status(const std::string& name)>& write) {
-    const auto fill = [&](const OpenOutput& output) -> Status {
+    if (path == "-") {
+        return refused("standard output", "cannot take this format, which needs a file");
+    }
+    return write_to(path, [&](const OpenOutput& output) -> Status {
         return output.name.empty() ? Status(refused(path, "must be a regular file"))
                                    : write(output.name);
-    };
-    return path == "-" ? fill({STDOUT_FILENO, ""}) : write_to(path, fill);
+    });
 }
 
 namespace {

@@ -131,9 +131,15 @@ class BadCommandLines(real_process.RealProcessTest):
 
     def test_two_results_need_two_files(self):
         target = self.folder / "both"
-        said = self.refusal("report", TRACE, "--html", target, "--json", target)
-        self.assertIn("--html and --json need two files", said)
-        self.assertFalse(target.exists())
+        other_name = f"{self.folder}/../{self.folder.name}/both"
+        for json in (target, other_name):
+            said = self.refusal("report", TRACE, "--html", target, "--json", json)
+            self.assertIn("--html and --json need two files", said)
+            self.assertFalse(target.exists())
+
+    def test_a_database_needs_a_file(self):
+        said = self.refusal("export", TRACE, "--to", "sqlite", "-o", "-")
+        self.assertIn("standard output cannot take this format", said.replace(": ", " "))
 
     def test_an_output_that_cannot_be_written_is_refused_before_the_work(self):
         missing = self.folder / "missing" / "file"
