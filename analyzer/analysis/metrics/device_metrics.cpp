@@ -57,6 +57,8 @@ class DeviceMeasurement::Progress {
             requested_ ||
             (!checkpoint_ && event.device == device_ &&
              (event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory));
+        freed_ = freed_ || (!checkpoint_ && event.device == device_ &&
+                            event.kind == EventKind::kBlockFree);
         if (event.device == device_) {
             metrics_.blocks += (metrics_.block_layer ? event.kind == EventKind::kBlockAlloc
                                                      : is_device_allocation(event.kind))
@@ -226,7 +228,8 @@ class DeviceMeasurement::Progress {
     void conclude(const RecordedState& state) {
         const RunFigures& peaks = metrics_.summary;
         metrics_.block_layer = state.has_block_layer(device_);
-        metrics_.state_only = metrics_.block_layer && !requested_ && peaks.peak_reserved != 0;
+        metrics_.state_only =
+            metrics_.block_layer && !requested_ && !freed_ && peaks.peak_reserved != 0;
         const MemorySample& sample = sample_.event != kNoEvent ? sample_ : state.sample(device_);
         if (sample.event != kNoEvent) {
             metrics_.total_bytes = sample.total_bytes;
@@ -277,6 +280,7 @@ class DeviceMeasurement::Progress {
     bool checkpoint_ = false;  // inside a checkpoint, which lists live memory
     bool peak_open_ = false;
     bool requested_ = false;
+    bool freed_ = false;
     bool segments_unknown_ = false;
     bool request_unknown_ = false;
     DeviceAddress map_end_ = 0;

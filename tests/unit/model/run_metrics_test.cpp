@@ -295,3 +295,18 @@ TEST_CASE("events whose stack reaches the recorder's frame limit are counted", "
     }
     CHECK(measure_run(events.timeline).cut_stacks == 2);
 }
+
+TEST_CASE("live memory alone is a state, with a request or a free it is a history", "[metrics]") {
+    const auto is_state = [](auto add_history) {
+        Events events;
+        events.add(EventKind::kCheckpointBegin);
+        events.segment(0x1000000, 20 * kMiB);
+        events.block(0x1000000, 500, 512);
+        events.add(EventKind::kCheckpointEnd);
+        add_history(&events);
+        return measure_device(events.timeline, 0).state_only;
+    };
+    CHECK(is_state([](Events*) {}));
+    CHECK_FALSE(is_state([](Events* events) { events->free(0x1000000); }));
+    CHECK_FALSE(is_state([](Events* events) { events->block(0x1000200, 500, 512); }));
+}
