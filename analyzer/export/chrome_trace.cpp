@@ -104,7 +104,7 @@ class TraceBuilder {
     bool take_slice(const ChromeEvent& event) {
         const auto begin_ns = chrome_nanoseconds(event.time);
         const auto duration_ns = chrome_nanoseconds(event.duration);
-        if (!begin_ns || !duration_ns || *duration_ns > kMostChromeTime_ns - *begin_ns) {
+        if (!begin_ns || !duration_ns || *duration_ns > kMostTime_ns - *begin_ns) {
             return false;
         }
         const auto name = text_number(event.name);
@@ -156,7 +156,7 @@ class TraceBuilder {
     std::map<std::pair<std::string, std::string>, std::size_t> track_numbers_;
     std::unordered_map<std::string, std::uint32_t> numbers_;
     std::size_t text_bytes_ = 0;
-    std::uint64_t earliest_ns_ = kMostChromeTime_ns;
+    std::uint64_t earliest_ns_ = kMostTime_ns;
 };
 
 }  // namespace

@@ -1,15 +1,12 @@
 // The format of Perfetto: memory over time as counters; phases, steps, blocks and a profile as
 // slices; failed requests as instants.
-#include "analyzer/analysis/conclusion.h"
 #include "analyzer/analysis/metrics/known_figures.h"
-#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/export/chrome_trace.h"
 #include "analyzer/export/formats.h"
-#include "analyzer/export/perfetto_file.h"
-#include "analyzer/export/stack_weights.h"
-#include "analyzer/model/recorded_state.h"
+#include "analyzer/export/perfetto_blocks.h"
+#include "analyzer/export/perfetto_failures.h"
+#include "analyzer/export/perfetto_slices.h"
 #include "analyzer/model/request_outcomes.h"
-#include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/terminal.h"
@@ -20,12 +17,10 @@
 #include <deque>
 #include <filesystem>
 #include <fmt/format.h>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <queue>
-#include <unordered_map>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -34,264 +29,8 @@ using Track = PerfettoFile::Track;
 using Text = PerfettoFile::Text;
 using Arguments = std::vector<PerfettoFile::Argument>;
 
-// Perfetto's times are signed, and the sum of two times must fit.
-constexpr std::uint64_t kMostTime_ns = (std::uint64_t{1} << 62) - 1;
-// Tracks beside each other, for slices of one thread that do not nest.
-constexpr std::size_t kMostLanes = 64;
 // The largest free block is searched so many times in a run, because each search visits all blocks.
 constexpr std::size_t kLargestFreeSamples = 1024;
-
-// ---- slices that may overlap --------------------------------------------------------------------
-
-// `begin` and `end` are times, or numbers of events.
-struct Slice {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-    Text name;
-    Text category;
-};
-
-struct Lane {
-    Track track = 0;
-    std::vector<std::uint64_t> open;  // ends of the open slices, the innermost last
-    std::uint64_t now_ns = 0;
-};
-
-// Writes slices, which come in order of their begins. The slices of one track must nest, so others
-// go to further tracks. `time_of` turns `begin` and `end` into a time; nullopt: the slice did not
-// end. `add_lane` makes the track with a number. Returns how many slices found no place.
-template <typename TimeOf, typename AddLane>
-std::uint64_t write_slices(PerfettoFile* file,
-                           const std::vector<Slice>& slices,
-                           TimeOf time_of,
-                           AddLane add_lane) {
-    std::vector<Lane> lanes;
-    std::uint64_t left_out = 0;
-    const auto close_until = [&](Lane* lane, std::uint64_t until) {
-        while (!lane->open.empty() && lane->open.back() <= until) {
-            if (const std::optional<std::uint64_t> time = time_of(lane->open.back())) {
-                lane->now_ns = std::max(lane->now_ns, *time);
-                file->end(lane->track, lane->now_ns);
-            }
-            lane->open.pop_back();
-        }
-    };
-    for (const Slice& slice : slices) {
-        auto lane = std::find_if(lanes.begin(), lanes.end(), [&](Lane& one) {
-            close_until(&one, slice.begin);
-            return one.open.empty() || slice.end <= one.open.back();
-        });
-        if (lane == lanes.end()) {
-            if (lanes.size() == kMostLanes) {
-                ++left_out;
-                continue;
-            }
-            lane = lanes.insert(lanes.end(), Lane{add_lane(lanes.size()), {}, 0});
-        }
-        lane->now_ns = std::max(lane->now_ns, time_of(slice.begin).value_or(0));
-        file->begin(lane->track, lane->now_ns, slice.name, slice.category);
-        lane->open.push_back(slice.end);
-    }
-    for (Lane& lane : lanes) {
-        close_until(&lane, ~std::uint64_t{0});
-    }
-    return left_out;
-}
-
-// ---- failed requests ----------------------------------------------------------------------------
-
-// The line of the program that the culprit names; empty = none.
-std::string line_of(const Culprit& culprit) {
-    struct Line {
-        std::string operator()(const std::monostate& /*none*/) const { return {}; }
-
-        std::string operator()(const BlocksFreeMemory& one) const { return one.group.held.label; }
-
-        std::string operator()(const HoldsMost& one) const { return one.place.held.label; }
-
-        std::string operator()(const HeldOutside& one) const {
-            return one.inside ? one.inside->place.held.label : std::string();
-        }
-
-        std::string operator()(const GrowsEachIteration& one) const { return one.place.held.label; }
-
-        std::string operator()(const MadePoolGrow& one) const { return one.line; }
-
-        std::string operator()(const FreeElsewhere& one) const {
-            return one.keeper ? one.keeper->held.label : std::string();
-        }
-
-        std::string operator()(const CachedByPool& /*cache*/) const { return {}; }
-
-        std::string operator()(const EarlierModel& one) const { return one.place.held.label; }
-    };
-
-    return std::visit(Line(), culprit);
-}
-
-std::string outcome_text(RequestOutcome outcome) {
-    switch (outcome) {
-        case RequestOutcome::kRetry:
-            return "retry";
-        case RequestOutcome::kLibraryRefused:
-            return "out of memory outside the pool";
-        case RequestOutcome::kCallOutOfMemory:
-            return "call failed for lack of memory";
-        case RequestOutcome::kOutOfMemory:
-        case RequestOutcome::kNone:
-            break;
-    }
-    return "out of memory";
-}
-
-void add_diagnosis(const Analysis& analysis,
-                   const DeviceAnalysis& device,
-                   const Diagnosis& diagnosis,
-                   Arguments* arguments) {
-    const Verdict& verdict = diagnosis.verdict;
-    const bool retry = diagnosis.trouble.outcome == Outcome::kRetryOk;
-    arguments->push_back({"verdict", std::string(verdict.id)});
-    arguments->push_back({"in words", failure_sentence(device, diagnosis)});
-    const std::string line = line_of(retry ? culprit_of_retry(analysis, device, diagnosis)
-                                           : culprit_of_failure(analysis, device, diagnosis));
-    if (!line.empty()) {
-        arguments->push_back({"line to look at", printable(line)});
-    }
-    arguments->push_back({"free_bytes", verdict.free_bytes});
-    arguments->push_back({"largest_free_bytes", verdict.largest_hole_bytes});
-    if (verdict.device_free_known()) {
-        arguments->push_back({"device_free_bytes", verdict.device_free_bytes});
-    }
-}
-
-// ---- blocks -------------------------------------------------------------------------------------
-
-// The numbers of an origin's texts in the file; 0 = not written yet.
-struct OriginTexts {
-    Text line;
-    Text stack;
-};
-
-// Writes each block of a device as a slice, from its allocation until it can be reused. Blocks
-// overlap in any way, so each gets a track that no other live block uses.
-class BlockSlices : public RecordedWatch {
-  public:
-    BlockSlices(const Analysis& analysis,
-                DeviceId device,
-                Track parent,
-                std::vector<OriginTexts>* texts,
-                const std::uint64_t* now,
-                PerfettoFile* file)
-        : analysis_(analysis),
-          name_(fmt::format("GPU {} blocks", device)),
-          parent_(parent),
-          texts_(*texts),
-          now_(now),
-          file_(file) {}
-
-    void block_begins(const RecordedBlock& block) override {
-        block_ends(block);  // a made-up trace may begin a block twice
-        const std::size_t lane = free_lane();
-        live_[block.address] = {lane, 0};
-        const Timeline& timeline = analysis_.timeline;
-        const Event born = block.allocated_by < timeline.events.size()
-                               ? timeline.events[block.allocated_by]
-                               : Event{};
-        const OriginTexts& texts = texts_of(born.origin);
-        Arguments arguments = {{"bytes", block.size_bytes}};
-        if (block.requested_bytes != kUnknown64) {
-            arguments.push_back({"requested_bytes", block.requested_bytes});
-        }
-        arguments.push_back({"address", PerfettoFile::Address{block.address}});
-        if (block.stream < timeline.streams.size()) {
-            arguments.push_back({"stream", PerfettoFile::Address{timeline.streams[block.stream]}});
-        }
-        if (block.private_pool != 0) {
-            const std::string number = std::to_string(block.private_pool);
-            arguments.push_back({"pool", printable(timeline.fact("pool." + number, number))});
-        }
-        arguments.push_back({"stack", texts.stack});
-        file_->begin(lanes_[lane], *now_, texts.line, {}, arguments);
-    }
-
-    void block_waits(const RecordedBlock& block) override {
-        if (const auto found = live_.find(block.address); found != live_.end()) {
-            found->second.freed = *now_;
-        }
-    }
-
-    void block_ends(const RecordedBlock& block) override {
-        if (const auto found = live_.find(block.address); found != live_.end()) {
-            end(found->second);
-            live_.erase(found);
-        }
-    }
-
-    void all_ends() override {
-        for (const auto& [address, life] : live_) {
-            end(life);
-        }
-        live_.clear();
-    }
-
-    void segment_begins(const RecordedSegment& /*segment*/) override {}
-
-    void range_ends(const RecordedSegment* /*segment*/,
-                    DeviceAddress /*begin*/,
-                    DeviceAddress /*end*/) override {}
-
-    void pool_changes(std::uint32_t /*private_pool*/, bool /*released*/) override {}
-
-  private:
-    struct Life {
-        std::size_t lane = 0;
-        std::uint64_t freed = 0;  // when the program freed it, if it waits since; 0 = not yet
-    };
-
-    std::size_t free_lane() {
-        if (free_.empty()) {
-            lanes_.push_back(file_->add_track(parent_, name_));
-            return lanes_.size() - 1;
-        }
-        const std::size_t lane = free_.top();
-        free_.pop();
-        return lane;
-    }
-
-    void end(const Life& life) {
-        Arguments arguments;
-        if (life.freed != 0) {
-            arguments.push_back({"waited_for_streams_ns", *now_ - life.freed});
-        }
-        file_->end(lanes_[life.lane], *now_, arguments);
-        free_.push(life.lane);
-    }
-
-    const OriginTexts& texts_of(OriginId origin) {
-        OriginTexts& texts = texts_[origin < texts_.size() ? origin : 0];
-        if (texts.line.number == 0) {
-            Symbolizer* const symbols = analysis_.symbols.get();
-            texts.line = file_->name(printable(symbols->describe(origin)));
-            std::vector<std::string> frames = flame_frames(symbols, origin);
-            std::reverse(frames.begin(), frames.end());
-            texts.stack = file_->add_argument_text(fmt::format("{}", fmt::join(frames, "\n")));
-        }
-        return texts;
-    }
-
-    const Analysis& analysis_;
-    std::string name_;
-    Track parent_;
-    std::vector<OriginTexts>& texts_;  // per OriginId
-    const std::uint64_t* now_;         // the time in the file
-    PerfettoFile* file_;
-    std::vector<Track> lanes_;
-    // The lanes that no live block uses. The first one is used next, so that there are few.
-    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> free_;
-    std::unordered_map<DeviceAddress, Life> live_;
-};
-
-// ---- the whole recording ------------------------------------------------------------------------
 
 struct Counter {
     Track track = 0;
@@ -408,7 +147,7 @@ class Exporter {
     // ---- phases and steps ----
 
     void write_phases() {
-        std::map<std::uint32_t, std::vector<Slice>> by_thread;
+        std::map<std::uint32_t, std::vector<PerfettoSlice>> by_thread;
         const Text categories[] = {
             file_.category("mark"), file_.category("NVTX"), file_.category("cell")};
         for (const Phase& phase : timeline_.phases) {
@@ -432,7 +171,7 @@ class Exporter {
         if (!iterations.found() || timeline_.events.empty()) {
             return;
         }
-        std::vector<Slice> slices;
+        std::vector<PerfettoSlice> slices;
         const Text category = file_.category("step");
         for (std::size_t i = 0; i < iterations.begins.size(); ++i) {
             const EventIndex begin = iterations.begins[i];
@@ -451,7 +190,7 @@ class Exporter {
 
     // `begin` and `end` of these slices are events.
     template <typename AddLane>
-    void write_event_slices(const std::vector<Slice>& slices, AddLane add_lane) {
+    void write_event_slices(const std::vector<PerfettoSlice>& slices, AddLane add_lane) {
         left_out_ += write_slices(
             &file_,
             slices,
@@ -602,7 +341,7 @@ class Exporter {
                 }
                 parent = group;
             }
-            std::vector<Slice> slices;
+            std::vector<PerfettoSlice> slices;
             slices.reserve(track.slices.size());
             for (const ChromeSlice& slice : track.slices) {
                 slices.push_back({slice.begin_ns,

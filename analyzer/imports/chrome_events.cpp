@@ -72,7 +72,7 @@ std::optional<std::uint64_t> scaled(std::string_view text, std::size_t places) {
     std::uint64_t value = 0;
     for (const char digit : digits + fraction) {
         value = value * 10 + static_cast<std::uint64_t>(digit - '0');
-        if (value > kMostChromeTime_ns) {
+        if (value > kMostTime_ns) {
             return std::nullopt;
         }
     }

@@ -51,11 +51,9 @@ std::string read_chrome_events(const InputFile& file,
                                const std::function<void(const ChromeEvent&)>& take,
                                ChromeHead* head);
 
-// Later times, and earlier ones than 0, are refused: Perfetto's times are signed.
-inline constexpr std::uint64_t kMostChromeTime_ns = std::uint64_t{1} << 62;
-
-// Converts microseconds, a decimal number, to nanoseconds. Digits are read one by one, because a
-// double cannot hold unix times in nanoseconds.
+// Converts microseconds, a decimal number, to nanoseconds. Later times than kMostTime_ns, and
+// earlier ones than 0, are refused. Digits are read one by one, because a double cannot hold unix
+// times in nanoseconds.
 std::optional<std::uint64_t> chrome_nanoseconds(std::string_view microseconds);
 
 }  // namespace fragtrace::analyzer

@@ -53,7 +53,7 @@ std::string file_of(const std::string& file) {
 }
 
 // Python functions are called "train.py(12): main", all others are native.
-PythonCode frame_of_name(const std::string& name, std::uint32_t* line) {
+PythonCode kineto_frame(const std::string& name, std::uint32_t* line) {
     const std::size_t close = name.find("): ");
     const std::size_t open = name.rfind('(', close);
     if (close != std::string::npos && open != std::string::npos) {
@@ -171,7 +171,7 @@ class KinetoReader {
         const auto duration_ns = chrome_nanoseconds(event.duration);
         const auto thread = number<std::uint32_t>(event.tid);
         if (!begin_ns || !duration_ns || !thread || *duration_ns == 0 ||
-            *duration_ns > kMostChromeTime_ns - *begin_ns) {
+            *duration_ns > kMostTime_ns - *begin_ns) {
             return;
         }
         profile_.add(ProfileSlice{.begin_ns = *begin_ns,
@@ -230,7 +230,7 @@ class KinetoReader {
     const InputFile& file_;
     ImportTimeline timeline_;
     ChromeHead head_;
-    ProfileEvents profile_{frame_of_name};
+    ProfileEvents profile_{kineto_frame};
     std::string process_;                                   // pid of the first memory event
     std::map<std::uint16_t, std::uint64_t> peak_reserved_;  // by device
     std::uint64_t cpu_events_ = 0;

@@ -41,7 +41,7 @@ constexpr std::size_t kMostRows = std::size_t{1} << 23;  // kept of any other ta
 constexpr std::size_t kMostKinds = 1000;
 constexpr std::size_t kMostFrames = 1000;  // of one stack
 constexpr std::int64_t kOutOfMemory = 2;   // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
-constexpr std::int64_t kMostTime_ns = std::int64_t{1} << 62;
+constexpr auto kLatest_ns = static_cast<std::int64_t>(kMostTime_ns);
 
 // ENUM_CUDA_MEM_KIND. The numbers are those of all known releases; a table of the file replaces
 // them.
@@ -244,7 +244,7 @@ class NsightReader {
         const auto kind = row.number(3);
         const auto operation = row.number(4);
         const std::int64_t device = row.number(5).value_or(0);
-        if (!time_ns || *time_ns < 0 || *time_ns > kMostTime_ns || !address || *address == 0 ||
+        if (!time_ns || *time_ns < 0 || *time_ns > kLatest_ns || !address || *address == 0 ||
             !bytes || *bytes <= 0 || !kind || !operation || device < 0 ||
             device >= static_cast<std::int64_t>(kMostDevices) ||
             (*operation != allocation_ && *operation != deallocation_)) {
@@ -316,7 +316,7 @@ class NsightReader {
                                           ? static_cast<std::uint32_t>(chain)
                                           : std::uint32_t{0};
             const std::int64_t start = row.number(2).value_or(-1);
-            if (row.number(4) == kOutOfMemory && start >= 0 && start <= kMostTime_ns) {
+            if (row.number(4) == kOutOfMemory && start >= 0 && start <= kLatest_ns) {
                 if (failed_.size() < kMostRows) {
                     failed_.push_back({.time_ns = static_cast<std::uint64_t>(start),
                                        .name = row.number(3).value_or(-1),
@@ -386,7 +386,7 @@ class NsightReader {
             const std::int64_t end = row.number(2).value_or(-1);
             const std::int64_t global_id = row.number(3).value_or(0);
             if ((type != 59 && type != 60) || process_of(global_id) != process_ || begin < 0 ||
-                end <= begin || end > kMostTime_ns) {
+                end <= begin || end > kLatest_ns) {
                 return true;
             }
             std::int64_t text = row.number(4).value_or(-1);
@@ -446,7 +446,7 @@ class NsightReader {
                 start_ns = row.number(0).value_or(0);
                 return false;
             });
-        return start_ns > 0 && start_ns < kMostTime_ns ? static_cast<std::uint64_t>(start_ns) : 0;
+        return start_ns > 0 && start_ns <= kLatest_ns ? static_cast<std::uint64_t>(start_ns) : 0;
     }
 
     // The number of a GPU in the machine, by the CUDA device of the process.

@@ -39,7 +39,6 @@ constexpr std::size_t kMostPlanes = 10'000;
 constexpr std::size_t kMostNamesBytes = std::size_t{64} << 20;  // of one plane, with their ids
 constexpr std::size_t kMostStats = 1000;                        // of one event
 constexpr std::size_t kMostAllocators = 100;
-constexpr std::uint64_t kMostTime_ns = std::uint64_t{1} << 62;
 constexpr std::uint64_t kMostTotal = std::uint64_t{1} << 60;  // bytes, of each of three summands
 
 // The stats of a memory event that are read.
@@ -93,7 +92,7 @@ std::optional<std::uint16_t> gpu_of(std::string_view allocator) {
 }
 
 // Python functions are called "$train.py:12 main", all others are native.
-PythonCode frame_of_name(const std::string& name, std::uint32_t* line) {
+PythonCode xla_frame(const std::string& name, std::uint32_t* line) {
     const std::size_t space = name.find(' ');
     const std::size_t colon = name.rfind(':', space);
     if (name.starts_with('$') && space != std::string::npos && colon != std::string::npos &&
@@ -162,7 +161,7 @@ class XlaReader {
         const std::uint64_t start_ns =
             first_ns >= kUnixTimesFrom_ns ? first_ns : session_start_ns_ + first_ns;
         Timeline timeline = timeline_.finish(
-            start_ns >= kUnixTimesFrom_ns && start_ns < kMostTime_ns ? start_ns : 0);
+            start_ns >= kUnixTimesFrom_ns && start_ns <= kMostTime_ns ? start_ns : 0);
         timeline.codes = profile_.take_codes();
         return timeline;
     }
@@ -362,7 +361,7 @@ class XlaReader {
             take_memory(allocation, begin_ns, stats);
             return;
         }
-        if (duration_ps >= 1000 && begin_ns < kMostTime_ns && duration_ps / 1000 < kMostTime_ns) {
+        if (duration_ps >= 1000 && begin_ns <= kMostTime_ns && duration_ps / 1000 <= kMostTime_ns) {
             profile_.add(ProfileSlice{.begin_ns = begin_ns,
                                       .end_ns = begin_ns + duration_ps / 1000,
                                       .thread = thread_,
@@ -379,7 +378,7 @@ class XlaReader {
         const std::uint64_t bytes = number(kBytes).value_or(0);
         const std::uint64_t address = number(kAddress).value_or(0);
         if (!allocator || bytes == 0 || bytes > INT64_MAX || address == 0 ||
-            time_ns >= kMostTime_ns) {
+            time_ns > kMostTime_ns) {
             ++unreadable_;
             return;
         }
@@ -522,7 +521,7 @@ class XlaReader {
     const std::string& path_;
     const InputFile& file_;
     ImportTimeline timeline_;
-    ProfileEvents profile_{frame_of_name};
+    ProfileEvents profile_{xla_frame};
     Names names_;  // of the plane with memory events
     std::uint64_t names_left_out_ = 0;
     std::size_t memory_plane_ = kNone;

@@ -17,6 +17,9 @@ using DeviceId = std::uint8_t;        // ordinal in the traced process, < kMaxDe
 
 inline constexpr EventIndex kNoEvent = 0xffffffffu;
 inline constexpr StreamId kNoStream = 0xffff;
+// The latest time that an input may give, 146 years: the sum of two such times fits into a signed
+// number.
+inline constexpr std::uint64_t kMostTime_ns = (std::uint64_t{1} << 62) - 1;
 inline constexpr std::uint64_t kBlockUnitBytes = 512;  // block sizes are multiples of this
 
 inline constexpr unsigned kMaxDevices = 31;

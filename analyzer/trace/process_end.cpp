@@ -11,7 +11,6 @@ namespace {
 constexpr const char* kCodeFact = "end.code";
 constexpr int kMostCode = 255;
 constexpr int kMostSignal = 64;
-constexpr std::uint64_t kMostTime_ns = std::uint64_t{1} << 62;  // 146 years
 
 template <typename Number>
 std::optional<Number> number_of(const std::map<std::string, std::string>& facts,
