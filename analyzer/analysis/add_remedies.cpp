@@ -293,7 +293,10 @@ Status add_remedies(const AnalyzeOptions& options,
     if (device->settings.empty()) {
         return Ok{};
     }
-    const Obstacles obstacles = find_obstacles(analysis->timeline, device->device);
+    Obstacles obstacles = find_obstacles(analysis->timeline, device->device);
+    if (!options.torch_version.empty()) {
+        obstacles.torch_version = options.torch_version;
+    }
     const WhatIfRow* found = recorded_row(device->settings);
     if (found == nullptr) {
         return Ok{};

@@ -1,5 +1,7 @@
 #include "analyzer/analysis/analyze.h"
 
+#include <fragtrace/pytorch_variables.h>
+
 #include "analyzer/analysis/add_remedies.h"
 #include "analyzer/analysis/add_whatif.h"
 #include "analyzer/analysis/assumptions_and_warnings.h"
@@ -52,6 +54,17 @@ void name_device(const Timeline& timeline, DeviceAnalysis* device) {
     device->virtual_gpu = timeline.fact("virtual") == "1";
 }
 
+std::string settings_of_environment(const Timeline& timeline, const PytorchRules& rules) {
+    for (const PytorchVariable& variable : kPytorchVariables) {
+        const auto found = timeline.facts.find(std::string("environment.") + variable.name);
+        if (found != timeline.facts.end() &&
+            (variable.since_minor == 0 || rules.has_other_variables)) {
+            return found->second;
+        }
+    }
+    return "";
+}
+
 // Takes the settings in force when the allocator started. Settings that cannot be replayed cause a
 // warning, not an error.
 void take_settings(const Timeline& timeline,
@@ -63,8 +76,7 @@ void take_settings(const Timeline& timeline,
     } else if (!device->script.settings.empty()) {
         // The fact is rewritten at every change, so the first settings are those of the
         // environment.
-        config = timeline.fact("environment.PYTORCH_CUDA_ALLOC_CONF",
-                               timeline.fact("environment.PYTORCH_ALLOC_CONF"));
+        config = settings_of_environment(timeline, device->script.rules);
     }
     const auto parsed = parse_pytorch_config(config, device->script.rules);
     if (parsed) {

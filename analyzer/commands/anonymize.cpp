@@ -3,6 +3,7 @@
 
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/output_file.h"
 
@@ -42,7 +43,7 @@ Status run_anonymize(int argc, char** argv) {
                                  "(.ftrace) can be anonymized.",
                                  input)};
     }
-    const Result<std::string> trace = anonymize_trace(input);
+    const Result<std::string> trace = anonymize_trace(input, is_pool_setting);
     if (!trace) {
         return trace.error();
     }

@@ -24,6 +24,8 @@ namespace {
 
 class Anonymizer {
   public:
+    explicit Anonymizer(bool (*is_setting)(std::string_view)) : is_setting_(is_setting) {}
+
     void add_chunk(const Chunk& chunk, std::string* out) {
         switch (chunk.header.type) {
             case ChunkType::kEvents:
@@ -73,7 +75,7 @@ class Anonymizer {
         unescape.add_facts(lines);
         std::map<std::string, std::string> kept;
         for (const auto& [key, value] : unescape.facts()) {
-            const std::string known = anonymous_fact(key, value, &names_);
+            const std::string known = anonymous_fact(key, value, is_setting_(value), &names_);
             if (!known.empty()) {
                 kept[key] = known;
             }
@@ -195,6 +197,7 @@ class Anonymizer {
                      Compression::kNone);
     }
 
+    bool (*is_setting_)(std::string_view);
     AnonymousNames names_;
     std::uint64_t damaged_ = 0;
 };
@@ -224,7 +227,7 @@ void add_surplus(const RingContents& ring,
 
 }  // namespace
 
-Result<std::string> anonymize_trace(const std::string& path) {
+Result<std::string> anonymize_trace(const std::string& path, bool (*is_setting)(std::string_view)) {
     Result<OpenTrace> trace = open_trace(path);
     if (!trace.ok()) {
         return trace.error();
@@ -241,7 +244,7 @@ Result<std::string> anonymize_trace(const std::string& path) {
     const RingContents ring = read_ring(path, header, state != ProcessState::kGone);
     std::string out = header_bytes(header);
     append_facts(&out, {{"trace.anonymized", "1"}});
-    Anonymizer anonymizer;
+    Anonymizer anonymizer(is_setting);
     TimelineBuilder builder(trace->file.size());
     ChunkScanner scanner(trace->file, header.header_bytes, false);
     for (Chunk chunk; scanner.next(&chunk);) {

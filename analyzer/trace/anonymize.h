@@ -9,11 +9,13 @@
 #include "analyzer/support/result.h"
 
 #include <string>
+#include <string_view>
 
 namespace fragtrace::analyzer {
 
 // Returns the bytes of a new trace file. It includes the events in the ring of a dead process.
+// `is_setting` tells the settings of an allocator from other texts (is_pool_setting).
 // Errors (kInput): as read_trace(); also for snapshots and for a process that is still running.
-Result<std::string> anonymize_trace(const std::string& path);
+Result<std::string> anonymize_trace(const std::string& path, bool (*is_setting)(std::string_view));
 
 }  // namespace fragtrace::analyzer

@@ -1,9 +1,10 @@
 #include "analyzer/trace/anonymous_facts.h"
 
+#include <fragtrace/pytorch_variables.h>
+
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
-#include <optional>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -35,57 +36,19 @@ bool is_known_word(std::string_view value) {
     return std::find(kWords.begin(), kWords.end(), value) != kWords.end();
 }
 
-// Whether the value is a list "key:value,key:value" of allocator settings, whose keys PyTorch
-// defines.
-bool is_setting(std::string_view value) {
-    constexpr std::array<std::string_view, 17> kKeys = {"max_split_size_mb",
-                                                        "max_non_split_rounding_mb",
-                                                        "large_segment_size_mb",
-                                                        "garbage_collection_threshold",
-                                                        "roundup_power2_divisions",
-                                                        "expandable_segments",
-                                                        "per_process_memory_fraction",
-                                                        "throw_on_cudamalloc_oom",
-                                                        "expandable_segments_reserve",
-                                                        "backend",
-                                                        "preallocate",
-                                                        "garbage_collection",
-                                                        "fragmentation_fraction",
-                                                        "native",
-                                                        "cudaMallocAsync",
-                                                        "True",
-                                                        "False"};
-    std::size_t at = 0;
-    while (at < value.size()) {
-        if (std::string_view(":,[]> .0123456789").find(value[at]) != std::string_view::npos) {
-            ++at;
-            continue;
-        }
-        const std::size_t end = std::min(value.find_first_of(":,[]> ", at), value.size());
-        const std::string_view word = value.substr(at, end - at);
-        if (std::find(kKeys.begin(), kKeys.end(), word) == kKeys.end()) {
-            return false;
-        }
-        at = end;
-    }
-    return !value.empty();
+// "off" of "off: the reason"; an empty string if the value does not begin with a state. A reason is
+// a sentence of the recorder, and other recorders may name something in it.
+std::string_view state_of(std::string_view value) {
+    const std::string_view word = value.substr(0, value.find(": "));
+    constexpr std::string_view kStates[] = {"on", "off", "incomplete", "unknown"};
+    return std::find(std::begin(kStates), std::end(kStates), word) != std::end(kStates)
+               ? word
+               : std::string_view();
 }
 
 // Only the release number, without a build's suffix: "2.6.0", "3.12.3".
 std::string_view release_of(std::string_view value) {
     return value.substr(0, value.find_first_not_of("0123456789."));
-}
-
-// Which allocator is in use, and whether it is recorded; nullopt: another fact.
-std::optional<std::string> framework_state(std::string_view key, const std::string& value) {
-    if (key == "allocator_backend") {
-        return is_known_word(value) ? value : "pluggable";
-    }
-    if (key == "tensorflow.pool" || key == "jax.pool" || key == "onnxruntime.pool" ||
-        key == "ggml.pool") {
-        return value == "recorded" ? value : "off";
-    }
-    return std::nullopt;
 }
 
 // "KIND NAME". A kind of the program's own could be a name, too.
@@ -108,7 +71,10 @@ std::string program_pool(std::string_view text, AnonymousNames* names) {
 }
 
 // Handles the keys "pool.3", "pool.3.allocator", "pool.3.no_split". `key` lacks the "pool.".
-std::string pool_value(std::string_view key, const std::string& value, AnonymousNames* names) {
+std::string pool_value(std::string_view key,
+                       const std::string& value,
+                       bool is_setting,
+                       AnonymousNames* names) {
     const std::size_t dot = key.find('.');
     if (!is_number(key.substr(0, dot))) {
         return {};
@@ -122,7 +88,7 @@ std::string pool_value(std::string_view key, const std::string& value, Anonymous
         return is_number(value) || value == "unknown" ? value : "";
     }
     if (what == "settings") {
-        return is_setting(value) ? value : "";
+        return is_setting ? value : "";
     }
     if (what == "name") {
         return names->numbered("pool_", value);
@@ -145,6 +111,10 @@ std::string device_value(std::string_view key, const std::string& value) {
         return {};
     }
     const std::string_view what = key.substr(dot + 1);
+    constexpr std::string_view kAtMost = "total less free";  // then the context's size is a limit
+    if (what == "context_bytes.measured") {
+        return std::string(value.starts_with(kAtMost) ? kAtMost : "");
+    }
     const bool number = what == "total_bytes" || what == "context_bytes" || what == "mig";
     return (number && is_number(value)) ||
                    (what == "compute_capability" && all_of(value, "0123456789."))
@@ -163,20 +133,29 @@ std::string AnonymousNames::numbered(const char* prefix, std::string_view name) 
     return fmt::format("{}{}", prefix, found->second);
 }
 
-std::string anonymous_fact(std::string_view key, const std::string& value, AnonymousNames* names) {
+std::string anonymous_fact(std::string_view key,
+                           const std::string& value,
+                           bool is_setting,
+                           AnonymousNames* names) {
     const auto in = [key](std::string_view prefix) { return key.starts_with(prefix); };
     if (in("text.") && is_number(key.substr(5))) {
-        return is_setting(value) ? value : names->numbered("text_", value);
+        return is_setting ? value : names->numbered("text_", value);
     }
     if (in("pool.")) {
-        return pool_value(key.substr(5), value, names);
+        return pool_value(key.substr(5), value, is_setting, names);
     }
     if (in("device.")) {
         return device_value(key.substr(7), value);
     }
-    if (key == "allocator_conf" || key == "environment.PYTORCH_CUDA_ALLOC_CONF" ||
-        key == "environment.PYTORCH_ALLOC_CONF") {
-        return is_setting(value) ? value : "";
+    const bool has_settings =
+        key == "allocator_conf" ||
+        std::any_of(std::begin(kPytorchVariables),
+                    std::end(kPytorchVariables),
+                    [key](const PytorchVariable& variable) {
+                        return key == std::string("environment.") + variable.name;
+                    });
+    if (has_settings) {
+        return is_setting ? value : "";
     }
     if (key == "torch_version" || key == "python.version" || key == "recorder.version") {
         return std::string(release_of(value));
@@ -184,8 +163,8 @@ std::string anonymous_fact(std::string_view key, const std::string& value, Anony
     if (key == "nccl.rank" || key == "ancestors") {
         return all_of(value, "0123456789 :of") ? value : "";
     }
-    if (const auto state = framework_state(key, value)) {
-        return *state;
+    if (key == "allocator_backend") {
+        return is_known_word(value) ? value : "pluggable";
     }
     if (key == "python.evaluator") {
         return all_of(value, "0123456789 ") ? value : "";
@@ -220,6 +199,14 @@ std::string anonymous_fact(std::string_view key, const std::string& value, Anony
                                           "torch.vtable",
                                           "torch.captures",
                                           "torch.pools",
+                                          "tensorflow.pool",
+                                          "jax.pool",
+                                          "onnxruntime.pool",
+                                          "ggml.pool",
+                                          "nvtx.memory",
+                                          "nccl.zeros.larger_than_bytes",
+                                          "nccl.zeros.results",
+                                          "nccl.zeros.bytes",
                                           "rank.inherited",
                                           "rank.process",
                                           "world_size",
@@ -238,7 +225,9 @@ std::string anonymous_fact(std::string_view key, const std::string& value, Anony
                                           "environment.CUDA_MODULE_LOADING",
                                           "environment.PYTORCH_NO_CUDA_MEMORY_CACHING"};
     const bool known = std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
-    return known && (is_number(value) || is_known_word(value)) ? value : "";
+    return !known                                     ? ""
+           : is_number(value) || is_known_word(value) ? value
+                                                      : std::string(state_of(value));
 }
 
 }  // namespace fragtrace::analyzer

@@ -20,6 +20,10 @@ class AnonymousNames {
 };
 
 // The value that an anonymized trace has for this fact; an empty string if it must be left out.
-std::string anonymous_fact(std::string_view key, const std::string& value, AnonymousNames* names);
+// `is_setting`: the value consists of settings of an allocator.
+std::string anonymous_fact(std::string_view key,
+                           const std::string& value,
+                           bool is_setting,
+                           AnonymousNames* names);
 
 }  // namespace fragtrace::analyzer

@@ -104,11 +104,7 @@ bool switched_off_by_environment() {
     if (value == nullptr) {
         return false;
     }
-    const char* release = torch_release();
-    const bool any_value =
-        strncmp(release, "1.", 2) == 0 || (strncmp(release, "2.", 2) == 0 && release[2] >= '0' &&
-                                           release[2] <= '6' && release[3] == '.');
-    return any_value || strcmp(value, "1") == 0;
+    return torch_is_before(7) || strcmp(value, "1") == 0;
 }
 
 void enable(void* self, bool value) {

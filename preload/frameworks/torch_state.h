@@ -127,6 +127,8 @@ inline void torch_patch_allocator() {
 void record_torch_version();
 // Returns for example "2.15.0" for "2.15.0+cu132", "" if unknown.
 const char* torch_release();
+// Whether the release is older than 2.`minor`; false if it is unknown.
+bool torch_is_before(int minor);
 
 // Discards the pending events of the block that this thread is freeing.
 inline void forget_pending_events() {

@@ -1,4 +1,6 @@
 // PyTorch's version and the settings of its allocator, as they are at its first use.
+#include <fragtrace/pytorch_variables.h>
+
 #include "frameworks/torch_state.h"
 
 #include <fcntl.h>
@@ -63,13 +65,10 @@ void read_version() {
     }
 }
 
-// The first of these that exists is the complete configuration.
 const char* settings() {
-    static const char* const kVariables[] = {
-        "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
-    for (const char* variable : kVariables) {
-        const char* value = getenv(variable);
-        if (value != nullptr) {
+    for (const PytorchVariable& variable : kPytorchVariables) {
+        const char* value = getenv(variable.name);
+        if (value != nullptr && !torch_is_before(variable.since_minor)) {
             return value;
         }
     }
@@ -83,6 +82,14 @@ const char* torch_release() {
         read_version();
     }
     return g_release;
+}
+
+bool torch_is_before(int minor) {
+    const char* release = torch_release();
+    if (strncmp(release, "1.", 2) == 0) {
+        return minor != 0;
+    }
+    return strncmp(release, "2.", 2) == 0 && atoi(release + 2) < minor;
 }
 
 void record_torch_version() {

@@ -1,5 +1,7 @@
 #include "launcher/doctor.h"
 
+#include <fragtrace/pytorch_variables.h>
+
 #include "launcher/bundle.h"
 #include "launcher/command_line.h"
 #include "launcher/finding.h"
@@ -179,8 +181,6 @@ std::string system_lines() {
 // The variables that change what is recorded, besides those of options.def and of the virtual GPU.
 // No other variable gets into the archive: its name alone could be that of a project.
 constexpr const char* kOtherVariables[] = {"FRAGTRACE_VIRTUAL_GPU",
-                                           "PYTORCH_ALLOC_CONF",
-                                           "PYTORCH_CUDA_ALLOC_CONF",
                                            "PYTORCH_NO_CUDA_MEMORY_CACHING",
                                            "PYTORCH_NVML_BASED_CUDA_CHECK",
                                            "CUDA_DEVICE_MAX_CONNECTIONS",
@@ -212,6 +212,9 @@ std::string settings_lines() {
         add(row.variable);
     }
     for (const vgpu::Variable& variable : vgpu::kVariables) {
+        add(variable.name);
+    }
+    for (const PytorchVariable& variable : kPytorchVariables) {
         add(variable.name);
     }
     for (const char* name : kOtherVariables) {

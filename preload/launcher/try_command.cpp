@@ -115,15 +115,18 @@ std::vector<std::pair<std::string, std::string>> environment_of(const Json& fact
                                                                 const Json& row) {
     std::vector<std::pair<std::string, std::string>> environment;
     // By name: a trace from others must not set a variable such as LD_PRELOAD.
-    for (const char* name : {kSettings,
-                             "PYTORCH_ALLOC_CONF",
-                             "PYTORCH_NO_CUDA_MEMORY_CACHING",
-                             "CUDA_VISIBLE_DEVICES",
-                             "CUDA_MODULE_LOADING"}) {
+    const auto take = [&](const char* name) {
         const std::string key = std::string("environment.") + name;
         if (facts.contains(key)) {
             environment.emplace_back(name, text(facts, key.c_str()));
         }
+    };
+    for (const PytorchVariable& variable : kPytorchVariables) {
+        take(variable.name);
+    }
+    for (const char* name :
+         {"PYTORCH_NO_CUDA_MEMORY_CACHING", "CUDA_VISIBLE_DEVICES", "CUDA_MODULE_LOADING"}) {
+        take(name);
     }
     if (text(row, "remedy") == "caching_off") {
         environment.emplace_back("PYTORCH_NO_CUDA_MEMORY_CACHING", "1");

@@ -1,6 +1,8 @@
 // The command, card and environment of a recorded run, as `fragtrace try` repeats it.
 #pragma once
 
+#include <fragtrace/pytorch_variables.h>
+
 #include <nlohmann/json.hpp>
 
 #include <string>
@@ -9,8 +11,8 @@
 
 namespace fragtrace::launcher {
 
-// The variable of PyTorch's settings.
-inline constexpr const char* kSettings = "PYTORCH_CUDA_ALLOC_CONF";
+// The variable of PyTorch's settings that every release reads, before all others.
+inline constexpr const char* kSettings = kPytorchVariables[0].name;
 
 // The recorded command. Changes to its folder. Throws a Refusal if the user did not record the
 // trace here, if it is a rank of a job (`rank` is not negative), or if the program is another one

@@ -1,5 +1,7 @@
 #include "recorder/trace_facts.h"
 
+#include <fragtrace/pytorch_variables.h>
+
 #include "recorder/ranges.h"
 #include "recorder/session.h"
 #include "system/environment.h"
@@ -271,9 +273,10 @@ void add_start_facts(Session* session) {
         add_session_fact(session, "host.kernel", host.release);
     }
     add_id_facts(session);
-    for (const char* setting : {"PYTORCH_CUDA_ALLOC_CONF=",
-                                "PYTORCH_ALLOC_CONF=",
-                                "PYTORCH_NO_CUDA_MEMORY_CACHING=",
+    for (const PytorchVariable& variable : kPytorchVariables) {
+        add_variables(session, environ, variable.name);
+    }
+    for (const char* setting : {"PYTORCH_NO_CUDA_MEMORY_CACHING=",
                                 "CUDA_VISIBLE_DEVICES=",
                                 "CUDA_MODULE_LOADING=",
                                 "XLA_PYTHON_CLIENT_",

@@ -268,6 +268,15 @@ class Programs(ProgramTest):
         self.assert_blocks_agree(said, events)
         self.assertTrue(any(event.kind == "map" for event in events))
 
+    def test_the_settings_are_those_of_the_variable_that_this_release_reads(self):
+        for variable in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
+            with self.subTest(variable):
+                _, events, facts = self.run_program("default_pool", **{variable: "expandable_segments:True"})
+                expands = any(event.kind == "map" for event in events)
+                self.assertEqual(facts.get("allocator_conf", "") != "", expands)
+                self.assertTrue(expands or variable != "PYTORCH_CUDA_ALLOC_CONF")
+                self.trace.unlink()
+
     def test_with_cuda_malloc_async_requests_are_stream_ordered_allocations(self):
         _, events, facts = self.run_program("default_pool", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
         self.assertEqual(facts["allocator_backend"], "cudaMallocAsync")

@@ -1,8 +1,9 @@
 #include "analyzer/analysis/whatif/obstacles.h"
 
+#include "analyzer/pools/pytorch/pytorch_rules.h"
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
@@ -18,21 +19,9 @@ bool has_expandable(std::string_view config) {
 }
 
 // False if the release is not exactly known, as in "2.2 or later".
-bool is_before(const std::string& release, int major, int minor) {
-    int parts[2] = {};
-    const char* at = release.data();
-    const char* const end = release.data() + release.size();
-    for (int& part : parts) {
-        const auto read = std::from_chars(at, end, part);
-        if (read.ec != std::errc{}) {
-            return false;
-        }
-        if (read.ptr != end && *read.ptr == ' ') {
-            return false;
-        }
-        at = read.ptr == end ? end : read.ptr + 1;
-    }
-    return std::pair(parts[0], parts[1]) < std::pair(major, minor);
+bool has_no_mem_pool(const std::string& release) {
+    return release.find(' ') == std::string::npos &&
+           !PytorchRules::for_release(release).has_mem_pool;
 }
 
 void rule_out(WhatIfRow* row, std::string reason) {
@@ -106,7 +95,7 @@ void judge_use(const Obstacles& obstacles, const std::string& recorded_config, W
     if (candidate.pool != "pytorch") {
         return;
     }
-    if (candidate.remedy == Remedy::kOwnPool && is_before(obstacles.torch_version, 2, 5)) {
+    if (candidate.remedy == Remedy::kOwnPool && has_no_mem_pool(obstacles.torch_version)) {
         rule_out(row, fmt::format("PyTorch {} has no MemPool", obstacles.torch_version));
         return;
     }

@@ -17,7 +17,7 @@ struct Obstacles {
     std::string sleep_module;  // path of a library that releases memory while blocks are live in it
     // Path of a library that registers device memory with a network card.
     std::string registered_module;
-    std::string torch_version;
+    std::string torch_version;  // the release whose rules are replayed
 };
 
 Obstacles find_obstacles(const Timeline& timeline, DeviceId device);

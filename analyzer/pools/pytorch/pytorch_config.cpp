@@ -2,9 +2,11 @@
 
 #include "analyzer/pools/config_words.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <fmt/format.h>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -47,7 +49,17 @@ class Parser {
         return config_;
     }
 
+    // Whether PyTorch knows the key.
+    static bool knows(std::string_view key) { return find_setting(key) != nullptr; }
+
   private:
+    struct Setting {
+        std::string_view key;
+        bool (*read)(Parser& parser);
+    };
+
+    static const Setting* find_setting(std::string_view key);
+
     Error error() const {
         const std::string subject =
             value_.empty() ? fmt::format("'{}'", key_) : fmt::format("'{}:{}'", key_, value_);
@@ -123,40 +135,12 @@ class Parser {
     }
 
     bool setting() {
-        if (key_ == "max_split_size_mb") {
-            return at_least_large_segment(config_.max_split_size_bytes);
+        const Setting* found = find_setting(key_);
+        if (found != nullptr) {
+            return found->read(*this);
         }
-        if (key_ == "max_non_split_rounding_mb") {
-            return at_least_large_segment(config_.max_non_split_rounding_bytes);
-        }
-        if (key_ == "large_segment_size_mb") {
-            return large_segment_size();
-        }
-        if (key_ == "garbage_collection_threshold") {
-            return garbage_collection_threshold();
-        }
-        if (key_ == "roundup_power2_divisions") {
-            return roundup_divisions();
-        }
-        if (key_ == "expandable_segments") {
-            return bool_value(config_.expandable_segments);
-        }
-        if (key_ == "per_process_memory_fraction") {
-            return memory_fraction();
-        }
-        if (key_ == "throw_on_cudamalloc_oom") {
-            return bool_value(config_.throw_on_cudamalloc_oom);
-        }
-        if (key_ == "expandable_segments_reserve") {
-            return reserve();
-        }
-        if (key_ == "expandable_segments_reserve_by_class") {
-            return next_value() && skip_list();
-        }
-        if (key_ == "backend") {
-            return backend();
-        }
-        return without_effect();
+        value_.clear();
+        return fail(fmt::format("Unrecognized key '{}' in CUDA allocator config.", key_));
     }
 
     bool garbage_collection_threshold() {
@@ -304,43 +288,35 @@ class Parser {
         return true;
     }
 
-    // Settings for host memory and threads. They are validated but do not affect device memory.
-    bool without_effect() {
-        bool flag = false;
+    bool ignored_number() {
         std::uint64_t number = 0;
-        for (const std::string_view key : {"release_lock_on_cudamalloc",
-                                           "release_lock_on_hipmalloc",
-                                           "graph_capture_record_stream_reuse",
-                                           "pinned_use_cuda_host_register",
-                                           "pinned_use_hip_host_register",
-                                           "pinned_use_background_threads",
-                                           "pinned_free_catch_all"}) {
-            if (key_ == key) {
-                return bool_value(flag);
-            }
+        return unsigned_value(number);
+    }
+
+    static bool ignored_flag(Parser& parser) {
+        bool flag = false;
+        return parser.bool_value(flag);
+    }
+
+    bool register_threads() {
+        std::uint64_t number = 0;
+        if (!unsigned_value(number)) {
+            return false;
         }
-        if (key_ == "pinned_num_register_threads") {
-            if (!unsigned_value(number)) {
-                return false;
-            }
-            if (!std::has_single_bit(number)) {
-                return fail(
-                    fmt::format("Number of register threads has to be power of 2, got {}", number));
-            }
-            return number <= 128 ||
-                   fail(fmt::format(
-                       "Number of register threads should be less than or equal to 128, got {}",
-                       number));
+        if (!std::has_single_bit(number)) {
+            return fail(
+                fmt::format("Number of register threads has to be power of 2, got {}", number));
         }
-        if (key_ == "pinned_reserve_segment_size_mb") {
-            return unsigned_value(number) &&
-                   (number > 0 || fail("Pinned reserve segment size has to be greater than 0"));
-        }
-        if (key_ == "pinned_max_round_threshold_mb" || key_ == "pinned_max_cached_size_mb") {
-            return unsigned_value(number);
-        }
-        value_.clear();
-        return fail(fmt::format("Unrecognized key '{}' in CUDA allocator config.", key_));
+        return number <= 128 ||
+               fail(fmt::format(
+                   "Number of register threads should be less than or equal to 128, got {}",
+                   number));
+    }
+
+    bool pinned_segment_size() {
+        std::uint64_t number = 0;
+        return unsigned_value(number) &&
+               (number > 0 || fail("Pinned reserve segment size has to be greater than 0"));
     }
 
     const PytorchRules& rules_;
@@ -352,10 +328,71 @@ class Parser {
     PytorchConfig config_;
 };
 
+const Parser::Setting* Parser::find_setting(std::string_view key) {
+    static constexpr Setting kSettings[] = {
+        {"max_split_size_mb",
+         [](Parser& parser) {
+             return parser.at_least_large_segment(parser.config_.max_split_size_bytes);
+         }},
+        {"max_non_split_rounding_mb",
+         [](Parser& parser) {
+             return parser.at_least_large_segment(parser.config_.max_non_split_rounding_bytes);
+         }},
+        {"large_segment_size_mb", [](Parser& parser) { return parser.large_segment_size(); }},
+        {"garbage_collection_threshold",
+         [](Parser& parser) { return parser.garbage_collection_threshold(); }},
+        {"roundup_power2_divisions", [](Parser& parser) { return parser.roundup_divisions(); }},
+        {"expandable_segments",
+         [](Parser& parser) { return parser.bool_value(parser.config_.expandable_segments); }},
+        {"per_process_memory_fraction", [](Parser& parser) { return parser.memory_fraction(); }},
+        {"throw_on_cudamalloc_oom",
+         [](Parser& parser) { return parser.bool_value(parser.config_.throw_on_cudamalloc_oom); }},
+        {"expandable_segments_reserve", [](Parser& parser) { return parser.reserve(); }},
+        {"expandable_segments_reserve_by_class",
+         [](Parser& parser) { return parser.next_value() && parser.skip_list(); }},
+        {"backend", [](Parser& parser) { return parser.backend(); }},
+        // Settings for host memory and threads. They are checked, and do not affect device memory.
+        {"release_lock_on_cudamalloc", ignored_flag},
+        {"release_lock_on_hipmalloc", ignored_flag},
+        {"graph_capture_record_stream_reuse", ignored_flag},
+        {"pinned_use_cuda_host_register", ignored_flag},
+        {"pinned_use_hip_host_register", ignored_flag},
+        {"pinned_use_background_threads", ignored_flag},
+        {"pinned_free_catch_all", ignored_flag},
+        {"pinned_num_register_threads", [](Parser& parser) { return parser.register_threads(); }},
+        {"pinned_reserve_segment_size_mb",
+         [](Parser& parser) { return parser.pinned_segment_size(); }},
+        {"pinned_max_round_threshold_mb", [](Parser& parser) { return parser.ignored_number(); }},
+        {"pinned_max_cached_size_mb", [](Parser& parser) { return parser.ignored_number(); }},
+    };
+    const auto* const found = std::find_if(std::begin(kSettings),
+                                           std::end(kSettings),
+                                           [key](const Setting& one) { return one.key == key; });
+    return found == std::end(kSettings) ? nullptr : found;
+}
+
 }  // namespace
 
 Result<PytorchConfig> parse_pytorch_config(std::string_view text, const PytorchRules& rules) {
     return Parser(text, rules, {}).parse();
+}
+
+bool is_pytorch_setting(std::string_view text) {
+    constexpr std::string_view kValues[] = {"True", "False", "native", "cudaMallocAsync"};
+    bool has_key = false;
+    for (const std::string& word : split_config_words(text)) {
+        const bool key = Parser::knows(word);
+        has_key = has_key || key;
+        const std::size_t end = word.find_first_not_of(":,[]>.0123456789");
+        const bool figure =
+            end == std::string::npos ||
+            (end != 0 && end + 1 == word.size() && (word.back() == 'G' || word.back() == 'g'));
+        if (!key && !figure &&
+            std::find(std::begin(kValues), std::end(kValues), word) == std::end(kValues)) {
+            return false;
+        }
+    }
+    return has_key;
 }
 
 Result<PytorchConfig> change_pytorch_config(const PytorchConfig& before,

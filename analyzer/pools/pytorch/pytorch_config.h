@@ -49,6 +49,10 @@ struct PytorchConfig {
 // Errors are kUsage. The text names the key, the value and PyTorch's reason.
 Result<PytorchConfig> parse_pytorch_config(std::string_view text, const PytorchRules& rules = {});
 
+// Whether a text has no other words than keys of settings and values that PyTorch defines, whatever
+// the release. It may have mistakes.
+bool is_pytorch_setting(std::string_view text);
+
 // The settings after the program changed them at run time. As in PyTorch, some keys return to their
 // defaults if `text` does not name them, and the others keep their values. Errors as above.
 Result<PytorchConfig> change_pytorch_config(const PytorchConfig& before,

@@ -19,6 +19,8 @@ struct PytorchRules {
     // Settings that the oldest supported releases do not have, with the release that added them.
     bool has_expandable_segments = true;  // 2.1
     bool has_large_segment_size = true;   // 2.10; 2.9 accepts the key and ignores it
+    bool has_mem_pool = true;             // 2.5
+    bool has_other_variables = true;      // 2.9: those of kPytorchVariables behind the first
     // 2.10: '>' in roundup_power2_divisions starts after the last named slot. Before, it started at
     // that slot.
     bool open_interval_overwrites_last = false;
@@ -58,6 +60,8 @@ struct PytorchRules {
         rules.tie_break = version >= 213 ? TieBreak::kRegistration : TieBreak::kAddress;
         rules.has_expandable_segments = version >= 201;
         rules.has_large_segment_size = version >= 210;
+        rules.has_mem_pool = version >= 205;
+        rules.has_other_variables = version >= 209;
         rules.open_interval_overwrites_last = version < 210;
         rules.one_division_rounds_nothing = version < 204;
         rules.fraction_one_limits = version < 210;

@@ -11,7 +11,9 @@
 #include "analyzer/pools/others/rmm_pool.h"
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -170,6 +172,17 @@ std::string pool_names() {
 std::string_view pool_bound(std::string_view name) {
     const PoolDescription* pool = find_pool(name);
     return pool == nullptr ? std::string_view() : pool->bound;
+}
+
+bool is_pool_setting(std::string_view text) {
+    const auto takes = [text](const PoolDescription& pool) {
+        constexpr std::uint64_t kCardBytes = std::uint64_t{1} << 40;
+        auto card = std::make_unique<FixedDevice>(kCardBytes, kCardBytes, 2 * kMiB);
+        return pool.name != "pytorch" && !pool.planned &&
+               pool.make({text, std::move(card), {}, {}}).ok();
+    };
+    return is_pytorch_setting(text) ||
+           (!text.empty() && std::any_of(known_pools().begin(), known_pools().end(), takes));
 }
 
 Result<std::unique_ptr<Pool>> make_pool(std::string_view name,

@@ -59,6 +59,10 @@ std::string pool_names();
 // PoolDescription::bound of this pool; empty for real pools and unknown names.
 std::string_view pool_bound(std::string_view name);
 
+// Whether a text has only settings that PyTorch or another simulated pool defines, with their
+// values.
+bool is_pool_setting(std::string_view text);
+
 Result<std::unique_ptr<Pool>> make_pool(std::string_view name,
                                         std::string_view config,
                                         std::unique_ptr<Device> device,

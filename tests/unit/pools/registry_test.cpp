@@ -80,5 +80,30 @@ TEST_CASE("small requests share the driver's pages, larger ones have pages of th
     CHECK(copy->free_bytes() == 0);
 }
 
+TEST_CASE("settings of pools are told from other texts") {
+    for (const char* text : {
+             "expandable_segments:True,pinned_use_cuda_host_register:True",
+             "roundup_power2_divisions:[256:1,512:2,>:4], max_split_size_mb: 64",
+             "release_lock_on_cudamalloc:False,graph_capture_record_stream_reuse:True",
+             "expandable_segments_reserve:20G,backend:cudaMallocAsync",
+             "preallocate:0,onnxruntime:True,exact_regions:True,first_region:1048576,most_waste:"
+             "134217728,region_after_shrink:2097152,most_doubled:1073741824",
+             "partitioned:True",
+             "limit:1073741824",
+         }) {
+        CHECK(is_pool_setting(text));
+    }
+    for (const char* text : {"",
+                             "secret",
+                             "12",
+                             "expandable_segments:secret",
+                             "expandable_segments:True secret",
+                             "secret:True",
+                             "partitioned:secret",
+                             "expandable_segments_reserve:secretG"}) {
+        CHECK_FALSE(is_pool_setting(text));
+    }
+}
+
 }  // namespace
 }  // namespace fragtrace::analyzer
