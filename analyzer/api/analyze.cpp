@@ -71,7 +71,7 @@ auto attempt(const std::string& about, char** error, Make make)
         if (made) {
             return std::move(made).value();
         }
-        store_error(fragtrace::analyzer::printable(made.error().message), error);
+        store_error(fragtrace::printable(made.error().message), error);
     } catch (...) {  // not even the message had room
         store_error("not enough memory", error);
     }

@@ -52,48 +52,6 @@ const char* escape_of(Style style) {
     return "";
 }
 
-// Whether the text begins with a character that changes the writing direction or breaks the line:
-// U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069.
-bool turns_text(std::string_view text) {
-    if (text.starts_with("\xd8\x9c")) {
-        return true;
-    }
-    if (text.size() < 3 || text[0] != '\xe2') {
-        return false;
-    }
-    const auto last = static_cast<unsigned char>(text[2]);
-    return text[1] == '\x80' ? last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae)
-                             : text[1] == '\x81' && last >= 0xa6 && last <= 0xa9;
-}
-
-// The length in bytes of the first character of `text`; 0 if it is a control character or not valid
-// UTF-8.
-std::size_t shown_bytes(std::string_view text) {
-    const auto byte = [text](std::size_t at) {
-        return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
-    };
-    const unsigned lead = byte(0);
-    if (lead < 0x80) {
-        return lead < 0x20 || lead == 0x7f ? 0 : 1;
-    }
-    const std::size_t length = lead < 0xc2 || lead > 0xf4 ? 0
-                               : lead < 0xe0              ? 2
-                               : lead < 0xf0              ? 3
-                                                          : 4;
-    for (std::size_t i = 1; i < length; ++i) {
-        if ((byte(i) & 0xc0u) != 0x80) {
-            return 0;
-        }
-    }
-    // Overlong encodings. The return statement also rejects U+0080 to U+009F.
-    const bool too_long = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-    // Surrogates, and values beyond Unicode.
-    const bool no_character = (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf4 && byte(1) > 0x8f);
-    return too_long || no_character || (lead == 0xc2 && byte(1) < 0xa0) || turns_text(text)
-               ? 0
-               : length;
-}
-
 // The length in bytes of a style of this program at the start of `text`, such as ESC [ 1 ; 3 1 m.
 std::size_t style_bytes(std::string_view text) {
     for (const Style style :
@@ -106,62 +64,11 @@ std::size_t style_bytes(std::string_view text) {
     return text.starts_with(kPlainAgain) ? kPlainAgain.size() : 0;
 }
 
-// Appends one character that is not shown as an escape such as \u202e or \n, and removes it from
-// `text`. False: it is not valid UTF-8.
-bool take_escape(std::string_view* text, std::string* result) {
-    const auto at = [text](std::size_t i) { return static_cast<unsigned char>((*text)[i]); };
-    std::size_t length = 1;
-    unsigned code = at(0);
-    if (turns_text(*text) || (code == 0xc2 && text->size() > 1 && (at(1) & 0xe0u) == 0x80)) {
-        length = code < 0xe0 ? 2 : 3;
-        code &= code < 0xe0 ? 0x1fu : 0x0fu;
-        for (std::size_t i = 1; i < length; ++i) {
-            code = code << 6 | (at(i) & 0x3fu);
-        }
-    } else if (code >= 0x80) {
-        return false;
-    }
-    *result += code == '\n' ? "\\n" : code == '\t' ? "\\t" : fmt::format("\\u{:04x}", code);
-    text->remove_prefix(length);
-    return true;
-}
-
-// `kept(text)`: so many bytes at the start of the text stay, although they are not shown.
-// `invalid(byte)`: what stands for a byte that is not valid UTF-8.
-template <typename Kept, typename Invalid>
-std::string escaped(std::string_view text, Kept kept, Invalid invalid) {
-    std::string result;
-    result.reserve(text.size());
-    while (!text.empty()) {
-        std::size_t length = shown_bytes(text);
-        if (length == 0) {
-            length = kept(text);
-        }
-        if (length != 0) {
-            result += text.substr(0, length);
-            text.remove_prefix(length);
-        } else if (!take_escape(&text, &result)) {
-            result += invalid(text[0]);
-            text.remove_prefix(1);
-        }
-    }
-    return result;
-}
-
 std::size_t line_layout(std::string_view text) {
     return text[0] == '\n' || text[0] == '\t' ? 1 : 0;
 }
 
-char question_mark(char /*byte*/) {
-    return '?';
-}
-
 }  // namespace
-
-std::string printable(std::string_view text) {
-    return escaped(
-        text, [](std::string_view) { return std::size_t{0}; }, question_mark);
-}
 
 std::string with_escapes(std::string_view text) {
     return escaped(text, line_layout, [](char byte) { return byte; });
@@ -171,7 +78,7 @@ std::string shown_text(std::string_view text) {
     const auto kept = [](std::string_view rest) {
         return rest[0] == '\033' ? style_bytes(rest) : line_layout(rest);
     };
-    return escaped(text, kept, question_mark);
+    return escaped(text, kept, [](char) { return '?'; });
 }
 
 namespace {
@@ -270,30 +177,6 @@ std::string wrapped(std::string_view text, std::size_t width) {
         begin = end + 1;
     }
     return result;
-}
-
-std::string shell_quoted(std::string_view path) {
-    constexpr std::string_view kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:,@%";
-    if (!path.empty() && path.find_first_not_of(kPlain) == std::string_view::npos) {
-        return std::string(path);
-    }
-    const bool escapes = printable(path) != path;
-    std::string result = escapes ? "$'" : "'";
-    for (std::size_t at = 0; at < path.size();) {
-        const std::size_t length = shown_bytes(path.substr(at));
-        if (length == 0) {
-            result += fmt::format("\\{:03o}", static_cast<unsigned char>(path[at]));
-        } else if (escapes && (path[at] == '\'' || path[at] == '\\')) {
-            result += {'\\', path[at]};
-        } else if (path[at] == '\'') {
-            result += "'\\''";
-        } else {
-            result += path.substr(at, length);
-        }
-        at += std::max<std::size_t>(length, 1);
-    }
-    return result + "'";
 }
 
 Terminal::Terminal(int file_descriptor, ColorChoice choice)

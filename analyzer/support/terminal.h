@@ -2,6 +2,8 @@
 // once.
 #pragma once
 
+#include <fragtrace/printable.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,12 +16,7 @@ enum class ColorChoice { kAuto, kNever, kAlways };
 
 enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow, kOrange };
 
-// Makes text from a trace safe to print on one line. Control characters, U+0080 to U+009F and
-// characters that change the writing direction become escapes: "\u202e". They could move the
-// cursor, change the terminal's state or break a line. A byte that is not valid UTF-8 becomes "?".
-std::string printable(std::string_view text);
-
-// The same for a page: line ends, tabs and invalid UTF-8 stay.
+// Like printable(), for a page: line ends, tabs and invalid UTF-8 stay.
 std::string with_escapes(std::string_view text);
 
 // Like printable(), for whole lines of output: line ends, tabs and the styles of Terminal stay.
@@ -31,9 +28,6 @@ std::string shown_text(std::string_view text);
 // is smaller where a word would not fit otherwise. A word longer than the width stays whole.
 // Colours take no columns.
 std::string wrapped(std::string_view text, std::size_t width);
-
-// Quotes a path so that a POSIX shell reads it back and that it is safe to print.
-std::string shell_quoted(std::string_view path);
 
 // Text styles for one stream. With colours off every function returns its text unchanged.
 class Terminal {

@@ -81,7 +81,8 @@ void TimelineBuilder::check_references() {
                         format_counted(unknown, "stack is", "stacks are")));
     }
     if (events_left_out_ != 0) {
-        timeline_.damage.notes.push_back(fmt::format("{} left out: at most {} are kept",
+        timeline_.damage.notes.push_back(
+            fmt::format("{} left out: at most {} are kept",
                         format_counted(events_left_out_, "event was", "events were"),
                         max_events_));
     }

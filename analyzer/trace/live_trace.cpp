@@ -5,6 +5,7 @@
 #include "analyzer/support/input_file.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/event_stream.h"
+#include "analyzer/trace/losses.h"
 #include "analyzer/trace/ring_reader.h"
 #include "analyzer/trace/traced_process.h"
 
@@ -66,23 +67,14 @@ std::string device_facts(std::string_view text) {
 // Lost events according to the ring's counters and facts. Events that are not written yet are not
 // lost.
 std::uint64_t lost_events(const RingContents& ring) {
-    std::map<std::string_view, std::uint64_t> losses;
-    const auto take = [&losses](std::string_view key, std::string_view value) {
-        if (key.starts_with("lost.") && key != "lost.facts" && key != "lost.unfinished_in_ring") {
-            std::uint64_t count = 0;
-            std::from_chars(value.data(), value.data() + value.size(), count);
-            losses[key] = std::max(losses[key], count);
+    std::map<std::string, std::string> facts;
+    for_each_fact(ring.facts, [&facts](std::string_view key, std::string_view value) {
+        if (key.starts_with("lost.")) {
+            facts[std::string(key)] = value;
         }
-    };
-    for_each_fact(ring.facts, take);
-    for (const auto& [key, value] : ring.losses) {
-        take(key, value);
-    }
-    std::uint64_t sum = 0;
-    for (const auto& [key, count] : losses) {
-        sum += count;
-    }
-    return sum;
+    });
+    merge_losses(ring.losses, &facts);
+    return losses_of(facts).events_lost;
 }
 
 }  // namespace

@@ -66,15 +66,16 @@ constexpr bool has_size(const EventKindInfo& kind) {
     return false;
 }
 
-// A new kind of event with a size needs a row above.
-static_assert([] {
-    for (std::size_t kind = 0; kind < kShapes.size(); ++kind) {
-        if (has_size(kEventKinds.kinds[kind]) != (kShapes[kind] != Shape::kNoSize)) {
-            return false;
+static_assert(
+    [] {
+        for (std::size_t kind = 0; kind < kShapes.size(); ++kind) {
+            if (has_size(kEventKinds.kinds[kind]) != (kShapes[kind] != Shape::kNoSize)) {
+                return false;
+            }
         }
-    }
-    return true;
-}());
+        return true;
+    }(),
+    "a kind of event with a size needs a row in kShapes");
 
 }  // namespace possible_event
 

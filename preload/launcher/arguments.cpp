@@ -1,5 +1,7 @@
 #include "launcher/arguments.h"
 
+#include <fragtrace/printable.h>
+
 #include "launcher/command_line.h"
 #include "launcher/option_texts.h"
 #include "launcher/refusal.h"
@@ -22,7 +24,7 @@ std::string_view long_name(std::string_view option) {
 }
 
 std::string in_quotes(std::string_view value) {
-    return '\'' + one_line(value) + '\'';
+    return '\'' + printable(value) + '\'';
 }
 
 // `given`: where the user wrote the value, up to the value.

@@ -1,5 +1,7 @@
 #include "launcher/bundle.h"
 
+#include <fragtrace/printable.h>
+
 #include "launcher/refusal.h"
 
 #include <algorithm>
@@ -51,14 +53,14 @@ class Archive {
         const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0) {
             throw Refusal{kBadUsage,
-                          one_line(path) + ": " + strerror(errno) +
+                          printable(path) + ": " + strerror(errno) +
                               (errno == EEXIST ? "; name another file, or remove it first" : "")};
         }
         file_ = gzdopen(fd, "wb");
         if (file_ == nullptr) {
             close(fd);
             unlink(path.c_str());
-            throw Refusal{kBadUsage, "not enough memory to write " + one_line(path)};
+            throw Refusal{kBadUsage, "not enough memory to write " + printable(path)};
         }
     }
 
@@ -88,7 +90,7 @@ class Archive {
             from.read(buffer.data(),
                       static_cast<std::streamsize>(std::min<std::uint64_t>(left, buffer.size())));
             if (from.gcount() <= 0) {
-                throw Refusal{kBadUsage, one_line(file.source) + ": cannot be read"};
+                throw Refusal{kBadUsage, printable(file.source) + ": cannot be read"};
             }
             put(buffer.data(), static_cast<std::size_t>(from.gcount()));
             left -= static_cast<std::uint64_t>(from.gcount());
@@ -120,7 +122,7 @@ class Archive {
     }
 
     [[noreturn]] void refuse() {
-        throw Refusal{kBadUsage, one_line(path_) + " cannot be written: " + strerror(errno)};
+        throw Refusal{kBadUsage, printable(path_) + " cannot be written: " + strerror(errno)};
     }
 
     std::string path_;

@@ -1,6 +1,7 @@
 #include "launcher/clean.h"
 
 #include <fragtrace/format.h>
+#include <fragtrace/printable.h>
 
 #include "launcher/command_line.h"
 #include "launcher/refusal.h"
@@ -251,12 +252,13 @@ int clean(int argc, char** argv) {
     }
     const double least_age_s = read_age(age);
     if (least_age_s < 0) {
-        throw Refusal{kBadUsage,
-                      "--age cannot be '" + one_line(age) + "': give a number with s, min, h or d"};
+        throw Refusal{
+            kBadUsage,
+            "--age cannot be '" + printable(age) + "': give a number with s, min, h or d"};
     }
     for (const std::string& path : paths) {
         if (access(path.c_str(), R_OK | X_OK) != 0) {
-            throw Refusal{kBadUsage, one_line(path) + ": " + strerror(errno)};
+            throw Refusal{kBadUsage, printable(path) + ": " + strerror(errno)};
         }
     }
     if (paths.empty()) {
@@ -288,7 +290,7 @@ int clean(int argc, char** argv) {
                 exit_code = 1;
             }
             fmt::print("{}  {:.1f} MiB, {} old: {}\n",
-                       one_line(folder.path() + "/" + leftover.name),
+                       printable(folder.path() + "/" + leftover.name),
                        static_cast<double>(leftover.bytes) / (1 << 20),
                        age_text(leftover.age_s),
                        what);

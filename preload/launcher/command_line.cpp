@@ -1,5 +1,6 @@
 #include "launcher/command_line.h"
 
+#include <fragtrace/printable.h>
 #include <fragtrace/suggestion.h>
 
 #include "launcher/refusal.h"
@@ -11,7 +12,7 @@ namespace fragtrace::launcher {
 namespace {
 
 [[noreturn]] void refuse(const CLI::App& app, const std::string& text) {
-    throw Refusal{kBadUsage, one_line(text) + " (" + app.get_name() + " --help)"};
+    throw Refusal{kBadUsage, printable(text) + " (" + app.get_name() + " --help)"};
 }
 
 std::vector<std::string> long_names(const CLI::App& app) {

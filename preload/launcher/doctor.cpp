@@ -1,5 +1,6 @@
 #include "launcher/doctor.h"
 
+#include <fragtrace/printable.h>
 #include <fragtrace/pytorch_variables.h>
 
 #include "launcher/bundle.h"
@@ -229,8 +230,8 @@ void anonymize(const Installation& installation, const std::string& trace, const
     if (!done.succeeded()) {
         throw Refusal{kBadUsage,
                       done.in_time && !done.errors.empty()
-                          ? one_line(done.errors.substr(0, done.errors.find('\n')))
-                          : one_line(trace) + ": cannot be anonymized"};
+                          ? printable(done.errors.substr(0, done.errors.find('\n')))
+                          : printable(trace) + ": cannot be anonymized"};
     }
 }
 
@@ -267,9 +268,9 @@ void make_bundle(const DoctorRequest& request,
     write_bundle(request.bundle, files);
     print_output(
         fmt::format("Written: {}. It contains\n{}Look at it before you send it: tar -xzf {}\n",
-                    one_line(request.bundle),
+                    printable(request.bundle),
                     list,
-                    one_line(request.bundle)));
+                    printable(request.bundle)));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "launcher/job.h"
 
+#include <fragtrace/printable.h>
 #include <fragtrace/suggestion.h>
 
 #include "launcher/command_line.h"
@@ -135,7 +136,7 @@ int job(int argc, char** argv) {
     if (!help && what != "analyze") {
         const std::string meant = did_you_mean(what, {"analyze"});
         refuse_usage((what.empty() ? "what to do with the job is missing"
-                                   : "job: unknown command " + one_line(what)) +
+                                   : "job: unknown command " + printable(what)) +
                      (meant.empty() ? ": fragtrace job analyze FOLDER" : meant));
     }
     CLI::App app(kJobText, "fragtrace job analyze");

@@ -1,5 +1,7 @@
 #include "launcher/libraries.h"
 
+#include <fragtrace/printable.h>
+
 #include "launcher/refusal.h"
 
 #include <fstream>
@@ -26,7 +28,7 @@ bool holds_libraries(const fs::path& folder) {
 void add_preload(const fs::path& library, std::vector<std::string>* list) {
     const std::string& path = library.native();
     if (path.find_first_of(" \t\n:;") != std::string::npos) {
-        refuse_usage('\'' + one_line(path) +
+        refuse_usage('\'' + printable(path) +
                      "': LD_PRELOAD cannot name a path with a space, a colon or a semicolon; "
                      "install fragtrace elsewhere");
     }

@@ -1,11 +1,14 @@
 #include "launcher/machine.h"
 
+#include <fragtrace/printable.h>
+
 #include "launcher/option_texts.h"
 #include "launcher/own_text.h"
 #include "launcher/probe.h"
 #include "launcher/refusal.h"
 #include "launcher/sizes_text.h"
 #include "launcher/traces.h"
+#include "recorder/file_systems.h"
 #include "recorder/options.h"
 #include "recorder/ring.h"
 
@@ -146,7 +149,7 @@ std::string card_text(const std::string& line) {
     std::getline(fields, mig, '|');
     const std::uint64_t total_bytes = strtoull(total.c_str(), nullptr, 10);
     return fmt::format("{}{}{}",
-                       one_line(name),
+                       printable(name),
                        total_bytes == 0
                            ? ""
                            : fmt::format(" ({}, {} free)",
@@ -190,31 +193,8 @@ std::string_view notable_file_system(const std::string& folder) {
     if (statfs(folder.c_str(), &place) != 0) {
         return "";
     }
-    switch (static_cast<std::uint32_t>(place.f_type)) {
-        case 0x6969:
-            return "NFS";
-        case 0x0bd00bd0:
-            return "Lustre";
-        case 0x47504653:
-            return "GPFS";
-        case 0xff534d42:
-        case 0xfe534d42:
-            return "SMB";
-        case 0x00c36400:
-            return "Ceph";
-        case 0x65735546:
-            return "FUSE";
-        case 0x01021997:
-            return "9p";
-        case 0x19830326:
-            return "BeeGFS";
-        case 0x794c7630:
-            return "overlayfs";
-        case 0x01021994:
-            return "tmpfs";
-        default:
-            return "";
-    }
+    const preload::FileSystem* known = preload::known_file_system(place);
+    return known == nullptr ? "" : known->name;
 }
 
 std::uint64_t free_bytes(const std::string& folder) {
@@ -244,15 +224,15 @@ std::string space_warning(const std::string& folder, const std::string& keep_fre
     if (statvfs(folder.c_str(), &place) != 0 || place.f_blocks == 0) {
         return "";
     }
-    const std::uint64_t least = std::max<std::uint64_t>(
-        static_cast<std::uint64_t>(place.f_blocks) / 100 * options.keep_free_percent,
-        options.keep_free_bytes / place.f_frsize);
-    if (place.f_bavail >= least) {
+    const std::uint64_t least_bytes =
+        preload::kept_free_bytes(place, options.keep_free_percent, options.keep_free_bytes);
+    const std::uint64_t free_bytes = std::uint64_t{place.f_bavail} * place.f_frsize;
+    if (free_bytes >= least_bytes) {
         return "";
     }
-    return "little will be recorded: " + one_line(folder) + " has " +
-           std::to_string(place.f_bavail * place.f_frsize >> 20) + " MiB free, and " +
-           std::to_string(least * place.f_frsize >> 20) +
+    return "little will be recorded: " + printable(folder) + " has " +
+           std::to_string(free_bytes >> 20) + " MiB free, and " +
+           std::to_string(least_bytes >> 20) +
            " MiB are kept free there; choose another folder (-o), or --keep-free";
 }
 
@@ -396,7 +376,7 @@ void look_at_trace_folder(Findings* all) {
         return;
     }
     if (std::string warning = space_warning(there, ""); !warning.empty()) {
-        const std::string folder_there = one_line(there.native());
+        const std::string folder_there = printable(there.native());
         warning.replace(warning.find(folder_there), folder_there.size(), own(folder_there));
         add_finding(all, State::kProblem, kTopic, warning + ".");
         return;

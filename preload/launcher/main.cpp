@@ -3,6 +3,7 @@
 //
 // The program's output, input and exit code are unchanged. All messages of fragtrace go to standard
 // error.
+#include <fragtrace/printable.h>
 #include <fragtrace/suggestion.h>
 
 #include "launcher/arguments.h"
@@ -89,7 +90,7 @@ int dispatch(int argc, char** argv) {
         refuse_usage("what to do is missing: fragtrace run [OPTIONS] -- COMMAND [ARGUMENT...]");
     }
     refuse_usage(
-        "unknown command " + one_line(what) +
+        "unknown command " + printable(what) +
         did_you_mean(
             what, {"run", "try", "top", "job", "clean", "demo", "doctor", "--help", "--version"}));
 }

@@ -1,5 +1,7 @@
 #include "launcher/own_text.h"
 
+#include <fragtrace/printable.h>
+
 #include "launcher/refusal.h"
 
 #include <algorithm>
@@ -9,7 +11,7 @@
 namespace fragtrace::launcher {
 namespace {
 
-// one_line() replaces control characters, so no text of others can contain a mark.
+// printable() replaces control characters, so no text of others can contain a mark.
 constexpr char kBegin = '\x01';
 constexpr char kEnd = '\x02';
 
@@ -106,7 +108,7 @@ bool is_same_on_many_machines(std::string_view text) {
 }  // namespace
 
 std::string own(std::string_view text) {
-    std::string line = one_line(text);
+    std::string line = printable(text);
     return is_same_on_many_machines(line) ? line : kBegin + line + kEnd;
 }
 

@@ -25,8 +25,4 @@ bool write_error(std::string_view text);
 // Writes to standard output, at once. Throws a Refusal if that fails.
 void print_output(std::string_view text);
 
-// Replaces characters that would start a new line or control a terminal by '?': control
-// characters, U+0080 to U+009F, and those that change the direction of writing.
-std::string one_line(std::string_view text);
-
 }  // namespace fragtrace::launcher

@@ -1,6 +1,8 @@
 // A folder for the files that a command needs while it runs.
 #pragma once
 
+#include <fragtrace/printable.h>
+
 #include "launcher/own_text.h"
 #include "launcher/refusal.h"
 
@@ -28,7 +30,7 @@ class Scratch {
             throw Refusal{kBadUsage,
                           fmt::format("cannot create a temporary folder{}: {}; set TMPDIR to a "
                                       "folder in which you may write",
-                                      failed ? std::string() : " in " + one_line(folder.native()),
+                                      failed ? std::string() : " in " + printable(folder.native()),
                                       cause)};
         }
     }

@@ -1,5 +1,7 @@
 #include "launcher/traces.h"
 
+#include <fragtrace/printable.h>
+
 #include "launcher/refusal.h"
 #include "recorder/output_pattern.h"
 #include "recorder/safe_names.h"
@@ -178,7 +180,7 @@ Output split_output(const std::string& pattern) {
 
 Output prepare_output(const std::string& pattern) {
     if (!preload::is_pattern(pattern.c_str())) {
-        refuse_usage("the folder cannot be " + one_line(pattern) +
+        refuse_usage("the folder cannot be " + printable(pattern) +
                      ": a percent sign begins %h, %p, %r, %q{VARIABLE} or %%");
     }
     Output output = split_output(pattern);
@@ -191,14 +193,14 @@ std::string prepare_folder(const std::string& name) {
     fs::path folder = name;
     fs::create_directories(folder, failed);
     if (!fs::is_directory(folder, failed)) {
-        refuse_usage("cannot make the folder " + one_line(name));
+        refuse_usage("cannot make the folder " + printable(name));
     }
     if (name.find("..") != std::string::npos) {
         folder = fs::canonical(folder, failed);
     }
     folder = (fs::absolute(folder, failed) / "").lexically_normal().parent_path();
     if (access(folder.c_str(), W_OK | X_OK) != 0) {
-        refuse_usage("cannot write into the folder " + one_line(folder.native()));
+        refuse_usage("cannot write into the folder " + printable(folder.native()));
     }
     return folder;
 }
@@ -298,37 +300,11 @@ std::vector<std::string> find_traces(const Output& output, const timespec& since
     return paths;
 }
 
-std::string shell_word(std::string_view word) {
-    constexpr std::string_view kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
-        return std::string(word);
-    }
-    constexpr char kDigits[] = "01234567";
-    const bool controls = std::any_of(word.begin(), word.end(), [](char c) {
-        return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
-    });
-    std::string text = controls ? "$'" : "'";
-    for (const char c : word) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (controls && (byte < ' ' || byte == 0x7f)) {
-            text += {'\\', kDigits[byte >> 6], kDigits[byte >> 3 & 7], kDigits[byte & 7]};
-        } else if (c == '\'') {
-            text += controls ? "\\'" : "'\\''";
-        } else if (controls && c == '\\') {
-            text += "\\\\";
-        } else {
-            text += c;
-        }
-    }
-    return text + '\'';
-}
-
 std::string shell_path(std::string_view path, std::string_view folder) {
     if (path.size() > folder.size() + 1 && path.starts_with(folder) && path[folder.size()] == '/') {
         path.remove_prefix(folder.size() + 1);
     }
-    return path.starts_with('-') ? shell_word("./" + std::string(path)) : shell_word(path);
+    return path.starts_with('-') ? shell_quoted("./" + std::string(path)) : shell_quoted(path);
 }
 
 }  // namespace fragtrace::launcher

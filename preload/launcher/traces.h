@@ -54,9 +54,6 @@ TraceOwner owner_of(std::string_view file_name,
                     pid_t process,
                     unsigned long* part);
 
-// Returns an argument as a user would type it, quoted for a shell.
-std::string shell_word(std::string_view word);
-
 // Returns the path as a user in `folder` would type it, quoted for a shell.
 std::string shell_path(std::string_view path, std::string_view folder);
 

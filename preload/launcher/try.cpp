@@ -1,5 +1,7 @@
 #include "launcher/try.h"
 
+#include <fragtrace/printable.h>
+
 #include "launcher/command_line.h"
 #include "launcher/libraries.h"
 #include "launcher/probe.h"
@@ -87,7 +89,7 @@ TryRequest parse(int argc, char** argv, bool* help) {
     request.command = words_after_options(app, &marked);
     if (!marked && !request.command.empty()) {
         throw Refusal{kBadUsage,
-                      one_line(request.command.front()) +
+                      printable(request.command.front()) +
                           ": give one TRACE; a command comes after -- (fragtrace try --help)"};
     }
     if (marked && request.command.empty()) {
@@ -96,7 +98,7 @@ TryRequest parse(int argc, char** argv, bool* help) {
     if (!request.virtual_gpu.empty() &&
         vgpu::parse_config(request.virtual_gpu.c_str(), nullptr).status == vgpu::Config::kInvalid) {
         throw Refusal{kBadUsage,
-                      "--virtual-gpu cannot be '" + one_line(request.virtual_gpu) +
+                      "--virtual-gpu cannot be '" + printable(request.virtual_gpu) +
                           "': give a card such as 24GiB or A100-80GB"};
     }
     return request;
@@ -108,13 +110,13 @@ Json analyze(std::vector<std::string> words, const std::string& trace, const std
     words.insert(words.end(), {"--json", file, "--", trace});
     const Probe done = probe_command(words, {}, kAnalysisLimit_s);
     if (!done.succeeded()) {
-        const std::string said = one_line(done.errors.substr(0, done.errors.find('\n')));
-        throw Refusal{kBadUsage, said.empty() ? one_line(trace) + ": cannot be analysed" : said};
+        const std::string said = printable(done.errors.substr(0, done.errors.find('\n')));
+        throw Refusal{kBadUsage, said.empty() ? printable(trace) + ": cannot be analysed" : said};
     }
     std::ifstream from(file);
     Json json = Json::parse(from, nullptr, false);
     if (json.is_discarded()) {
-        throw Refusal{kBadUsage, one_line(trace) + ": fraganalyze wrote no result"};
+        throw Refusal{kBadUsage, printable(trace) + ": fraganalyze wrote no result"};
     }
     return json;
 }
@@ -155,7 +157,7 @@ void print_list(const std::vector<Json>& rows, const std::string& recommended) {
     for (const Json& row : rows) {
         fmt::print("{:>4}  {}: {}{}\n",
                    number(row, "rank"),
-                   one_line(text(row, "name")),
+                   printable(text(row, "name")),
                    prediction_text(row),
                    text(row, "name") == recommended ? ", recommended" : "");
     }
@@ -180,7 +182,7 @@ Json choose_row(const TryRequest& request, const Json& report, const std::vector
             fmt::format(
                 "--remedy {}: no change with this number can be tried{}", request.remedy, how)};
     }
-    const std::string sentence = one_line(text(conclusion, "remedy"));
+    const std::string sentence = printable(text(conclusion, "remedy"));
     throw Refusal{
         kBadUsage,
         (sentence.empty() ? "no change is recommended"
@@ -227,7 +229,7 @@ int compare(const std::string& recorded_trace,
             kBadUsage,
             fmt::format("{}: the new run did not use GPU {}, which the recorded run used; make it "
                         "visible (CUDA_VISIBLE_DEVICES)",
-                        one_line(trace),
+                        printable(trace),
                         recorded["index"].dump())};
     }
     std::vector<OutcomeLine> lines = outcome_lines(recorded, row, *outcome);
@@ -258,7 +260,7 @@ int compare(const std::string& recorded_trace,
     }
     const bool wrong = std::any_of(
         lines.begin(), lines.end(), [](const OutcomeLine& line) { return line.held == false; });
-    say("the new trace: " + shell_word(trace));
+    say("the new trace: " + shell_quoted(trace));
     return wrong || own_settings || other_card ? 1 : 0;
 }
 
@@ -271,7 +273,7 @@ int rank_of(const std::string& trace, const Scratch& scratch) {
 std::string command_text(const std::vector<std::string>& command) {
     std::string line;
     for (const std::string& word : command) {
-        line += (line.empty() ? "" : " ") + shell_word(word);
+        line += (line.empty() ? "" : " ") + shell_quoted(word);
     }
     return line;
 }
@@ -290,7 +292,7 @@ int try_remedy(int argc, char** argv) {
     const Json report = analyze({"report"}, trace, scratch.file("report.json"));
     if (!report.contains("whatif") || !report.contains("facts") || report["devices"].empty()) {
         throw Refusal{kBadUsage,
-                      one_line(request.trace) +
+                      printable(request.trace) +
                           ": give one trace of a process that used a card, recorded by fragtrace"};
     }
     const std::vector<Json> rows = rows_of(report);
@@ -317,7 +319,7 @@ int try_remedy(int argc, char** argv) {
                     run.virtual_gpu.empty() ? "the card of this machine"
                                             : "the virtual GPU " + run.virtual_gpu));
     write_error(fmt::format("  cd {}\n  {}\n",
-                            shell_word(fs::current_path(failed).native()),
+                            shell_quoted(fs::current_path(failed).native()),
                             command_text(run.command)));
     HeldSignals signals;
     const FinishedRun finished = run_command(run, &signals);

@@ -1,5 +1,7 @@
 #include "launcher/try_command.h"
 
+#include <fragtrace/printable.h>
+
 #include "launcher/program.h"
 #include "launcher/refusal.h"
 #include "launcher/try_report.h"
@@ -57,9 +59,9 @@ void check_owner(const std::string& trace, const Json& facts) {
         throw Refusal{kBadUsage,
                       fmt::format("{} {}: its command is not run. Give the command: fragtrace try "
                                   "{} -- COMMAND",
-                                  one_line(trace),
+                                  printable(trace),
                                   reason,
-                                  one_line(trace))};
+                                  printable(trace))};
     }
 }
 
@@ -72,15 +74,16 @@ std::vector<std::string> recorded_command(const std::string& trace, const Json& 
             kBadUsage,
             fmt::format("{} is rank {} of a job, which cannot run alone. Give the command "
                         "of the job: fragtrace try {} -- torchrun ...",
-                        one_line(trace),
+                        printable(trace),
                         rank,
-                        one_line(trace))};
+                        printable(trace))};
     }
     std::vector<std::string> command = arguments_of(text(facts, "arguments"));
     const std::string folder = text(facts, "working_directory");
     if (chdir(folder.c_str()) != 0) {
-        throw Refusal{kBadUsage,
-                      fmt::format("the recorded folder {}: {}", one_line(folder), strerror(errno))};
+        throw Refusal{
+            kBadUsage,
+            fmt::format("the recorded folder {}: {}", printable(folder), strerror(errno))};
     }
     std::error_code failed;
     const fs::path found = fs::canonical(find_command(command[0]), failed);
@@ -90,10 +93,10 @@ std::vector<std::string> recorded_command(const std::string& trace, const Json& 
             kBadUsage,
             fmt::format("{} is {} here; {} was recorded. Activate the same environment, or "
                         "give the command: fragtrace try {} -- COMMAND",
-                        one_line(command[0]),
-                        one_line(found.native()),
-                        one_line(recorded),
-                        one_line(trace))};
+                        printable(command[0]),
+                        printable(found.native()),
+                        printable(recorded),
+                        printable(trace))};
     }
     return command;
 }

@@ -2,7 +2,7 @@
 
 #include <fragtrace/sizes.h>
 
-#include "recorder/unsuitable_storage.h"
+#include "recorder/file_systems.h"
 #include "system/folder_names.h"
 #include "system/own_thread.h"
 
@@ -95,7 +95,7 @@ bool Ring::create_file(const char* directory,
                        bool named) {
     struct statfs place {};
 
-    if (directory[0] == '\0' || statfs(directory, &place) != 0 || is_unsuitable(place)) {
+    if (directory[0] == '\0' || statfs(directory, &place) != 0 || takes_no_ring(place)) {
         return false;
     }
     // In containers, /dev/shm often has only 64 MiB.

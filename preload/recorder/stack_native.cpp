@@ -12,8 +12,8 @@
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
-// Returns whether libunwind may read the word at an address (libunwind_changes.cmake). Asks the kernel
-// once per page in each walk: the page of an earlier walk may have been unmapped since.
+// Returns whether libunwind may read the word at an address (libunwind_changes.cmake). Asks the
+// kernel once per page in each walk: the page of an earlier walk may have been unmapped since.
 extern "C" int fragtrace_can_read_stack(unsigned long address) {
     constexpr uint64_t kPage_bytes = 4096;
     const uint64_t page = address / kPage_bytes;

@@ -2,6 +2,8 @@
 
 #include <fragtrace/codec.h>
 
+#include "recorder/file_systems.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -226,9 +228,7 @@ bool TraceFile::leaves_enough_free(int fd, uint64_t size_bytes) const {
     if ((keep_free_percent_ == 0 && keep_free_bytes_ == 0) || fstatvfs(fd, &place) != 0) {
         return true;
     }
-    const uint64_t share_bytes =
-        static_cast<uint64_t>(place.f_blocks) / 100 * keep_free_percent_ * place.f_frsize;
-    const uint64_t least_bytes = share_bytes > keep_free_bytes_ ? share_bytes : keep_free_bytes_;
+    const uint64_t least_bytes = kept_free_bytes(place, keep_free_percent_, keep_free_bytes_);
     if (place.f_blocks != 0 &&
         uint64_t{place.f_bavail} * place.f_frsize < least_bytes + size_bytes) {
         errno = kSpaceKeptFree;

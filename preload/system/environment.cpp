@@ -22,8 +22,8 @@ bool has_setting(char* const* variables) {
 
 }  // namespace
 
-// The kernel places the variables behind the arguments, where they stay. A list elsewhere was made by
-// setenv(), which may free it later.
+// The kernel places the variables behind the arguments, where they stay. A list elsewhere was made
+// by setenv(), which may free it later.
 void note_environment(int count, char** arguments, char** variables) {
     if (variables == arguments + count + 1) {
         g_at_start = variables;

@@ -94,8 +94,9 @@ void yield_cpu();
 
 uint64_t clock_ns(int clock);
 
-// Returns whether the eight bytes at an address can be read, by a system call that only looks at them.
-// They may be unmapped at any time after that, unless they belong to the calling thread's stack.
+// Returns whether the eight bytes at an address can be read, by a system call that only looks at
+// them. They may be unmapped at any time after that, unless they belong to the calling thread's
+// stack.
 bool can_read_word(uint64_t address);
 
 // Returns zeroed private memory from the kernel, nullptr on failure. Pages cost nothing until they

@@ -8,22 +8,21 @@
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
+#include "tests/support/approved.h"
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <unistd.h>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
-using fragtrace::testing::read_file;
+using fragtrace::testing::check_approved;
 using fragtrace::testing::TemporaryFolder;
 using fragtrace::testing::TraceWriter;
-using fragtrace::testing::write_file;
 
 namespace {
 
@@ -110,12 +109,7 @@ TraceWriter waste() {
 }
 
 void check_against(const std::string& name, const std::string& text) {
-    const std::string path = std::string(FRAGTRACE_GOLDEN) + "/" + name;
-    if (std::getenv("FRAGTRACE_APPROVE") != nullptr) {
-        write_file(path, text);
-    }
-    INFO("FRAGTRACE_APPROVE=1 writes " << path);
-    CHECK(text == read_file(path));
+    check_approved(std::string(FRAGTRACE_GOLDEN) + "/" + name, text);
 }
 
 }  // namespace

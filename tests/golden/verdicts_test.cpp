@@ -8,6 +8,7 @@
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
+#include "tests/support/approved.h"
 #include "tests/support/simulated_program.h"
 #include "tests/unit/snapshot/snapshot_file.h"
 
@@ -15,11 +16,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <unistd.h>
 
 using namespace fragtrace::analyzer;
+using fragtrace::testing::check_approved;
 using fragtrace::testing::read_file;
 using fragtrace::testing::SimulatedProgram;
 using fragtrace::testing::TemporaryFolder;
@@ -477,15 +478,10 @@ TEST_CASE("the report of each verdict equals the approved text") {
         REQUIRE(analysis.ok());
         const std::string text =
             report_text(**analysis, Terminal(STDOUT_FILENO, ColorChoice::kNever));
-        const std::string path = std::string(FRAGTRACE_GOLDEN) + "/verdicts/" + rung.name + ".txt";
-        if (std::getenv("FRAGTRACE_APPROVE") != nullptr) {
-            write_file(path, text);
-        }
-        INFO("FRAGTRACE_APPROVE=1 writes " << path);
         CHECK(text.find(rung.verdict) != std::string::npos);
         CHECK(text.find("fidelity   100.00 %") != std::string::npos);
         CHECK_FALSE(moves_another((*analysis)->devices.front(), **analysis));
-        CHECK(text == read_file(path));
+        check_approved(std::string(FRAGTRACE_GOLDEN) + "/verdicts/" + rung.name + ".txt", text);
         keep_report(rung.name, **analysis, text);
         check_page(page_content(**analysis), rung.screen, text);
     }

@@ -57,8 +57,8 @@ class DeviceMeasurement::Progress {
             requested_ ||
             (!checkpoint_ && event.device == device_ &&
              (event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory));
-        freed_ = freed_ || (!checkpoint_ && event.device == device_ &&
-                            event.kind == EventKind::kBlockFree);
+        freed_ = freed_ ||
+                 (!checkpoint_ && event.device == device_ && event.kind == EventKind::kBlockFree);
         if (event.device == device_) {
             metrics_.blocks += (metrics_.block_layer ? event.kind == EventKind::kBlockAlloc
                                                      : is_device_allocation(event.kind))

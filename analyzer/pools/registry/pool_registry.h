@@ -1,4 +1,4 @@
-// All simulated pools by name. No other file lists them.
+// All simulated pools by name. Tests compare the man page and the JSON schema with this list.
 #pragma once
 
 #include "analyzer/pools/pool.h"

@@ -193,12 +193,11 @@ std::string state_at(const CallOutOfMemory& call, bool import) {
     if (import) {
         return format_bytes(call.allocated_bytes) + " allocated; free memory unknown";
     }
-    return fmt::format(
-        "{} allocated, {} reserved; free: {} in the pool, {} on the device",
-        format_bytes(call.allocated_bytes),
-        format_bytes(call.reserved_bytes),
-        format_bytes(call.free_bytes),
-        call.device_free_bytes ? format_bytes(*call.device_free_bytes) : "unknown");
+    return fmt::format("{} allocated, {} reserved; free: {} in the pool, {} on the device",
+                       format_bytes(call.allocated_bytes),
+                       format_bytes(call.reserved_bytes),
+                       format_bytes(call.free_bytes),
+                       call.device_free_bytes ? format_bytes(*call.device_free_bytes) : "unknown");
 }
 
 }  // namespace

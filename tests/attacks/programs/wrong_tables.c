@@ -1,5 +1,5 @@
-/* Hand-written assembly whose unwind tables are wrong: they lead to addresses that are not mapped, to
- * pages that may not be read, or far past the stack. Each function calls cudaMalloc, so that its
+/* Hand-written assembly whose unwind tables are wrong: they lead to addresses that are not mapped,
+ * to pages that may not be read, or far past the stack. Each function calls cudaMalloc, so that its
  * stack is recorded, in a frame of a caller whose own table needs the registers. */
 #include "client.h"
 
@@ -14,11 +14,11 @@ void* g_page;
 #ifdef __x86_64__
 
 /* A function that saves a register, sets it, and has `table` as its unwind table. */
-#    define FUNCTION(name, saved, set, table)                                                    \
-        extern Allocate name;                                                                    \
-        asm(".text\n.globl " #name "\n.type " #name ", @function\n" #name                        \
-            ":\n.cfi_startproc\n push %" saved "\n" set "\n" table                               \
-            "\n call cudaMalloc@PLT\n pop %" saved                                               \
+#    define FUNCTION(name, saved, set, table)                             \
+        extern Allocate name;                                             \
+        asm(".text\n.globl " #name "\n.type " #name ", @function\n" #name \
+            ":\n.cfi_startproc\n push %" saved "\n" set "\n" table        \
+            "\n call cudaMalloc@PLT\n pop %" saved                        \
             "\n.cfi_def_cfa %rsp, 8\n ret\n.cfi_endproc\n.size " #name ", .-" #name "\n")
 
 FUNCTION(far_frame, "rbx", "", ".cfi_def_cfa_offset 0x40000000");
@@ -28,9 +28,12 @@ FUNCTION(low_frame_pointer, "rbp", "mov $0x10, %rbp", ".cfi_def_cfa %rbp, 16");
 /* DW_CFA_def_cfa_expression: 0x40, then loads from it, again and again. */
 FUNCTION(frame_by_loads, "rbx", "", ".cfi_escape 0x0f, 0x05, 0x08, 0x40, 0x06, 0x06, 0x06");
 /* DW_CFA_expression: rbp is saved at 0x40. */
-FUNCTION(saved_nowhere, "rbx", "", ".cfi_def_cfa_offset 16\n.cfi_escape 0x10, 0x06, 0x02, 0x08, 0x40");
-/* The table does not say that rbp is saved and changed. The caller's table finds its frame by loading
- * a word at rbp. */
+FUNCTION(saved_nowhere,
+         "rbx",
+         "",
+         ".cfi_def_cfa_offset 16\n.cfi_escape 0x10, 0x06, 0x02, 0x08, 0x40");
+/* The table does not say that rbp is saved and changed. The caller's table finds its frame by
+ * loading a word at rbp. */
 FUNCTION(forgotten_register, "rbp", "mov $0x1234, %rbp", ".cfi_def_cfa_offset 16");
 FUNCTION(register_of_no_page, "rbp", "movabs $0x7fffffffffffff00, %rbp", ".cfi_def_cfa_offset 16");
 FUNCTION(forbidden_page, "rbp", "mov g_page(%rip), %rbp", ".cfi_def_cfa_offset 16");

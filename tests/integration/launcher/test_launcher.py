@@ -132,9 +132,9 @@ class Launcher(LauncherTest):
                 self.assertIn("standard output: cannot be written: No space left on device", done.stderr)
 
     def test_messages_cannot_control_the_terminal(self):
-        done = run([LAUNCHER, "run", "--", "./a\u202eb\u009bc\x1bd\ne\u2066é"])
+        done = run([LAUNCHER, "run", "--", b"./a\xe2\x80\xaeb\xc2\x9bc\x1bd\ne\xe2\x80\xa8\xc3\xa9\xff"])
         self.assertEqual(done.returncode, 127)
-        self.assertIn("./a?b?c?d?e?é", done.stderr)
+        self.assertIn(r"./a\u202eb\u009bc\u001bd\ne\u2028é?", done.stderr)
 
     def test_bad_usage_is_one_line_and_exit_code_2(self):
         for arguments in (

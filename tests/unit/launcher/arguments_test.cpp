@@ -120,7 +120,7 @@ TEST_CASE("bad usage prints one line with the option, its value and the allowed 
     CHECK(refusal_of({"--size-limit", "1KiB", "true"}).find("at least 1MiB") != std::string::npos);
     CHECK(refusal_of({"--stacks", "", "true"}).find("--stacks needs") == 0);
     CHECK(refusal_of({"--stacks"}).find("--stacks") != std::string::npos);
-    CHECK(refusal_of({"--signal", "a\nb", "true"}).find("'a?b'") != std::string::npos);
+    CHECK(refusal_of({"--signal", "a\nb", "true"}).find("'a\\nb'") != std::string::npos);
     CHECK(refusal_of({"--virtual-gpu", "24XiB", "true"}).find("24XiB") != std::string::npos);
     CHECK(refusal_of({"--virtual-gpu", "", "true"}).find("needs a card") != std::string::npos);
     CHECK(refusal_of({"--quiet=much", "true"}) != "");

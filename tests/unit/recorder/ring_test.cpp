@@ -1,9 +1,9 @@
 // Where the ring may be placed, and how much memory rings may use.
 #include <fragtrace/sizes.h>
 
+#include "recorder/file_systems.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
-#include "recorder/unsuitable_storage.h"
 #include "skip.h"
 #include "trace_dump.h"
 
@@ -147,9 +147,9 @@ TEST_CASE("no ring lies on remote or copy-on-write file systems, but on all usua
     const auto unsuitable = [](uint32_t type) {
         struct statfs place {};
         place.f_type = static_cast<decltype(place.f_type)>(static_cast<int32_t>(type));
-        const bool as_signed = preload::is_unsuitable(place);
+        const bool as_signed = preload::takes_no_ring(place);
         place.f_type = type;
-        CHECK(preload::is_unsuitable(place) == as_signed);
+        CHECK(preload::takes_no_ring(place) == as_signed);
         return as_signed;
     };
     // The numbers of statfs(2), and of the sources of file systems outside the kernel.

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+using namespace fragtrace;
 using namespace fragtrace::analyzer;
 using namespace std::string_literals;
 
