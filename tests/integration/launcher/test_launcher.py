@@ -132,7 +132,7 @@ class Launcher(LauncherTest):
                 self.assertIn("standard output: cannot be written: No space left on device", done.stderr)
 
     def test_messages_cannot_control_the_terminal(self):
-        done = run([LAUNCHER, "run", "--", b"./a\xe2\x80\xaeb\xc2\x9bc\x1bd\ne\xe2\x80\xa8\xc3\xa9\xff"])
+        done = run([LAUNCHER, "run", "--", "./a\u202eb\u009bc\x1bd\ne\u2028é\udcff"])
         self.assertEqual(done.returncode, 127)
         self.assertIn(r"./a\u202eb\u009bc\u001bd\ne\u2028é?", done.stderr)
 
