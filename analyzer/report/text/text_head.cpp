@@ -424,6 +424,22 @@ std::string other_failures(const Analysis& analysis,
 
 }  // namespace
 
+namespace {
+
+// A failed request of the pool is explained by the state of the replay.
+bool replay_differs(const Analysis& analysis, const Diagnosis& failure) {
+    const DeviceId id = analysis.timeline.events.device(failure.trouble.event);
+    return failure.verdict.requester == "pool" &&
+           std::any_of(analysis.devices.begin(),
+                       analysis.devices.end(),
+                       [id](const DeviceAnalysis& device) {
+                           return device.device == id && device.fidelity &&
+                                  device.fidelity->not_judged.empty() && !device.fidelity->exact();
+                       });
+}
+
+}  // namespace
+
 std::vector<ReportLine> moment_lines(const Analysis& analysis, const Diagnosis& failure) {
     const Verdict& verdict = failure.verdict;
     const Event& event = analysis.timeline.events[failure.trouble.event];
@@ -436,6 +452,12 @@ std::vector<ReportLine> moment_lines(const Analysis& analysis, const Diagnosis& 
                      format_bytes(verdict.free_bytes),
                      format_bytes(verdict.largest_hole_bytes),
                      device_free_text(verdict))}};
+    if (replay_differs(analysis, failure)) {
+        add_line(&lines,
+                 "basis",
+                 "the verdict and this state are those of the replay, which differs from the "
+                 "recorded run: see fidelity");
+    }
     for (ReportLine& line : asleep_lines(failure)) {
         lines.push_back(std::move(line));
     }

@@ -124,6 +124,23 @@ TEST_CASE("a history that ends in an out-of-memory reports it", "[snapshot]") {
     CHECK_FALSE(has(text, "(exact)"));
 }
 
+TEST_CASE("a verdict from a replay that differs from the recorded run says so", "[snapshot]") {
+    const auto report = [](std::uint64_t segment_bytes) {
+        SnapshotWriter writer;
+        writer.with_history = true;
+        writer.segments = {{.address = kBase,
+                            .blocks = {{9 * kMiB, "active_allocated", 9 * kMiB},
+                                       {segment_bytes - 9 * kMiB}}}};
+        writer.entries = {{"segment_alloc", kBase, segment_bytes},
+                          {"alloc", kBase, 9 * kMiB},
+                          {"oom", 5 * kMiB, 300 * kMiB}};
+        return text_of(*report_of(writer));
+    };
+    const std::string basis = "differs from the recorded run: see fidelity";
+    CHECK(has(report(32 * kMiB), basis));
+    CHECK_FALSE(has(report(20 * kMiB), basis));
+}
+
 TEST_CASE("in mid-life the recorded row has the recorded waste, other rows are estimates",
           "[snapshot]") {
     SnapshotWriter writer;
