@@ -5,6 +5,7 @@
 #include "analyzer/analysis/whatif/candidates.h"
 #include "analyzer/analysis/whatif/other_pools.h"
 #include "analyzer/analysis/whatif/ranking.h"
+#include "analyzer/analysis/whatif/script_change.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"

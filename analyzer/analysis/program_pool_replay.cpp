@@ -1,5 +1,6 @@
 #include "analyzer/analysis/program_pool_replay.h"
 
+#include "analyzer/analysis/whatif/script_change.h"
 #include "analyzer/pools/registry/pool_registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/units.h"
@@ -94,18 +95,6 @@ bool is_partitioned(const ReplayScript& script) {
         }
     }
     return false;
-}
-
-// The requests that the recorded pool served.
-ReplayScript without_failures(const ReplayScript& script) {
-    ReplayScript served = script;
-    served.steps = {};
-    for (std::size_t i = 0; i < script.steps.size(); ++i) {
-        if (!script.steps[i].recorded_oom) {
-            served.steps.push_back(script.steps[i]);
-        }
-    }
-    return served;
 }
 
 }  // namespace

@@ -6,17 +6,6 @@
 
 namespace fragtrace::analyzer {
 
-ReplayScript without_failures(const ReplayScript& script) {
-    ReplayScript served = script;
-    served.steps = {};
-    for (std::size_t i = 0; i < script.steps.size(); ++i) {
-        if (const Step step = script.steps[i]; !step.recorded_oom) {
-            served.steps.push_back(step);
-        }
-    }
-    return served;
-}
-
 void mark_unchecked(const RunFigures& recorded, WhatIfRow* row) {
     if (segments_known(recorded)) {
         return;

@@ -25,6 +25,10 @@ struct WasteSplit {
     std::uint64_t pending = 0;
     std::uint64_t releasable = 0;
     std::uint64_t inactive_split = 0;
+
+    [[nodiscard]] std::uint64_t wasted() const {
+        return rounding + slack + pending + releasable + inactive_split;
+    }
 };
 
 // Converts a step to a request.

@@ -68,6 +68,14 @@ std::string format_duration(std::uint64_t duration_ns) {
     return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
 }
 
+std::string format_percent(std::uint64_t part, std::uint64_t whole) {
+    if (whole == 0) {
+        return "0 %";
+    }
+    const double value = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+    return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
+}
+
 std::string format_count(std::uint64_t count) {
     std::string digits = std::to_string(count);
     for (auto position = static_cast<std::ptrdiff_t>(digits.size()) - 3; position > 0;

@@ -28,6 +28,8 @@ std::string format_bytes_difference(std::int64_t difference_bytes);
 std::string format_bytes_difference(std::uint64_t from_bytes, std::uint64_t to_bytes);
 // "2.41 s", "350 ms", "12 us", "1 h 02 min".
 std::string format_duration(std::uint64_t duration_ns);
+// "23 %", "4.5 %" below 10 %. 0 % of nothing.
+std::string format_percent(std::uint64_t part, std::uint64_t whole);
 // "1,078".
 std::string format_count(std::uint64_t count);
 // "1 retry", "3 retries".

@@ -193,14 +193,6 @@ Text& Text::add_number(uint64_t value) {
     return add(digits + first, sizeof digits - first);
 }
 
-Text& Text::add_signed(int64_t value) {
-    if (value < 0) {
-        add("-", 1);
-        return add_number(~static_cast<uint64_t>(value) + 1);
-    }
-    return add_number(static_cast<uint64_t>(value));
-}
-
 Text& Text::add_hex(uint64_t value) {
     char digits[16];
     for (size_t i = 0; i < sizeof digits; ++i) {

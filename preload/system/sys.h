@@ -178,7 +178,6 @@ class Text {
     Text& add(const char* text);
     Text& add(const char* text, size_t count);
     Text& add_number(uint64_t value);
-    Text& add_signed(int64_t value);
     Text& add_hex(uint64_t value);
 
     [[nodiscard]] const char* c_str() const { return data_; }

@@ -67,8 +67,7 @@ std::uint64_t with_tolerance(std::uint64_t value, double tolerance) {
 
 void check_waste(const RunFigures& run, const ShareOrBytes& limit, Rows* rows) {
     const WasteSplit& waste = run.waste_at_peak;
-    const std::uint64_t wasted =
-        waste.rounding + waste.slack + waste.pending + waste.releasable + waste.inactive_split;
+    const std::uint64_t wasted = waste.wasted();
     if (!limit.share) {
         rows->at_most_bytes("max-waste", "waste at peak reserved", wasted, limit.bytes);
         return;

@@ -112,7 +112,7 @@ std::uint64_t unused_at_peak(const ProcessSummary& process) {
     std::uint64_t all = 0;
     for (const ProcessDevice& device : process.devices) {
         const WasteSplit& waste = device.run.waste_at_peak;
-        all += waste.rounding + waste.slack + waste.releasable + waste.inactive_split;
+        all += waste.wasted() - waste.pending;  // other streams still use pending blocks
     }
     return all;
 }

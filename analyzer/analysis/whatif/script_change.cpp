@@ -151,4 +151,15 @@ ReplayScript changed_script(const ReplayScript& script, const ScriptChange& chan
     return changed;
 }
 
+ReplayScript without_failures(const ReplayScript& script) {
+    ReplayScript served = script;
+    served.steps = {};
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        if (const Step step = script.steps[i]; !step.recorded_oom) {
+            served.steps.push_back(step);
+        }
+    }
+    return served;
+}
+
 }  // namespace fragtrace::analyzer

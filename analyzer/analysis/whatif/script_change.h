@@ -28,4 +28,8 @@ bool can_move_blocks(const ReplayScript& script);
 
 ReplayScript changed_script(const ReplayScript& script, const ScriptChange& change);
 
+// The script without the requests that failed. On a card of unknown size every replay would serve
+// them, whatever their size.
+ReplayScript without_failures(const ReplayScript& script);
+
 }  // namespace fragtrace::analyzer

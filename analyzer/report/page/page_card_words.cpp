@@ -25,12 +25,6 @@ std::uint64_t left_bytes(const DeviceAnalysis& device) {
     return less(device.capacity_bytes, device.recorded.peak_reserved);
 }
 
-std::string percent(std::uint64_t part, std::uint64_t whole) {
-    const double value =
-        whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-    return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
-}
-
 // The smallest replayed card that is sufficient, and the largest one that is not.
 std::string card_sentence(const DeviceAnalysis& device) {
     const auto smaller = [&device](const WhatIfRow* row) {
@@ -176,7 +170,7 @@ std::string peak_heading(const Analysis& analysis, const DeviceAnalysis& device)
     }
     const std::uint64_t left = left_bytes(device);
     const std::string text =
-        fmt::format("{} ({})", format_bytes(left), percent(left, device.capacity_bytes));
+        fmt::format("{} ({})", format_bytes(left), format_percent(left, device.capacity_bytes));
     return is_near_miss(device) ? fmt::format("{}, but only {} stayed free", none, text)
                                 : fmt::format("{}. Lowest free memory: {}", none, text);
 }

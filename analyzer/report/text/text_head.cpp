@@ -18,14 +18,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-std::string percent(std::uint64_t part, std::uint64_t whole) {
-    if (whole == 0) {
-        return "0 %";
-    }
-    const double value = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-    return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
-}
-
 std::string name_in_sentence(const WhatIfRow& row) {
     return row.candidate.remedy == Remedy::kSettings && row.candidate.config.empty()
                ? "The default settings"
@@ -267,7 +259,7 @@ std::string run_sentences(const Analysis& analysis, const DeviceAnalysis& device
             format_bytes(run.peak_reserved),
             format_bytes(run.peak_allocated),
             format_bytes(free),
-            percent(free, run.peak_reserved));
+            format_percent(free, run.peak_reserved));
     }
     if (!segments_known(run)) {
         return fmt::format("{} Peak allocated {}. {}, so waste is too.",
@@ -301,7 +293,7 @@ std::string run_sentences(const Analysis& analysis, const DeviceAnalysis& device
         format_bytes(run.peak_reserved),
         format_bytes(run.peak_allocated),
         format_bytes(unused),
-        percent(unused, run.peak_reserved));
+        format_percent(unused, run.peak_reserved));
     if (run.retries != 0) {
         text += fmt::format(" {}.", format_counted(run.retries, "retry", "retries"));
     }
