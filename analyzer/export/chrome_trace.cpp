@@ -1,6 +1,7 @@
 #include "analyzer/export/chrome_trace.h"
 
 #include "analyzer/imports/chrome_events.h"
+#include "analyzer/model/event.h"
 #include "analyzer/support/input_file.h"
 #include "analyzer/support/terminal.h"
 

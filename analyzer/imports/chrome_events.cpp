@@ -1,5 +1,6 @@
 #include "analyzer/imports/chrome_events.h"
 
+#include "analyzer/model/event.h"
 #include "analyzer/support/byte_stream.h"
 #include "analyzer/support/json_input.h"
 
