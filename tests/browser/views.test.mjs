@@ -402,6 +402,63 @@ test("lanes and markers have names", () =>
         assert.match(await tip(middle, box.y + 60), /up to .* reserved/);
     }));
 
+test("the hover text in a zoomed window has the figures of the drawn pixel", () =>
+    on(run, {}, async (page) => {
+        await page.evaluate(() => (location.hash = "#t0=60000000&t1=60200000&cursor=60000000"));
+        await settle(page);
+        const box = await page.locator("#chart").boundingBox();
+        const figures = new Set();
+        for (let part = 0.1; part < 1; part += 0.1) {
+            const [x, y] = [box.x + 64 + (box.width - 98) * part, box.y + 60];
+            await page.mouse.move(x, y);
+            const tip = await text(page, "#tip");
+            if (tip.includes("mean over this pixel")) continue;
+            const [, requested, held, reserved] =
+                /\n(.*) requested, (.*) in holes, .* releasable; (?!up to)(.*) reserved$/.exec(tip);
+            await page.mouse.click(x, y);
+            await settle(page);
+            const status = await text(page, "#status");
+            for (const part of [`: ${requested} requested, `, `; ${held} in holes, `]) {
+                assert.ok(status.includes(part), `${tip}, but after a click ${status}`);
+            }
+            assert.ok(status.includes(` ${reserved} reserved; `), `${tip}, then ${status}`);
+            figures.add(requested + held);
+        }
+        assert.ok(figures.size > 2, "the memory changes in this window");
+    }));
+
+test("the hover text follows the view while the pointer rests", () =>
+    on(run, {}, async (page) => {
+        await page.keyboard.press("0");
+        await settle(page);
+        const chart = await page.locator("#chart").boundingBox();
+        await page.mouse.move(chart.x + 64 + (chart.width - 98) * 0.9, chart.y + 60);
+        const before = await text(page, "#tip");
+        assert.match(before, / reserved$/);
+        for (let i = 0; i < 4; ++i) await page.keyboard.press("a");
+        await page.keyboard.press("w");
+        await settle(page);
+        assert.notEqual(await text(page, "#tip"), before, "the window moved");
+
+        const map = await page.locator("#map").boundingBox();
+        const middle = map.y + map.height / 2;
+        await page.mouse.move(map.x + map.width / 2, middle);
+        await page.mouse.move(map.x + map.width - 13, middle);
+        const atCursor = await text(page, "#tip");
+        assert.notEqual(atCursor, "");
+        for (let i = 0; i < 12; ++i) await page.keyboard.press("Shift+ArrowLeft");
+        await settle(page);
+        assert.notEqual(await text(page, "#tip"), atCursor, "the cursor moved");
+
+        for (const [x, y] of [
+            [map.x + 30, middle],
+            [map.x + map.width / 2, map.y + map.height - 5],
+        ]) {
+            await page.mouse.move(x, y);
+            assert.equal(await page.isVisible("#tip"), false, "over the labels of the axes");
+        }
+    }));
+
 test("blocks have seven colour modes, and the legend names the mode", () =>
     on(run, {}, async (page) => {
         const maps = new Set([await print(page, "#map")]);

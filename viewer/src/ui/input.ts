@@ -1,12 +1,12 @@
 // The pointer and the wheel on the pictures, and the controls in the header and the panels.
 import { addressText, mapFrame } from "../draw/map";
-import { laneAt, trackUnder } from "../draw/chart";
+import { laneAt, memoryAt, trackUnder } from "../draw/chart";
 import { hitLane, laneKind } from "../draw/lanes";
 import { markerAt } from "../draw/markers";
 import type { Layer } from "../draw/surface";
 import { edgeAt } from "../draw/ranges";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
-import { formatBytes, formatTime } from "../data/format";
+import { formatBytes, formatMoment, formatTime } from "../data/format";
 import { hiddenFrames } from "../data/fold";
 import { type DeviceHeader, atMoment, segmentsKnown } from "../data/header";
 import { freePartAt } from "../data/hole";
@@ -25,8 +25,9 @@ import {
     zoomAddress,
     zoomTime,
 } from "./actions";
+import { chartData } from "./chartpanel";
 import { copyStack } from "./copy";
-import { byId, showTip } from "./dom";
+import { byId, hideTip, showTip } from "./dom";
 import type { PageView } from "./view";
 
 /** The tooltip of a block: its size, its time, its line. */
@@ -70,7 +71,7 @@ function within({ partNs }: Track): string {
 // The tooltip in the chart: a marker's text, a phase's name, or the memory at a time.
 function chartText(page: PageView, layer: Layer, x: number, y: number): string {
     const { model, view } = page;
-    const { head, phases, bins } = model;
+    const { head, phases } = model;
     const marker = markerAt(layer, model, view, x, y);
     if (marker) return `${formatTime(marker.time_ns)}: ${marker.text}`;
     if (x < plotLeft || x > plotRight(layer)) return "";
@@ -94,21 +95,20 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
             `peak ${formatBytes(track.peak.bytes)} ${within(track)}${formatTime(track.peak.tick * head.tick_ns)}`
         );
     }
-    const bin = Math.max(
-        0,
-        Math.min(bins.count - 1, Math.floor((tick / model.lastTick) * bins.count)),
-    );
+    const memory = memoryAt(layer, chartData(page), view, x);
+    if (!memory) return "";
+    const pixelNs = ((view.t1 - view.t0) / (plotRight(layer) - plotLeft)) * head.tick_ns;
+    const when = formatMoment(tick * head.tick_ns, pixelNs);
+    const upTo = memory.changes ? "up to " : "";
+    const most = upTo + formatBytes(memory.most);
     const about = (bytes: number): string => formatBytes(Math.round(bytes));
     if (!segmentsKnown(head)) {
-        return (
-            `about ${formatTime(tick * head.tick_ns)}\n` +
-            `up to ${about(bins.reserved_max[bin])} allocated; reserved memory is unknown`
-        );
+        return `${when}\n${most} allocated; reserved memory is unknown`;
     }
     return (
-        `about ${formatTime(tick * head.tick_ns)}\n` +
-        `${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes, ` +
-        `${about(bins.releasable[bin])} releasable; up to ${about(bins.reserved_max[bin])} reserved`
+        `${when}${memory.changes ? ", mean over this pixel" : ""}\n` +
+        `${about(memory.requested)} requested, ${about(memory.held)} in holes, ` +
+        `${about(memory.releasable)} releasable; ${most} reserved`
     );
 }
 
@@ -183,6 +183,15 @@ function connectPicture(
         const selected = blockAt(cursor, offset);
         page.change({ cursor, selected, hole: selected < 0 ? Math.floor(offset) : -1 });
     };
+    const textAt = (x: number, y: number): string => {
+        const map = mapping();
+        if (!map.offset) return chartText(page, layer, x, y);
+        if (x < plotLeft || y > mapFrame(layer, page.view).bottom) return "";
+        const offset = map.offset(y);
+        const tick = inStrip(x) ? page.view.cursor : map.tick(x);
+        const block = blockAt(tick, offset);
+        return block >= 0 ? blockText(page, block) : freeText(page, tick, offset);
+    };
     let drag: Drag | null = null;
     const point = (event: MouseEvent): [number, number] => {
         const box = canvas.getBoundingClientRect();
@@ -212,23 +221,14 @@ function connectPicture(
     canvas.addEventListener("pointermove", (event) => {
         const [x, y] = point(event);
         if (!drag) {
-            const map = mapping();
             const onEdge = edgeAt(layer, page.view, rangesOf(page.view), x) !== null;
             canvas.style.cursor = onEdge ? "ew-resize" : "";
-            if (!map.offset) showTip(chartText(page, layer, x, y), event.clientX, event.clientY);
-            if (!map.offset || x < plotLeft) return;
-            const offset = map.offset(y);
-            const tick = inStrip(x) ? page.view.cursor : map.tick(x);
-            const block = blockAt(tick, offset);
-            showTip(
-                block >= 0 ? blockText(page, block) : freeText(page, tick, offset),
-                event.clientX,
-                event.clientY,
-            );
+            showTip(() => textAt(x, y), event.clientX, event.clientY);
             return;
         }
         if (Math.abs(x - drag.x) + Math.abs(y - drag.y) > 4) drag.moved = true;
         if (!drag.moved) return;
+        hideTip();
         if (drag.range) {
             dragRange(page, layer, drag.range, x);
             return;
@@ -250,7 +250,7 @@ function connectPicture(
         drag = null;
     });
     canvas.addEventListener("pointercancel", () => (drag = null));
-    canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+    canvas.addEventListener("pointerleave", hideTip);
 }
 
 /** The pointer and the wheel on the chart and the map. */

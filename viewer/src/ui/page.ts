@@ -15,7 +15,7 @@ import { showCard } from "./cards";
 import { ChartPanel } from "./chartpanel";
 import { connectComment, showComment } from "./comment";
 import { showDetails } from "./details";
-import { byId } from "./dom";
+import { byId, refreshTip } from "./dom";
 import { HeatPanel } from "./heat";
 import { showHole } from "./holecard";
 import { connectSaving } from "./image";
@@ -129,6 +129,7 @@ export class Page extends Results implements PageView {
             on: [...viewParts, "blocks", "matches", "ranges"],
             draw: () => this.say(statusText(this)),
         },
+        { on: [...viewParts, "blocks", "size", "sweep"], draw: refreshTip },
         { on: viewParts, draw: () => this.saveHashSoon() },
     ];
 

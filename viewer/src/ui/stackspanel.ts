@@ -9,7 +9,7 @@ import { placesAround, placesOf, type StackPlaces } from "../draw/stackplaces";
 import { rangeNames } from "../draw/ranges";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
 import type { View } from "../state/store";
-import { byId, showTip } from "./dom";
+import { byId, hideTip, showTip } from "./dom";
 import type { PageView, Picture } from "./view";
 
 const measureNames: Record<Measure, string> = {
@@ -221,7 +221,7 @@ export class StacksPanel implements Picture {
                 event.clientY - place.top,
             );
         };
-        canvas.addEventListener("pointermove", (event) => {
+        const textAt = (event: MouseEvent): string => {
             const box = hit(event);
             const share =
                 box && this.total > 0
@@ -230,13 +230,12 @@ export class StacksPanel implements Picture {
             const frames = box ? boxLabel(box).split(" ‹ ") : [];
             const more =
                 frames.length > mostFrames ? `\n‹ ${frames.length - mostFrames} more frames` : "";
-            showTip(
-                box ? frames.slice(0, mostFrames).join("\n‹ ") + more + share : "",
-                event.clientX,
-                event.clientY,
-            );
-        });
-        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+            return box ? frames.slice(0, mostFrames).join("\n‹ ") + more + share : "";
+        };
+        canvas.addEventListener("pointermove", (event) =>
+            showTip(() => textAt(event), event.clientX, event.clientY),
+        );
+        canvas.addEventListener("pointerleave", hideTip);
         canvas.addEventListener("click", (event) => this.choose(hit(event)));
         canvas.addEventListener("dblclick", (event) => this.zoom(hit(event)));
         canvas.addEventListener("blur", () => this.drawFocus());
