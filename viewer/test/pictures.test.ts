@@ -11,7 +11,7 @@ import { sweepWindow, type WindowSweep } from "../src/data/sweep";
 import { type Colours, light, rgb } from "../src/draw/colours";
 import { drawCrowd } from "../src/draw/crowd";
 import { kindColour, kindShares } from "../src/draw/kinds";
-import { drawMap, mapFrame } from "../src/draw/map";
+import { drawMap, edgesVisible, mapFrame } from "../src/draw/map";
 import { type Picture, sized } from "../src/draw/pixels";
 import { drawSegments } from "../src/draw/segments";
 import { exactShares, isHatch, type MapWindow } from "../src/draw/shares";
@@ -170,6 +170,20 @@ test("blocks coloured by state are mixed by area", () => {
                 ]),
             );
         }
+    }
+});
+
+test("blocks are drawn one by one only if they are large enough for their areas to add up", () => {
+    for (const [blocks, slots, drawnAlone] of [
+        [120, 4, true],
+        [3000, 4, false], // narrower than a pixel
+        [400, 256, false], // lower than three pixels
+    ] as const) {
+        const device = madeDevice({ blocks, slots });
+        const window = { t0: 0, t1: device.lastTick, a0: 0, a1: slots * slotBytes };
+        const sweep = sweepWindow(device, window.t0, window.t1, 64, Infinity)!;
+        const frame = mapFrame({ width: 400, height: 200, ratio: 1 } as Layer, window);
+        assert.equal(edgesVisible(frame, device, sweep), drawnAlone, `${blocks} in ${slots}`);
     }
 });
 

@@ -111,8 +111,9 @@ function drawPicture(layer: Layer, frame: MapFrame, { columns, rows, image }: Pi
     );
 }
 
-// Edges only help if blocks are several pixels high. Edges of thinner blocks would mix with their
-// neighbours.
+// Edges only help if blocks are several pixels high: those of thinner blocks would mix with their
+// neighbours. Blocks narrower than a pixel are painted over each other, so their areas would not add
+// up.
 export function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowSweep): boolean {
     if (sweep.blocks.length > rectangleLimit) return false;
     const { blocks } = model;
@@ -123,7 +124,8 @@ export function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowS
         const bottom = frame.y(blocks.offset[row] + blocks.size[row]);
         if (bottom < frame.top || top > frame.bottom) continue;
         ++visible;
-        if (bottom - top < 3) ++thin;
+        const width = frame.x(blocks.end[row]) - frame.x(blocks.start[row]);
+        if (bottom - top < 3 || width < 1) ++thin;
     }
     return thin * 4 <= visible;
 }
@@ -171,12 +173,7 @@ function drawRectangles(
             context.fillRect(left, top, right - left, height);
         }
         context.fillStyle = colour;
-        context.fillRect(
-            left,
-            top,
-            Math.max(0.3, right - left - edge),
-            Math.max(0.1, height - edge),
-        );
+        context.fillRect(left, top, right - left - edge, height - edge);
     };
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) {
