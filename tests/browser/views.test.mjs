@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+    changedPage,
     download,
     eventually,
     hash,
@@ -457,6 +458,55 @@ test("the hover text follows the view while the pointer rests", () =>
             await page.mouse.move(x, y);
             assert.equal(await page.isVisible("#tip"), false, "over the labels of the axes");
         }
+    }));
+
+test("a category has one colour in the bar and in the pictures", () =>
+    changedPage(
+        run,
+        ({ devices: [device] }) => {
+            device.categories = ["gradients", "parameters"];
+            const stack = Array.from({ length: 60 }, (_, node) => node);
+            device.stack_categories = { stack, category: stack.map((node) => node % 2) };
+            device.cards[0].categories = ["gradients", "other", "parameters"].map((name) => ({
+                name,
+                bytes: 1,
+                note: "",
+            }));
+            device.cards[0].holders ??= [];
+        },
+        (path) =>
+            on(path, { hash: "#card=0&colour=category" }, async (page) => {
+                const colours = (legend) =>
+                    page.$$eval(`${legend} > span`, (entries) =>
+                        Object.fromEntries(
+                            entries.map((entry) => [
+                                entry.textContent.replace(/ [\d.]+ B$/, ""),
+                                entry.querySelector("i").style.background,
+                            ]),
+                        ),
+                    );
+                const bar = await colours("#culprits .legend");
+                const map = await colours("#map-legend");
+                for (const name of ["other", "parameters", "gradients"]) {
+                    assert.ok(map[name], `${name} is in the legend of the map`);
+                    assert.equal(bar[name], map[name], name);
+                }
+            }),
+    ));
+
+test("the colour of blocks is chosen for all pictures of addresses, and free memory has none", () =>
+    on(board, { hash: "#culprit=-1" }, async (page) => {
+        const orange = [242, 140, 28];
+        const pictures = ["#segments", "#map ~ .over"];
+        for (const picture of pictures) assert.ok((await share(page, picture, orange)) > 0.001);
+        const before = await Promise.all(pictures.map((picture) => print(page, picture)));
+        await page.selectOption("#colour", "stack");
+        await settle(page);
+        for (const [at, picture] of pictures.entries()) {
+            assert.notEqual(await print(page, picture), before[at], picture);
+            assert.ok((await share(page, picture, orange)) < 0.0005, picture);
+        }
+        assert.doesNotMatch(await text(page, "#map-legend"), /hole|cached/);
     }));
 
 test("blocks have seven colour modes, and the legend names the mode", () =>

@@ -254,7 +254,8 @@ test("a segment with more blocks than pixels has the colours of kinds, and of pi
             }
             // A row without lines: lines are at places of 0 and 1 modulo 8.
             const row = (2 + 8 - (column % 8)) % 8;
-            mixed([...parts, [free, colours.hole]]).forEach((value, channel) => {
+            parts.push([free, kinds ? colours.freeKind : colours.hole]);
+            mixed(parts).forEach((value, channel) => {
                 const got = data[4 * (row * width + column) + channel];
                 assert.ok(Math.abs(got - value) <= 1.5, `column ${column}: ${got}, not ${value}`);
             });

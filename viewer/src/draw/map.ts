@@ -112,8 +112,8 @@ function drawPicture(layer: Layer, frame: MapFrame, { columns, rows, image }: Pi
 }
 
 // Edges only help if blocks are several pixels high: those of thinner blocks would mix with their
-// neighbours. Blocks narrower than a pixel are painted over each other, so their areas would not add
-// up.
+// neighbours. Blocks narrower than a pixel would be painted over each other, so their areas would
+// not add up.
 export function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowSweep): boolean {
     if (sweep.blocks.length > rectangleLimit) return false;
     const { blocks } = model;

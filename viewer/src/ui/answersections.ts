@@ -1,6 +1,8 @@
 // The sections of the panel beside the verdict. Each shows what the analysis found, or nothing.
 import { formatBytes, formatChange, formatCount } from "../data/format";
 import { atMoment, type Card, type Culprit, type Part, savings } from "../data/header";
+import { kindOfCategory } from "../data/kinds";
+import { kindColour } from "../draw/kinds";
 import { barGrid, choosable, heads, lineList } from "./cards";
 import { button, el, table } from "./dom";
 import type { PageView } from "./view";
@@ -171,7 +173,7 @@ function growingTable(page: PageView): HTMLElement {
 
 /** The memory in use by category: a bar, the names of its parts, and their sum. */
 function categoryBar(
-    { colours }: PageView,
+    { colours, model }: PageView,
     { categories, categories_basis, in_use, outside, screen }: Card,
 ): HTMLElement {
     const sum = (those: Part[]): number => those.reduce((all, { bytes }) => all + bytes, 0);
@@ -191,7 +193,9 @@ function categoryBar(
         bar.append(part);
         legend.append(el("span", {}, box, `${name} ${size}${note ? ` (${note})` : ""}`));
     };
-    categories.forEach((part, at) => add(part, colours.kinds[at] ?? colours.otherKind));
+    categories.forEach((part) =>
+        add(part, kindColour(colours, kindOfCategory(model.head, part.name))),
+    );
     others.forEach((part, at) =>
         add({ ...part, note: "outside the pool" }, greys[at % greys.length]),
     );
