@@ -21,7 +21,7 @@ import { rangeText } from "./rangepanel";
 import type { PageView } from "./view";
 
 export function statusText(page: PageView): string {
-    const { heap, view, model, found } = page;
+    const { header, heap, view, model, found } = page;
     if (!model.complete) return "Reading the blocks.";
     const { tick_ns, phase_names } = model.head;
     const phase = phaseAt(model.phases, view.cursor);
@@ -57,8 +57,9 @@ export function statusText(page: PageView): string {
     const wanted = { stacks: found.matches, blocks: found.blocks, also: null };
     const all = countAll(model, wanted);
     const live = countLive(model, heap, wanted);
+    const where = header.devices.length > 1 ? "on this device" : "in the trace";
     return (
-        `search "${view.query}": ${countText(all)} in the trace; ${countText(live)} at the cursor` +
+        `search "${view.query}": ${countText(all)} ${where}; ${countText(live)} at the cursor` +
         (model.head.blocks_left_out > 0
             ? "; blocks that the file leaves out are not searched"
             : "") +
