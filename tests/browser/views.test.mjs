@@ -509,6 +509,92 @@ test("the colour of blocks is chosen for all pictures of addresses, and free mem
         assert.doesNotMatch(await text(page, "#map-legend"), /hole|cached/);
     }));
 
+test("only the left button moves the cursor, and a drag ends without its last event", () =>
+    on(run, {}, async (page) => {
+        await page.keyboard.press("0");
+        await page.keyboard.press("w");
+        for (const picture of ["#chart", "#map"]) {
+            const box = await page.locator(picture).boundingBox();
+            const [x, y] = [box.x + box.width / 3, box.y + 60];
+            const before = await hash(page);
+            for (const button of ["right", "middle"]) {
+                await page.mouse.move(x, y);
+                await page.mouse.down({ button });
+                await page.mouse.move(x + 40, y);
+                await page.mouse.up({ button });
+            }
+            assert.deepEqual(await hash(page), before, picture);
+            await page.mouse.move(x, y);
+            await page.mouse.down();
+            await page.mouse.move(x + 40, y);
+            const { t0 } = await hash(page);
+            assert.notEqual(t0, before.t0, "dragging pans");
+            await page.$eval(
+                picture,
+                (canvas, clientX) =>
+                    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX, buttons: 0 })),
+                x + 200,
+            );
+            assert.equal((await hash(page)).t0, t0, "the button was released elsewhere");
+            await page.mouse.up();
+        }
+    }));
+
+test("a zoom into addresses alone says how to see all", () =>
+    on(run, {}, async (page) => {
+        await page.keyboard.press("0");
+        await settle(page);
+        assert.equal(await text(page, "#window"), "");
+        await page.keyboard.press("W");
+        await settle(page);
+        assert.match(
+            await text(page, "#window"),
+            /^[\d.]+ GiB of [\d.]+ GiB of addresses; press 0 to see all$/,
+        );
+    }));
+
+test("the text about the window has room on a small screen", () =>
+    on(run, { width: 320 }, async (page) => {
+        await page.keyboard.press("0");
+        await page.keyboard.press("w");
+        await settle(page);
+        const { width, height } = await page.locator("#window").boundingBox();
+        assert.ok(width > 200 && height < 40, `${width} x ${height}`);
+    }));
+
+test("a long name of a phase is cut in the status line and in the hover text", () =>
+    changedPage(
+        run,
+        ({ devices }) => {
+            devices[0].phase_names = devices[0].phase_names.map(() => "phase ".repeat(500));
+        },
+        (path) =>
+            on(path, { hash: "#cursor=50000000" }, async (page) => {
+                assert.match(await text(page, "#status"), / in phase phase [a-z ]+…: /);
+                const { height } = await page.locator("#status").boundingBox();
+                assert.ok(height < 60, `${height}`);
+                await page.keyboard.press("0");
+                const box = await page.locator("#chart").boundingBox();
+                await page.mouse.move(box.x + box.width / 2, box.y + box.height - 16 - 6);
+                assert.match(await text(page, "#tip"), /^phase .{20,120}…\n/);
+            }),
+    ));
+
+test("no change of size makes the browser report a loop", () =>
+    on(run, {}, async (page) => {
+        await page.evaluate(() => {
+            window.loops = 0;
+            addEventListener("error", () => ++window.loops);
+        });
+        for (let i = 0; i < 20; ++i) {
+            const [width, height] = [300 + ((i * 397) % 1300), 200 + ((i * 211) % 900)];
+            await page.setViewportSize({ width, height });
+            await page.keyboard.press(["a", "w", "e", "n"][i % 4]);
+            await settle(page);
+        }
+        assert.equal(await page.evaluate(() => window.loops), 0);
+    }));
+
 test("blocks have seven colour modes, and the legend names the mode", () =>
     on(run, {}, async (page) => {
         const maps = new Set([await print(page, "#map")]);

@@ -2,7 +2,14 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { formatBytes, formatChange, formatCount, formatTime } from "../src/data/format";
+import {
+    formatBytes,
+    formatChange,
+    formatCount,
+    formatTime,
+    formatWhole,
+} from "../src/data/format";
+import { addressLabels } from "../src/draw/map";
 
 test("sizes, times and counts are written exactly as in the report", () => {
     const path = process.env.FRAGTRACE_FORMATS;
@@ -24,6 +31,17 @@ test("sizes, times and counts are written exactly as in the report", () => {
         ),
         [],
     );
+});
+
+test("offsets that look alike are labelled exactly", () => {
+    const start = 80 * 2 ** 30 + 857 * 2 ** 20;
+    assert.deepEqual(addressLabels([0, 2 ** 20]), [["+0"], ["+1 MiB"]]);
+    assert.deepEqual(addressLabels([start, start + 1024, start + 1536]), [
+        ["+80 GiB", "+857 MiB"],
+        ["+80 GiB", "+857 MiB", "+1 KiB"],
+        ["+80 GiB", "+857 MiB", "+1 KiB", "+512 B"],
+    ]);
+    assert.deepEqual(formatWhole(0), ["0 B"]);
 });
 
 test("a difference of sizes has its sign", () => {

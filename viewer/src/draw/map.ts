@@ -8,7 +8,7 @@ import type { Picture } from "./pixels";
 import { drawOverview, type MapWindow } from "./shares";
 import { type Layer, font } from "./surface";
 import { axisHeight, drawTimes, plotLeft, plotRight } from "./timeaxis";
-import { formatBytes, ticks } from "../data/format";
+import { formatBytes, formatWhole, ticks } from "../data/format";
 
 const rectangleLimit = 4000;
 
@@ -209,6 +209,15 @@ function drawRectangles(
     context.restore();
 }
 
+/** The lines that label offsets. Short sizes that look alike give way to exact ones. */
+export function addressLabels(offsets: number[]): string[][] {
+    const short = offsets.map((at) => "+" + (at === 0 ? "0" : formatBytes(at)));
+    return new Set(short).size === short.length
+        ? short.map((label) => [label])
+        : offsets.map((at) => formatWhole(at).map((part) => "+" + part));
+}
+
+const lineHeight = 12;
 const stripName = "at cursor";
 
 // Draws addresses at the left, times below, and the title of the column at the right.
@@ -226,13 +235,11 @@ function drawAxes(
     context.fillStyle = colours.faint;
     context.fillText(stripName, width, height - 3);
     const steps = ticks(window.a0, window.a1, Math.max(2, (frame.bottom - frame.top) / 50), true);
-    for (const at of steps) {
-        context.fillText(
-            "+" + (at === 0 ? "0" : formatBytes(at)),
-            frame.left - 6,
-            Math.max(10, Math.min(frame.bottom, frame.y(at) + 4)),
-        );
-    }
+    addressLabels(steps).forEach((lines, i) => {
+        const lowest = frame.bottom - (lines.length - 1) * lineHeight;
+        const y = Math.max(10, Math.min(lowest, frame.y(steps[i]) + 4));
+        lines.forEach((line, at) => context.fillText(line, frame.left - 6, y + at * lineHeight));
+    });
     // Mark where the axis leaves out addresses that were never reserved.
     context.strokeStyle = colours.faint;
     context.globalAlpha = 0.35;

@@ -109,6 +109,14 @@ export function showDialog(...content: Child[]): void {
     if (!dialog.open) dialog.showModal();
 }
 
+/**
+ * Calls `act` in the frame after a change of size. An observer that changes sizes itself would be
+ * called in a loop, which browsers report as an error.
+ */
+export function onResize(act: () => void): ResizeObserver {
+    return new ResizeObserver(() => requestAnimationFrame(act));
+}
+
 interface Tip {
     text: () => string;
     x: number; // of the pointer

@@ -6,7 +6,8 @@ import { markerAt } from "../draw/markers";
 import type { Layer } from "../draw/surface";
 import { edgeAt } from "../draw/ranges";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
-import { formatBytes, formatMoment, formatTime } from "../data/format";
+import { formatBytes, formatMoment, formatTime, shortened } from "../data/format";
+import { longestPhase } from "../data/phases";
 import { hiddenFrames } from "../data/fold";
 import { type DeviceHeader, atMoment, segmentsKnown } from "../data/header";
 import { freePartAt } from "../data/hole";
@@ -84,7 +85,7 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
         const start = formatTime(phases.start[phase] * head.tick_ns);
         const length = formatTime((end - phases.start[phase]) * head.tick_ns);
         return (
-            `${head.phase_names[phases.name[phase]]}\n` +
+            `${shortened(head.phase_names[phases.name[phase]], longestPhase)}\n` +
             `${laneKind(model, lane)}: from ${start}, for ${length}`
         );
     }
@@ -164,6 +165,9 @@ function dragRange(
     setRange(page, [Math.min(tick, to), Math.max(tick, to)], at);
 }
 
+const leftButton = 0; // MouseEvent.button; also a touching finger or pen
+const leftPressed = 1; // a bit of MouseEvent.buttons
+
 function connectPicture(
     page: PageView,
     layer: Layer,
@@ -213,6 +217,7 @@ function connectPicture(
         { passive: false },
     );
     canvas.addEventListener("pointerdown", (event) => {
+        if (event.button !== leftButton) return;
         const [x, y] = point(event);
         const range = draggedRange(page, layer, x, event.shiftKey);
         drag = { x, y, moved: false, view: { ...page.view }, map: mapping(), range };
@@ -220,6 +225,8 @@ function connectPicture(
     });
     canvas.addEventListener("pointermove", (event) => {
         const [x, y] = point(event);
+        // The button may have been released outside the window.
+        if ((event.buttons & leftPressed) === 0) drag = null;
         if (!drag) {
             const onEdge = edgeAt(layer, page.view, rangesOf(page.view), x) !== null;
             canvas.style.cursor = onEdge ? "ew-resize" : "";
@@ -279,11 +286,7 @@ export function connectControls(page: PageView): void {
     byId("drag").addEventListener("click", () => toggleDrag(page));
 }
 
-const longestName = 24;
-
-function shortened(name: string): string {
-    return name.length > longestName ? `${name.slice(0, longestName - 1)}…` : name;
-}
+const longestHidden = 24;
 
 export function showControls(page: PageView): void {
     const { view } = page;
@@ -300,7 +303,8 @@ export function showControls(page: PageView): void {
     const frame = hidableFrame(page);
     const { frames, strings } = page.header;
     byId("hide-function").hidden = frame < 0;
-    byId("hide-function").textContent = `hide ${shortened(strings[frames.function[frame]] ?? "")}`;
+    byId("hide-function").textContent =
+        `hide ${shortened(strings[frames.function[frame]] ?? "", longestHidden)}`;
     const hidden = hiddenFrames(page.header, view.hidden).length;
     byId("show-hidden").hidden = hidden === 0;
     byId("show-hidden").textContent = `show ${hidden} hidden`;

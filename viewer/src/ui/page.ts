@@ -124,7 +124,7 @@ export class Page extends Results implements PageView {
         { on: ["ranges", "by", "line", "theme"], draw: () => showRanges(this) },
         { on: viewParts, draw: () => showControls(this) },
         { on: ["device", "comment"], draw: () => showComment(this) },
-        { on: ["device", "t0", "t1"], draw: () => this.showWindow() },
+        { on: ["device", "t0", "t1", "a0", "a1"], draw: () => this.showWindow() },
         {
             on: [...viewParts, "blocks", "matches", "ranges"],
             draw: () => this.say(statusText(this)),

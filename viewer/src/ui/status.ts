@@ -7,15 +7,16 @@ import {
     formatCounted,
     formatMoment,
     formatTime,
+    shortened,
 } from "../data/format";
 import { isState, leftOutText, requestedKnown, segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countLive } from "../data/hits";
 import { othersAt } from "../data/model";
 import { bytesAt, mostWords } from "../data/overtime";
-import { phaseAt } from "../data/phases";
+import { longestPhase, phaseAt } from "../data/phases";
 import { runNames, sideOf } from "../data/tworuns";
 import { rangeNames } from "../draw/ranges";
-import { byId, el, withCode } from "./dom";
+import { byId, el, onResize, withCode } from "./dom";
 import { saveButton } from "./image";
 import { rangeText } from "./rangepanel";
 import type { PageView } from "./view";
@@ -31,7 +32,9 @@ export function statusText(page: PageView): string {
         (isState(model.head)
             ? "a state without times"
             : `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}`) +
-        (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]].replace(/:$/, "")}` : "") +
+        (phase >= 0
+            ? ` in ${shortened(phase_names[model.phases.name[phase]].replace(/:$/, ""), longestPhase)}`
+            : "") +
         (requestedKnown(model.head) ? `: ${formatBytes(heap.requested)} requested, ` : ": ") +
         `${formatBytes(heap.allocated)} allocated, ` +
         (heap.pending > 0 ? `${formatBytes(heap.pending)} pending, ` : "") +
@@ -81,11 +84,20 @@ function countText({ blocks, bytes }: BlockCount): string {
 
 export function windowText(page: PageView): string {
     const { view, model } = page;
-    const { tick_ns, end_ns } = model.head;
-    const step = ((view.t1 - view.t0) * tick_ns) / 1000;
-    return view.t0 <= 0 && view.t1 >= model.lastTick
-        ? ""
-        : `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(end_ns)}; press 0 to see all`;
+    const { tick_ns, end_ns, axis_bytes } = model.head;
+    const { t0, t1, a0, a1 } = view;
+    const step = ((t1 - t0) * tick_ns) / 1000;
+    const parts = [
+        ...(t0 > 0 || t1 < model.lastTick
+            ? [
+                  `${formatMoment(t0 * tick_ns, step)} to ${formatMoment(t1 * tick_ns, step)} of ${formatTime(end_ns)}`,
+              ]
+            : []),
+        ...(a0 > 0 || a1 < axis_bytes
+            ? [`${formatBytes(a1 - a0)} of ${formatBytes(axis_bytes)} of addresses`]
+            : []),
+    ];
+    return parts.length > 0 ? `${parts.join(", ")}; press 0 to see all` : "";
 }
 
 const mostUnreadable = 8;
@@ -157,12 +169,13 @@ const mostKept = 60; // pixels: three lines
 export function keepStatusHeight(): void {
     const line = byId("status");
     let kept = 0;
-    new ResizeObserver(() => {
-        const height = line.offsetHeight;
+    const keep = (): void => {
+        const { height } = line.getBoundingClientRect();
         if (height <= kept || height > mostKept) return;
         kept = height;
         line.style.minHeight = `${height}px`;
-    }).observe(line);
+    };
+    onResize(keep).observe(line);
     addEventListener("resize", () => {
         kept = 0;
         line.style.minHeight = "";
