@@ -595,6 +595,23 @@ test("no change of size makes the browser report a loop", () =>
         assert.equal(await page.evaluate(() => window.loops), 0);
     }));
 
+test("moments of a block are told apart, with their digits in hover text and table", () =>
+    on(run, {}, async (page) => {
+        // Many short blocks, late in the run.
+        await page.evaluate(() => (location.hash = "#t0=60000000&t1=60200000&cursor=60100000"));
+        await settle(page);
+        const map = await page.locator("#map").boundingBox();
+        await page.mouse.move(map.x + map.width / 2, map.y + map.height / 2);
+        assert.match(await text(page, "#tip"), /(allocated at|free for) [\d.]+/);
+        await page.click("#map-table");
+        const shown = await page.$$eval("#dialog .datatable:last-of-type tbody tr", (rows) =>
+            rows.map(({ cells }) => [cells[2].title, cells[2].textContent]),
+        );
+        const moments = new Map(shown);
+        assert.ok(moments.size > 5, `${moments.size}`);
+        assert.equal(new Set(moments.values()).size, moments.size);
+    }));
+
 test("blocks have seven colour modes, and the legend names the mode", () =>
     on(run, {}, async (page) => {
         const maps = new Set([await print(page, "#map")]);

@@ -8,6 +8,7 @@ import {
     formatCount,
     formatTime,
     formatWhole,
+    momentsApart,
 } from "../src/data/format";
 import { addressLabels } from "../src/draw/map";
 
@@ -31,6 +32,14 @@ test("sizes, times and counts are written exactly as in the report", () => {
         ),
         [],
     );
+});
+
+test("moments get the digits that tell them apart", () => {
+    const shown = (...moments: number[]): string[] => moments.map(momentsApart(moments));
+    assert.deepEqual(shown(12.9e6, 350e6), ["12.9 ms", "350 ms"]);
+    assert.deepEqual(shown(12.93e6, 12.95e6, 12.93e6), ["12.93 ms", "12.95 ms", "12.93 ms"]);
+    assert.deepEqual(shown(10_560e9, 10_560.25e9), ["10560.0 s", "10560.3 s"]);
+    assert.deepEqual(shown(5e9), ["5 s"]);
 });
 
 test("offsets that look alike are labelled exactly", () => {

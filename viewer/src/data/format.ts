@@ -97,6 +97,15 @@ export function formatMoment(ns: number, stepNs: number): string {
     return `${(ns / scale).toFixed(digits)} ${unit}`;
 }
 
+/** Writes moments, with more digits than formatTime() if some of `shown` would look alike. */
+export function momentsApart(shown: readonly number[]): (ns: number) => string {
+    const different = [...new Set(shown)].sort((a, b) => a - b);
+    if (new Set(different.map(formatTime)).size === different.length) return formatTime;
+    const gaps = different.slice(1).map((ns, at) => ns - different[at]);
+    const least = Math.min(...gaps);
+    return (ns) => formatMoment(ns, least);
+}
+
 /**
  * At most about `count` round values in [from, to]. They are multiples of 1, 2 or 5 times a power
  * of ten, or of a power of two if `binary`. Decimal values are whole, because there is no time

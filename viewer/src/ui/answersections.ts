@@ -1,5 +1,5 @@
 // The sections of the panel beside the verdict. Each shows what the analysis found, or nothing.
-import { formatBytes, formatChange, formatCount } from "../data/format";
+import { formatBytes, formatChange, formatCount, momentsApart } from "../data/format";
 import { atMoment, type Card, type Culprit, type Part, savings } from "../data/header";
 import { kindOfCategory } from "../data/kinds";
 import { kindColour } from "../draw/kinds";
@@ -77,8 +77,10 @@ function blockers(page: PageView, { blocks: rows }: Culprit): HTMLElement[] {
     const { size, start, count } = model.blocks;
     const known = rows.filter((row) => row < count).sort((a, b) => size[b] - size[a]);
     if (known.length === 0) return [];
-    const buttons = known.slice(0, mostBlockers).map((row) => {
-        const when = atMoment(model.head, start[row]);
+    const shown = known.slice(0, mostBlockers);
+    const moment = momentsApart(shown.map((row) => start[row] * model.head.tick_ns));
+    const buttons = shown.map((row) => {
+        const when = atMoment(model.head, start[row], moment);
         const title = `select this block, allocated ${when}`;
         const text = `${formatBytes(size[row])} ${when}`;
         return button(text, title, () => page.change({ selected: row }));

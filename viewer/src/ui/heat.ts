@@ -1,5 +1,5 @@
 // Memory of all processes of a job over time. A click, or Enter, shows the process of a row.
-import { formatBytes, formatCounted, formatTime } from "../data/format";
+import { formatBytes, formatCounted, formatMoment, formatTime } from "../data/format";
 import {
     heatBytes,
     heatCertainty,
@@ -129,7 +129,7 @@ export class HeatPanel implements Picture {
         );
         const inside = row && column >= 0 && column < columns;
         const value = inside ? this.valueText(row, column) : "";
-        const time = value ? ` at ${formatTime(column * column_ns)}` : "";
+        const time = value ? ` at ${formatMoment(column * column_ns, column_ns)}` : "";
         return row ? rankLabel(row.rank) + value + time : "";
     }
 

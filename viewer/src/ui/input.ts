@@ -6,7 +6,7 @@ import { markerAt } from "../draw/markers";
 import type { Layer } from "../draw/surface";
 import { edgeAt } from "../draw/ranges";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
-import { formatBytes, formatMoment, formatTime, shortened } from "../data/format";
+import { formatBytes, formatTime, shortened } from "../data/format";
 import { longestPhase } from "../data/phases";
 import { hiddenFrames } from "../data/fold";
 import { type DeviceHeader, atMoment, segmentsKnown } from "../data/header";
@@ -29,13 +29,13 @@ import {
 import { chartData } from "./chartpanel";
 import { copyStack } from "./copy";
 import { byId, hideTip, showTip } from "./dom";
-import type { PageView } from "./view";
+import { type PageView, windowMoments } from "./view";
 
 /** The tooltip of a block: its size, its time, its line. */
 export function blockText(page: PageView, block: number): string {
     const { blocks, head } = page.model;
     return (
-        `${formatBytes(blocks.size[block])}, allocated ${atMoment(head, blocks.start[block])}\n` +
+        `${formatBytes(blocks.size[block])}, allocated ${atMoment(head, blocks.start[block], windowMoments(page))}\n` +
         page.stacks.label(page.stacks.telling(blocks.stack[block]))
     );
 }
@@ -73,8 +73,9 @@ function within({ partNs }: Track): string {
 function chartText(page: PageView, layer: Layer, x: number, y: number): string {
     const { model, view } = page;
     const { head, phases } = model;
+    const moment = windowMoments(page);
     const marker = markerAt(layer, model, view, x, y);
-    if (marker) return `${formatTime(marker.time_ns)}: ${marker.text}`;
+    if (marker) return `${moment(marker.time_ns)}: ${marker.text}`;
     if (x < plotLeft || x > plotRight(layer)) return "";
     const tick = tickAt(layer, view, x);
     const lane = laneAt(layer, model, y);
@@ -82,7 +83,7 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
         const phase = hitLane(model, lane, tick);
         if (phase < 0) return "";
         const end = Math.min(phases.end[phase], model.lastTick);
-        const start = formatTime(phases.start[phase] * head.tick_ns);
+        const start = moment(phases.start[phase] * head.tick_ns);
         const length = formatTime((end - phases.start[phase]) * head.tick_ns);
         return (
             `${shortened(head.phase_names[phases.name[phase]], longestPhase)}\n` +
@@ -92,14 +93,13 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
     const track = trackUnder(layer, model, y);
     if (track) {
         return (
-            `${formatTime(tick * head.tick_ns)}: ${mostWords(track)}${formatBytes(bytesAt(track, tick))} ${track.what} of the process\n` +
-            `peak ${formatBytes(track.peak.bytes)} ${within(track)}${formatTime(track.peak.tick * head.tick_ns)}`
+            `${moment(tick * head.tick_ns)}: ${mostWords(track)}${formatBytes(bytesAt(track, tick))} ${track.what} of the process\n` +
+            `peak ${formatBytes(track.peak.bytes)} ${within(track)}${moment(track.peak.tick * head.tick_ns)}`
         );
     }
     const memory = memoryAt(layer, chartData(page), view, x);
     if (!memory) return "";
-    const pixelNs = ((view.t1 - view.t0) / (plotRight(layer) - plotLeft)) * head.tick_ns;
-    const when = formatMoment(tick * head.tick_ns, pixelNs);
+    const when = moment(tick * head.tick_ns);
     const upTo = memory.changes ? "up to " : "";
     const most = upTo + formatBytes(memory.most);
     const about = (bytes: number): string => formatBytes(Math.round(bytes));

@@ -1,6 +1,6 @@
 // The panel of stacks: the measure of bytes, the shape of the tree, all frames or folded libraries,
 // and the box at the pointer or the keyboard focus.
-import { formatBytes, formatCounted, formatTime } from "../data/format";
+import { formatBytes, formatCounted } from "../data/format";
 import { keptByPools } from "../data/held";
 import type { Measure } from "../data/measures";
 import type { Stacks, Thin } from "../data/stacks";
@@ -10,7 +10,7 @@ import { rangeNames } from "../draw/ranges";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
 import type { View } from "../state/store";
 import { byId, hideTip, showTip } from "./dom";
-import type { PageView, Picture } from "./view";
+import { type PageView, type Picture, windowMoments } from "./view";
 
 const measureNames: Record<Measure, string> = {
     holes: "blocked free memory",
@@ -152,7 +152,10 @@ export class StacksPanel implements Picture {
                 const [mark, from] =
                     view.mark < 0
                         ? [view.t0, "the window's left edge (press m to set a mark at the cursor)"]
-                        : [view.mark, `the mark at ${formatTime(view.mark * model.head.tick_ns)}`];
+                        : [
+                              view.mark,
+                              `the mark at ${windowMoments(this.page)(view.mark * model.head.tick_ns)}`,
+                          ];
                 const [later, earlier] =
                     mark <= view.cursor ? ["the cursor", from] : [from, "the cursor"];
                 let shrunk = 0;

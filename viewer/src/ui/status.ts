@@ -5,7 +5,6 @@ import {
     formatBytes,
     formatCount,
     formatCounted,
-    formatMoment,
     formatTime,
     shortened,
 } from "../data/format";
@@ -19,7 +18,7 @@ import { rangeNames } from "../draw/ranges";
 import { byId, el, onResize, withCode } from "./dom";
 import { saveButton } from "./image";
 import { rangeText } from "./rangepanel";
-import type { PageView } from "./view";
+import { type PageView, windowMoments } from "./view";
 
 export function statusText(page: PageView): string {
     const { header, heap, view, model, found } = page;
@@ -31,7 +30,7 @@ export function statusText(page: PageView): string {
         rangesText(page) +
         (isState(model.head)
             ? "a state without times"
-            : `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}`) +
+            : `cursor ${windowMoments(page)(view.cursor * tick_ns)}`) +
         (phase >= 0
             ? ` in ${shortened(phase_names[model.phases.name[phase]].replace(/:$/, ""), longestPhase)}`
             : "") +
@@ -86,12 +85,10 @@ export function windowText(page: PageView): string {
     const { view, model } = page;
     const { tick_ns, end_ns, axis_bytes } = model.head;
     const { t0, t1, a0, a1 } = view;
-    const step = ((t1 - t0) * tick_ns) / 1000;
+    const moment = windowMoments(page);
     const parts = [
         ...(t0 > 0 || t1 < model.lastTick
-            ? [
-                  `${formatMoment(t0 * tick_ns, step)} to ${formatMoment(t1 * tick_ns, step)} of ${formatTime(end_ns)}`,
-              ]
+            ? [`${moment(t0 * tick_ns)} to ${moment(t1 * tick_ns)} of ${formatTime(end_ns)}`]
             : []),
         ...(a0 > 0 || a1 < axis_bytes
             ? [`${formatBytes(a1 - a0)} of ${formatBytes(axis_bytes)} of addresses`]
