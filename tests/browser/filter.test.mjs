@@ -21,6 +21,16 @@ async function searched(page, query) {
     return drawnText(page, "#status");
 }
 
+test("matches are counted on the open device", async () => {
+    const query = "size>0";
+    await on(pageFile("two"), {}, async (page) => {
+        assert.match(await searched(page, query), /^search "size>0": .* on this device; /);
+    });
+    await on(run, {}, async (page) => {
+        assert.match(await searched(page, query), /^search "size>0": .* in the trace; /);
+    });
+});
+
 test("terms about size and lifetime choose blocks, in tables as well", () =>
     on(run, {}, async (page) => {
         const [all] = matches(await searched(page, "size>0"));

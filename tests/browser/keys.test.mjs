@@ -53,6 +53,38 @@ test("letters typed in a selector choose an entry and are no shortcuts", () =>
         assert.notEqual((await hash(page)).t0, before.t0, "elsewhere they are");
     }));
 
+test("with Alt a letter is no shortcut", () =>
+    on(run, {}, async (page) => {
+        const before = await hash(page);
+        for (const key of ["t", "d", "w", "f", "0"]) await page.keyboard.press(`Alt+${key}`);
+        assert.deepEqual(await hash(page), before);
+        assert.equal(await page.getAttribute("html", "data-theme"), "light");
+    }));
+
+test("arrow keys and space scroll the list that has the focus", () =>
+    on(run, { height: 700 }, async (page) => {
+        const scrolled = () =>
+            page.$$eval("#side, #culprits-list, #whatif-list", (lists) =>
+                lists.reduce((sum, { scrollTop }) => sum + scrollTop, 0),
+            );
+        const before = await hash(page);
+        for (const key of ["ArrowDown", "Space"]) {
+            await page.locator("#whatif-list").focus();
+            const from = await scrolled();
+            await page.keyboard.press(key);
+            await eventually(async () => assert.ok((await scrolled()) > from, key));
+        }
+        assert.equal(await page.getAttribute("#play", "aria-pressed"), "false");
+        assert.deepEqual(await hash(page), before);
+        await page.keyboard.press("W");
+        for (const picture of ["#chart", "#map"]) {
+            const { a0 } = await hash(page);
+            await page.locator(picture).focus();
+            await page.keyboard.press("ArrowDown");
+            assert.notEqual((await hash(page)).a0, a0, picture);
+        }
+    }));
+
 test("the status is announced when the cursor rests, not in every frame", () =>
     on(run, {}, async (page) => {
         const heard = () => page.locator("#spoken").textContent();

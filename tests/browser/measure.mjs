@@ -69,6 +69,7 @@ const dragFrames = (count) =>
                             clientY: box.top + box.height / 2,
                             shiftKey: true,
                             pointerId: 1,
+                            buttons: 1,
                         }),
                     );
                 send("pointerdown", 0.15);

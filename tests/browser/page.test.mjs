@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { open } from "./browser.mjs";
 import {
+    changedPage,
     eventually,
     hash,
     pageFile,
@@ -23,6 +24,29 @@ const on = (path, options, look) => visit(shared.browser, path, options, look);
 const share = (page, selector, colour, reach = 40) => shareNear(page, selector, colour, reach);
 const orange = [242, 140, 28];
 const plum = [74, 6, 51];
+
+test("a page without a device shows what the report says about the process", () =>
+    changedPage(
+        board,
+        (data) => {
+            data.devices = [];
+            data.processes[0].lines = [
+                { label: "memory", text: "This process allocated no GPU memory." },
+                { label: "failed", text: "cudaMalloc <failed>" },
+            ];
+        },
+        (path) =>
+            on(path, {}, async (page) => {
+                const shown = await text(page, "body");
+                for (const part of [
+                    "This process allocated no GPU memory.",
+                    "cudaMalloc <failed>",
+                ]) {
+                    assert.ok(shown.includes(part), shown);
+                }
+                assert.doesNotMatch(shown, /cannot be shown|search/);
+            }),
+    ));
 
 test("the page opens with the verdict, its four bars and the blocking lines", () =>
     on(board, {}, async (page) => {

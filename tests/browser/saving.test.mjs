@@ -282,8 +282,10 @@ test("the SVG holds vectors and escaped text, and is well formed", () =>
     }));
 
 test("a saved name cannot be markup or turn the text after it around", async () => {
-    const rename = ({ devices }) =>
-        (devices[0].cards[0].categories[0].name = "R&amp;D & <i>\u202ekind");
+    const rename = ({ devices: [device] }) => {
+        device.cards[0].categories[0].name = "R&amp;D & <i>\u202ekind";
+        device.categories[0] = device.cards[0].categories[0].name;
+    };
     await changedPage(pageFile("screens"), rename, (path) =>
         on(path, {}, async (page) => {
             const saved = await readSvg(

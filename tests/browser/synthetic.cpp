@@ -352,6 +352,7 @@ PageData two_device_page() {
     peak.in_use_bytes = 37 * kMiB;
     peak.categories = {{"parameters", 30 * kMiB}, {"other <i>kind</i>", 7 * kMiB, "1 MiB older"}};
     peak.categories_basis = "estimate: made up";
+    device.categories = {peak.categories[0].name, peak.categories[1].name};
     peak.outside = {{"context", 256 * kMiB}};
     peak.lines = {{"before", "at the same point of step 4: 10 MiB less"}};
     peak.time_ns = 8'000'000'000;

@@ -76,6 +76,7 @@ PageData screens_page() {
         card.categories = {{"parameters", 30 * kMiB},
                            {"other <i>kind</i>", 7 * kMiB, "1 MiB older than one step"}};
         card.categories_basis = "estimate: made up";
+        device.categories = {card.categories[0].name, card.categories[1].name};
         card.outside = {{"context", 256 * kMiB}, {"other processes", 512 * kMiB}};
         card.lines = {{"before", "at the same point of step 4: 10 MiB less allocated"}};
         device.cards = {std::move(card)};

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+    changedPage,
     download,
     eventually,
     hash,
@@ -400,6 +401,215 @@ test("lanes and markers have names", () =>
         names.delete(""); // between two ranges
         assert.deepEqual([...names].sort(), ["backward <b>pass</b>", "forward"]);
         assert.match(await tip(middle, box.y + 60), /up to .* reserved/);
+    }));
+
+test("the hover text in a zoomed window has the figures of the drawn pixel", () =>
+    on(run, {}, async (page) => {
+        await page.evaluate(() => (location.hash = "#t0=60000000&t1=60200000&cursor=60000000"));
+        await settle(page);
+        const box = await page.locator("#chart").boundingBox();
+        const figures = new Set();
+        for (let part = 0.1; part < 1; part += 0.1) {
+            const [x, y] = [box.x + 64 + (box.width - 98) * part, box.y + 60];
+            await page.mouse.move(x, y);
+            const tip = await text(page, "#tip");
+            if (tip.includes("mean over this pixel")) continue;
+            const [, requested, held, reserved] =
+                /\n(.*) requested, (.*) in holes, .* releasable; (?!up to)(.*) reserved$/.exec(tip);
+            await page.mouse.click(x, y);
+            await settle(page);
+            const status = await text(page, "#status");
+            for (const part of [`: ${requested} requested, `, `; ${held} in holes, `]) {
+                assert.ok(status.includes(part), `${tip}, but after a click ${status}`);
+            }
+            assert.ok(status.includes(` ${reserved} reserved; `), `${tip}, then ${status}`);
+            figures.add(requested + held);
+        }
+        assert.ok(figures.size > 2, "the memory changes in this window");
+    }));
+
+test("the hover text follows the view while the pointer rests", () =>
+    on(run, {}, async (page) => {
+        await page.keyboard.press("0");
+        await settle(page);
+        const chart = await page.locator("#chart").boundingBox();
+        await page.mouse.move(chart.x + 64 + (chart.width - 98) * 0.9, chart.y + 60);
+        const before = await text(page, "#tip");
+        assert.match(before, / reserved$/);
+        for (let i = 0; i < 4; ++i) await page.keyboard.press("a");
+        await page.keyboard.press("w");
+        await settle(page);
+        assert.notEqual(await text(page, "#tip"), before, "the window moved");
+
+        const map = await page.locator("#map").boundingBox();
+        const middle = map.y + map.height / 2;
+        await page.mouse.move(map.x + map.width / 2, middle);
+        await page.mouse.move(map.x + map.width - 13, middle);
+        const atCursor = await text(page, "#tip");
+        assert.notEqual(atCursor, "");
+        for (let i = 0; i < 12; ++i) await page.keyboard.press("Shift+ArrowLeft");
+        await settle(page);
+        assert.notEqual(await text(page, "#tip"), atCursor, "the cursor moved");
+
+        for (const [x, y] of [
+            [map.x + 30, middle],
+            [map.x + map.width / 2, map.y + map.height - 5],
+        ]) {
+            await page.mouse.move(x, y);
+            assert.equal(await page.isVisible("#tip"), false, "over the labels of the axes");
+        }
+    }));
+
+test("a category has one colour in the bar and in the pictures", () =>
+    changedPage(
+        run,
+        ({ devices: [device] }) => {
+            device.categories = ["gradients", "parameters"];
+            const stack = Array.from({ length: 60 }, (_, node) => node);
+            device.stack_categories = { stack, category: stack.map((node) => node % 2) };
+            device.cards[0].categories = ["gradients", "other", "parameters"].map((name) => ({
+                name,
+                bytes: 1,
+                note: "",
+            }));
+            device.cards[0].holders ??= [];
+        },
+        (path) =>
+            on(path, { hash: "#card=0&colour=category" }, async (page) => {
+                const colours = (legend) =>
+                    page.$$eval(`${legend} > span`, (entries) =>
+                        Object.fromEntries(
+                            entries.map((entry) => [
+                                entry.textContent.replace(/ [\d.]+ B$/, ""),
+                                entry.querySelector("i").style.background,
+                            ]),
+                        ),
+                    );
+                const bar = await colours("#culprits .legend");
+                const map = await colours("#map-legend");
+                for (const name of ["other", "parameters", "gradients"]) {
+                    assert.ok(map[name], `${name} is in the legend of the map`);
+                    assert.equal(bar[name], map[name], name);
+                }
+            }),
+    ));
+
+test("the colour of blocks is chosen for all pictures of addresses, and free memory has none", () =>
+    on(board, { hash: "#culprit=-1" }, async (page) => {
+        const orange = [242, 140, 28];
+        const pictures = ["#segments", "#map ~ .over"];
+        for (const picture of pictures) assert.ok((await share(page, picture, orange)) > 0.001);
+        const before = await Promise.all(pictures.map((picture) => print(page, picture)));
+        await page.selectOption("#colour", "stack");
+        await settle(page);
+        for (const [at, picture] of pictures.entries()) {
+            assert.notEqual(await print(page, picture), before[at], picture);
+            assert.ok((await share(page, picture, orange)) < 0.0005, picture);
+        }
+        assert.doesNotMatch(await text(page, "#map-legend"), /hole|cached/);
+    }));
+
+test("only the left button moves the cursor, and a drag ends without its last event", () =>
+    on(run, {}, async (page) => {
+        await page.keyboard.press("0");
+        await page.keyboard.press("w");
+        for (const picture of ["#chart", "#map"]) {
+            const box = await page.locator(picture).boundingBox();
+            const [x, y] = [box.x + box.width / 3, box.y + 60];
+            const before = await hash(page);
+            for (const button of ["right", "middle"]) {
+                await page.mouse.move(x, y);
+                await page.mouse.down({ button });
+                await page.mouse.move(x + 40, y);
+                await page.mouse.up({ button });
+            }
+            assert.deepEqual(await hash(page), before, picture);
+            await page.mouse.move(x, y);
+            await page.mouse.down();
+            await page.mouse.move(x + 40, y);
+            const { t0 } = await hash(page);
+            assert.notEqual(t0, before.t0, "dragging pans");
+            await page.$eval(
+                picture,
+                (canvas, clientX) =>
+                    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX, buttons: 0 })),
+                x + 200,
+            );
+            assert.equal((await hash(page)).t0, t0, "the button was released elsewhere");
+            await page.mouse.up();
+        }
+    }));
+
+test("a zoom into addresses alone says how to see all", () =>
+    on(run, {}, async (page) => {
+        await page.keyboard.press("0");
+        await settle(page);
+        assert.equal(await text(page, "#window"), "");
+        await page.keyboard.press("W");
+        await settle(page);
+        assert.match(
+            await text(page, "#window"),
+            /^[\d.]+ GiB of [\d.]+ GiB of addresses; press 0 to see all$/,
+        );
+    }));
+
+test("the text about the window has room on a small screen", () =>
+    on(run, { width: 320 }, async (page) => {
+        await page.keyboard.press("0");
+        await page.keyboard.press("w");
+        await settle(page);
+        const { width, height } = await page.locator("#window").boundingBox();
+        assert.ok(width > 200 && height < 40, `${width} x ${height}`);
+    }));
+
+test("a long name of a phase is cut in the status line and in the hover text", () =>
+    changedPage(
+        run,
+        ({ devices }) => {
+            devices[0].phase_names = devices[0].phase_names.map(() => "phase ".repeat(500));
+        },
+        (path) =>
+            on(path, { hash: "#cursor=50000000" }, async (page) => {
+                assert.match(await text(page, "#status"), / in phase phase [a-z ]+…: /);
+                const { height } = await page.locator("#status").boundingBox();
+                assert.ok(height < 60, `${height}`);
+                await page.keyboard.press("0");
+                const box = await page.locator("#chart").boundingBox();
+                await page.mouse.move(box.x + box.width / 2, box.y + box.height - 16 - 6);
+                assert.match(await text(page, "#tip"), /^phase .{20,120}…\n/);
+            }),
+    ));
+
+test("no change of size makes the browser report a loop", () =>
+    on(run, {}, async (page) => {
+        await page.evaluate(() => {
+            window.loops = 0;
+            addEventListener("error", () => ++window.loops);
+        });
+        for (let i = 0; i < 20; ++i) {
+            const [width, height] = [300 + ((i * 397) % 1300), 200 + ((i * 211) % 900)];
+            await page.setViewportSize({ width, height });
+            await page.keyboard.press(["a", "w", "e", "n"][i % 4]);
+            await settle(page);
+        }
+        assert.equal(await page.evaluate(() => window.loops), 0);
+    }));
+
+test("moments of a block are told apart, with their digits in hover text and table", () =>
+    on(run, {}, async (page) => {
+        // Many short blocks, late in the run.
+        await page.evaluate(() => (location.hash = "#t0=60000000&t1=60200000&cursor=60100000"));
+        await settle(page);
+        const map = await page.locator("#map").boundingBox();
+        await page.mouse.move(map.x + map.width / 2, map.y + map.height / 2);
+        assert.match(await text(page, "#tip"), /(allocated at|free for) [\d.]+/);
+        await page.click("#map-table");
+        const shown = await page.$$eval("#dialog .datatable:last-of-type tbody tr", (rows) =>
+            rows.map(({ cells }) => [cells[2].title, cells[2].textContent]),
+        );
+        const moments = new Map(shown);
+        assert.ok(moments.size > 5, `${moments.size}`);
+        assert.equal(new Set(moments.values()).size, moments.size);
     }));
 
 test("blocks have seven colour modes, and the legend names the mode", () =>

@@ -8,6 +8,7 @@ import { FileElements } from "./load/elements";
 import { WorkerSearch } from "./load/expressions";
 import { serve } from "./load/worker";
 import { byId } from "./ui/dom";
+import { showWithoutDevice } from "./ui/nodevice";
 import { type DeviceSource, Page } from "./ui/page";
 
 async function start(script: string): Promise<void> {
@@ -16,7 +17,11 @@ async function start(script: string): Promise<void> {
     const text = await file.take("ft-header");
     if (!text) throw new Error("the file is cut off: its header is missing");
     const header: Header = parseHeader(text);
-    if (header.devices.length === 0) throw new Error("the trace has no device");
+    if (header.devices.length === 0) {
+        showWithoutDevice(header);
+        root.dataset.ready = "true";
+        return;
+    }
     const page = new Page(
         header,
         deviceSource(file, header, script),

@@ -47,6 +47,12 @@ test("a search is divided into text and terms", () => {
         ["-size>1MiB", "", [{ ...term("size", ">", "1MiB"), not: true }]],
         ['-"train.py:30 main"', "", [{ ...term("stack", "=", "train.py:30 main"), not: true }]],
         ["a-b - b-", "a-b - b-", []],
+        ['"grow.py"', "grow.py", []],
+        ['"a b" f("x")', 'a b f("x")', []],
+        ["size=8 MiB keep", "keep", [term("size", "=", "8MiB")]],
+        ["size=8,388,608", "", [term("size", "=", "8,388,608")]],
+        ["-age>5 MS", "", [{ ...term("age", ">", "5MS"), not: true }]],
+        ["size>4 main", "main", [term("size", ">", "4")]],
         ["std::size c10::pool:x", "std::size c10::pool:x", []],
     ];
     for (const [query, text, terms] of cases) {
@@ -69,6 +75,12 @@ test("each term holds for the right blocks", () => {
         [`size=${size}`, (row) => blocks.size[row] === size],
         ["size>1KiB size<2k", (row) => blocks.size[row] > 1024 && blocks.size[row] < 2048],
         ["size>1kB", (row) => blocks.size[row] > 1000],
+        ["size>1 kB", (row) => blocks.size[row] > 1000],
+        ['size>"1 KiB"', (row) => blocks.size[row] > 1024],
+        ["size>1,024", (row) => blocks.size[row] > 1024],
+        ["size<1T", () => true],
+        ["size>1TiB", () => false],
+        ["size<0.000000001TB", (row) => blocks.size[row] < 1000],
         [`age>${age}ns`, (row) => lived(row) > age],
         ["age<1us", (row) => lived(row) < 1000],
         ["freed:never", (row) => blocks.freed[row] === never],
@@ -138,6 +150,8 @@ test("text that nothing contains is explained only if it looks like a term", () 
 
 test("a term that cannot be understood is explained", () => {
     assert.match(refused("size>big"), /^size: "big" is not like 1MiB$/);
+    assert.match(refused("size>.5MiB"), /^size: ".5MiB" is not like 1MiB$/);
+    assert.match(refused("size>1,00"), /is not like 1MiB/);
     assert.match(refused("age>5"), /^age: "5" is not like 10ms$/);
     assert.match(refused("age>5parsecs"), /is not like 10ms/);
     assert.match(refused("freed:maybe"), /neither never nor yes/);

@@ -117,15 +117,17 @@ test("sums and counts that follow the states equal those of all live blocks", ()
     }
 });
 
+const kindsFor = ({ blocks }: DeviceModel): Kinds => ({
+    by: "stack",
+    names: ["one", "other", "others"],
+    of: Uint8Array.from({ length: blocks.count }, (_, row) => row % 3),
+});
+
 test("units that keep their state keep their picture, and only then", () => {
     for (const [name, device] of Object.entries(devices())) {
         const fresh = anew(device);
         const some = Array.from(device.blocks.start.keys()).filter((row) => row % 7 === 0);
-        const kinds: Kinds = {
-            by: "stack",
-            names: ["one", "other", "others"],
-            of: Uint8Array.from({ length: device.blocks.count }, (_, row) => row % 3),
-        };
+        const kinds = kindsFor(device);
         const looks = [[], some].flatMap((pins) =>
             [null, kinds].map((shown) => ({ pins: new Set(pins), kinds: shown })),
         );
@@ -178,7 +180,10 @@ test("a unit whose blocks change follows its last state by the difference", () =
 });
 
 test("the column at the cursor that follows the states equals one that is drawn anew", () => {
-    for (const [name, device] of Object.entries(devices())) {
+    const cases = Object.entries(devices()).flatMap(([name, device]) =>
+        [null, kindsFor(device)].map((kinds) => ({ name, device, kinds })),
+    );
+    for (const { name, device, kinds } of cases) {
         const { offset, size } = device.units;
         const last = offset.length - 1;
         const highest = offset[last] + size[last];
@@ -211,7 +216,7 @@ test("the column at the cursor that follows the states equals one that is drawn 
                     fillRect: (...box: number[]) => shown.push(box),
                 };
                 const layer = { canvas: canvases[which], context, ratio: 1 } as unknown as Layer;
-                drawAtCursor(layer, frame, window, device, heap, pins, colours, known);
+                drawAtCursor(layer, frame, window, device, heap, { pins, kinds }, colours, known);
                 return shown;
             });
             assert.deepEqual(drawn[0], drawn[1], `${name} at ${tick}`);

@@ -11,7 +11,7 @@ import { sweepWindow, type WindowSweep } from "../src/data/sweep";
 import { type Colours, light, rgb } from "../src/draw/colours";
 import { drawCrowd } from "../src/draw/crowd";
 import { kindColour, kindShares } from "../src/draw/kinds";
-import { drawMap, mapFrame } from "../src/draw/map";
+import { drawMap, edgesVisible, mapFrame } from "../src/draw/map";
 import { type Picture, sized } from "../src/draw/pixels";
 import { drawSegments } from "../src/draw/segments";
 import { exactShares, isHatch, type MapWindow } from "../src/draw/shares";
@@ -173,6 +173,20 @@ test("blocks coloured by state are mixed by area", () => {
     }
 });
 
+test("blocks are drawn one by one only if they are large enough for their areas to add up", () => {
+    for (const [blocks, slots, drawnAlone] of [
+        [120, 4, true],
+        [3000, 4, false], // narrower than a pixel
+        [400, 256, false], // lower than three pixels
+    ] as const) {
+        const device = madeDevice({ blocks, slots });
+        const window = { t0: 0, t1: device.lastTick, a0: 0, a1: slots * slotBytes };
+        const sweep = sweepWindow(device, window.t0, window.t1, 64, Infinity)!;
+        const frame = mapFrame({ width: 400, height: 200, ratio: 1 } as Layer, window);
+        assert.equal(edgesVisible(frame, device, sweep), drawnAlone, `${blocks} in ${slots}`);
+    }
+});
+
 test("no step of a picture looks at more blocks than a frame has time for", () => {
     const device = madeDevice({ blocks: 150_000, slots: 2048 });
     const window = { t0: 0, t1: device.lastTick, a0: 0, a1: 2048 * slotBytes };
@@ -240,7 +254,8 @@ test("a segment with more blocks than pixels has the colours of kinds, and of pi
             }
             // A row without lines: lines are at places of 0 and 1 modulo 8.
             const row = (2 + 8 - (column % 8)) % 8;
-            mixed([...parts, [free, colours.hole]]).forEach((value, channel) => {
+            parts.push([free, kinds ? colours.freeKind : colours.hole]);
+            mixed(parts).forEach((value, channel) => {
                 const got = data[4 * (row * width + column) + channel];
                 assert.ok(Math.abs(got - value) <= 1.5, `column ${column}: ${got}, not ${value}`);
             });

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { StackTables } from "../src/data/header";
 import { formatBytes } from "../src/data/format";
 import { heapAt } from "../src/data/heap";
-import { kindsOf, mostKinds } from "../src/data/kinds";
+import { kindOfCategory, kindsOf, mostKinds } from "../src/data/kinds";
 import { lifeOf, lifeWindow } from "../src/data/life";
 import { never } from "../src/data/model";
 import { copyText, csvText, rowsText, sortedRows, type TableData } from "../src/data/rows";
@@ -66,6 +66,24 @@ test("every block has a kind, and large kinds have a name", () => {
             stream.names[stream.of[row]],
             `stream ${["default", "0x7"][blocks.stream[row]]}`,
         );
+    }
+});
+
+test("a category has one colour, whatever else the device has", () => {
+    const stacks = new Stacks(tables);
+    for (const categories of [
+        ["parameters", "kv cache"],
+        Array.from({ length: 9 }, (_, at) => `category ${at}`),
+    ]) {
+        const head = { ...device.head, categories };
+        head.stack_categories = { stack: [3, 5], category: [1, categories.length - 1] };
+        const kinds = kindsOf({ ...device, head }, stacks, "category")!;
+        for (const row of rows) {
+            const of = { 3: categories[1], 5: categories.at(-1)! }[blocks.stack[row]] ?? "other";
+            assert.equal(kinds.of[row], kindOfCategory(head, of), of);
+        }
+        const some = categories.length < mostKinds;
+        assert.match(kinds.names.at(-1)!, some ? /^other$/ : /^2 others: /);
     }
 });
 

@@ -1,5 +1,6 @@
 #include "analyzer/report/page/page_card_words.h"
 
+#include "analyzer/analysis/metrics/known_figures.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/json/json_run.h"
 #include "analyzer/report/text/conclusion_text.h"
@@ -45,6 +46,53 @@ std::string card_sentence(const DeviceAnalysis& device) {
                             fails->row_class == RowClass::kEstimate ? " (estimate)" : "");
     }
     return text;
+}
+
+// Without a caching pool there are no holes and no cache.
+bool has_pool(const DeviceAnalysis& device) {
+    return device.fidelity || device.state_only || !segments_known(device.recorded);
+}
+
+std::uint64_t in_use_at_peak(const RunFigures& run) {
+    const WasteSplit& waste = run.waste_at_peak;
+    return waste.requested + waste.rounding + waste.slack;
+}
+
+// Memory that a caching pool has reserved, or memory of the driver without such a pool.
+std::string peak_memory(const Analysis& analysis, const DeviceAnalysis& device) {
+    const RunFigures& run = device.recorded;
+    const bool pool = has_pool(device);
+    const std::string_view how = pool ? "reserved" : "allocated from the driver";
+    const std::uint64_t others = less(device.total_bytes, device.capacity_bytes);
+    const std::string capacity =
+        device.capacity_known
+            ? fmt::format(" of {} {} ({} left{})",
+                          format_bytes(device.capacity_bytes),
+                          how,
+                          format_bytes(left_bytes(device)),
+                          others == 0
+                              ? std::string()
+                              : fmt::format("; context and others have {}", format_bytes(others)))
+            : fmt::format(" {}", how);
+    const std::string reserved = format_bytes(run.peak_reserved) + capacity;
+    if (!pool) {
+        return fmt::format("At most {}{}.",
+                           reserved,
+                           analysis.program_pools.empty() ? "; no caching pool was recorded" : "");
+    }
+    const WasteSplit& waste = run.waste_at_peak;
+    const std::string in_use = format_bytes(in_use_at_peak(run));
+    const std::string most = format_bytes(run.peak_allocated);
+    return fmt::format(
+        "{} {}: {} in use{}, {} free between live blocks, {} cached.",
+        device.state_only ? "The pool has" : "At its peak the pool had",
+        reserved,
+        in_use,
+        device.state_only || run.peak_allocated <= in_use_at_peak(run) || most == in_use
+            ? std::string()
+            : fmt::format(" (the most, {}, was at another time)", most),
+        format_bytes(waste.inactive_split),
+        format_bytes(waste.releasable));
 }
 
 }  // namespace
@@ -175,37 +223,15 @@ std::string peak_heading(const Analysis& analysis, const DeviceAnalysis& device)
                                 : fmt::format("{}. Lowest free memory: {}", none, text);
 }
 
-std::string peak_sentence(const DeviceAnalysis& device) {
+std::string peak_sentence(const Analysis& analysis, const DeviceAnalysis& device) {
     const RunFigures& run = device.recorded;
-    const WasteSplit& waste = run.waste_at_peak;
     std::string text;
     if (run.retries != 0) {
         text = fmt::format("{}: the pool had to release its cache. ",
                            format_counted(run.retries, "retry", "retries"));
     }
-    const std::uint64_t others = less(device.total_bytes, device.capacity_bytes);
-    const std::string capacity =
-        device.capacity_known
-            ? fmt::format(" of {} reserved ({} left{})",
-                          format_bytes(device.capacity_bytes),
-                          format_bytes(left_bytes(device)),
-                          others == 0
-                              ? std::string()
-                              : fmt::format("; context and others have {}", format_bytes(others)))
-            : std::string(" reserved");
-    const std::uint64_t in_use = waste.requested + waste.rounding + waste.slack;
-    text += fmt::format(
-        "{} {}{}: {} in use{}, {} free between live blocks, {} cached.",
-        device.state_only ? "The pool has" : "At its peak the pool had",
-        format_bytes(run.peak_reserved),
-        capacity,
-        format_bytes(in_use),
-        device.state_only || run.peak_allocated <= in_use
-            ? std::string()
-            : fmt::format(" (the most, {}, was at another time)", format_bytes(run.peak_allocated)),
-        format_bytes(waste.inactive_split),
-        format_bytes(waste.releasable));
-    if (device.state_only && waste.releasable != 0) {
+    text += peak_memory(analysis, device);
+    if (device.state_only && run.waste_at_peak.releasable != 0) {
         text += " torch.cuda.empty_cache() returns the cached memory to the card.";
     }
     if (device.growth_forecast && device.growth_forecast->matters) {
@@ -219,6 +245,13 @@ std::vector<PageBar> peak_bars(const DeviceAnalysis& device) {
     const RunFigures& run = device.recorded;
     const WasteSplit& waste = run.waste_at_peak;
     std::vector<PageBar> bars;
+    if (!has_pool(device)) {
+        bars = {{"allocated at the peak", "used", run.peak_reserved}};
+        if (device.capacity_known) {
+            bars.push_back({"left on the device", "device", left_bytes(device), run.peak_reserved});
+        }
+        return bars;
+    }
     if (device.state_only) {
         bars = {{"reserved", "reserved", run.peak_reserved}};
     } else {
@@ -230,9 +263,7 @@ std::vector<PageBar> peak_bars(const DeviceAnalysis& device) {
         bars.push_back({label, kind, bytes, end});
         end += bytes;
     };
-    follow(device.state_only ? "in use" : "in use then",
-           "used",
-           waste.requested + waste.rounding + waste.slack);
+    follow(device.state_only ? "in use" : "in use then", "used", in_use_at_peak(run));
     if (waste.pending != 0) {
         follow("waiting for streams", "pending", waste.pending);
     }

@@ -22,7 +22,7 @@ std::vector<PageBar> retry_bars(const Diagnosis& retry);
 // the culprit is not growth.
 std::string growth_heading(const Culprit& culprit, const DeviceAnalysis& device);
 std::string peak_heading(const Analysis& analysis, const DeviceAnalysis& device);
-std::string peak_sentence(const DeviceAnalysis& device);
+std::string peak_sentence(const Analysis& analysis, const DeviceAnalysis& device);
 // Bars for used, unusable free, cached and unreserved memory. Together they are the capacity.
 std::vector<PageBar> peak_bars(const DeviceAnalysis& device);
 

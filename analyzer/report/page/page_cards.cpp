@@ -238,7 +238,7 @@ class CardBuilder {
                     : failed || pool_failed ? PageCardKind::kOom
                     : is_near_miss(device_) ? PageCardKind::kNearMiss
                                             : PageCardKind::kNoOom;
-        card.sentence = peak_sentence(device_);
+        card.sentence = peak_sentence(analysis_, device_);
         card.details = {"", run_sentences(analysis_, device_)};  // no reason
         card.bars = peak_bars(device_);
         card.verdict = device_.state_only ? "state" : failed ? "not_judged" : "no_oom";

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <string_view>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -92,14 +93,36 @@ class DevicePage {
         for (PoolLife& pool : lives.pools) {
             page_.pools.push_back({pool_name(pool.number), std::move(pool.changes_ns)});
         }
-        page_.categories = device_.held.category_names;
-        for (const CategoryOfStack& of : device_.held.stack_categories) {
-            page_.stack_categories.push_back({stacks_->node_of(of.origin), of.name});
-        }
+        add_categories();
         page_.blocks = std::move(lives.blocks);
         page_.segments = std::move(lives.segments);
         page_.others = std::move(lives.others);
         return std::move(lives.index);
+    }
+
+    // The page numbers its colours in this order, so those of the cards come first, with most bytes
+    // first.
+    void add_categories() {
+        const auto number_of = [this](std::string_view name) {
+            std::vector<std::string>& names = page_.categories;
+            const auto found = std::find(names.begin(), names.end(), name);
+            const auto number = static_cast<std::uint32_t>(found - names.begin());
+            if (found == names.end()) {
+                names.emplace_back(name);
+            }
+            return number;
+        };
+        for (const Holders& holders : device_.held.holders) {
+            for (const ShownCategory& category : shown_categories(holders)) {
+                if (category.name != category_name(Category::kOther)) {
+                    number_of(category.name);
+                }
+            }
+        }
+        for (const CategoryOfStack& of : device_.held.stack_categories) {
+            page_.stack_categories.push_back(
+                {stacks_->node_of(of.origin), number_of(device_.held.category_names[of.name])});
+        }
     }
 
     // Returns an empty name for the default pool.

@@ -73,6 +73,9 @@ void add_process_report(const Analysis& analysis, PageProcess* process) {
     const auto add = [process](std::vector<ReportLine> lines) {
         std::move(lines.begin(), lines.end(), std::back_inserter(process->lines));
     };
+    if (analysis.devices.empty()) {
+        add_line(&process->lines, "memory", no_device_text(analysis));
+    }
     if (analysis.timeline.pid != 0) {
         add_line(&process->lines, "process", process_text(analysis.timeline));
     }

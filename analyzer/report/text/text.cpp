@@ -213,30 +213,6 @@ std::string next_lines(const Analysis& analysis, const Terminal& terminal) {
                        shell_quoted(analysis.timeline.path));
 }
 
-// For processes without devices. Managed memory and memory of other processes belong to no device
-// of this process.
-std::string no_device_line(const Analysis& analysis) {
-    const RunMetrics& run = analysis.run;
-    if (const std::string import = analysis.timeline.fact("import"); !import.empty()) {
-        return fmt::format("This {} contains no request for device memory.\n", printable(import));
-    }
-    if (analysis.timeline.damage.bytes_unreadable != 0) {
-        return "The readable part of the trace has no GPU memory.\n";
-    }
-    if (run.managed.allocations != 0) {
-        return fmt::format(
-            "This process allocated no device memory, only managed memory: at most {}, which moves "
-            "to the GPU when it is used.\n",
-            format_bytes(run.managed.peak_bytes));
-    }
-    if (run.imports != 0) {
-        return fmt::format(
-            "This process allocated no GPU memory; it imported memory of other processes {}.\n",
-            format_counted(run.imports, "time", "times"));
-    }
-    return "This process allocated no GPU memory.\n";
-}
-
 std::vector<const DeviceAnalysis*> failures_first(const Analysis& analysis) {
     std::vector<const DeviceAnalysis*> devices;
     for (const bool failed : {true, false}) {
@@ -251,7 +227,7 @@ std::vector<const DeviceAnalysis*> failures_first(const Analysis& analysis) {
 
 std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {
     std::string text = first_line(analysis, terminal) + printed(part_lines(analysis.timeline));
-    text += analysis.devices.empty() ? no_device_line(analysis) : "";
+    text += analysis.devices.empty() ? no_device_text(analysis) + "\n" : "";
     text += failed_call_lines(analysis, terminal);
     for (const DeviceAnalysis* device : failures_first(analysis)) {
         text += device_text(analysis, *device, limits, terminal);
@@ -273,13 +249,35 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
 
 }  // namespace
 
+std::string no_device_text(const Analysis& analysis) {
+    const RunMetrics& run = analysis.run;
+    if (const std::string import = analysis.timeline.fact("import"); !import.empty()) {
+        return fmt::format("This {} contains no request for device memory.", printable(import));
+    }
+    if (analysis.timeline.damage.bytes_unreadable != 0) {
+        return "The readable part of the trace has no GPU memory.";
+    }
+    if (run.managed.allocations != 0) {
+        return fmt::format(
+            "This process allocated no device memory, only managed memory: at most {}, which moves "
+            "to the GPU when it is used.",
+            format_bytes(run.managed.peak_bytes));
+    }
+    if (run.imports != 0) {
+        return fmt::format(
+            "This process allocated no GPU memory; it imported memory of other processes {}.",
+            format_counted(run.imports, "time", "times"));
+    }
+    return "This process allocated no GPU memory.";
+}
+
 std::string report_text(const Analysis& analysis, const Terminal& terminal, bool has_page) {
     return assemble(analysis, Limits{}, terminal) +
            (has_page ? std::string() : next_lines(analysis, terminal));
 }
 
 std::string first_lines(const Analysis& analysis, const Terminal& terminal) {
-    std::string text = analysis.devices.empty() ? no_device_line(analysis) : "";
+    std::string text = analysis.devices.empty() ? no_device_text(analysis) + "\n" : "";
     text += failed_call_lines(analysis, terminal);
     for (const DeviceAnalysis* device : failures_first(analysis)) {
         text +=

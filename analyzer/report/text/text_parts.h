@@ -127,6 +127,9 @@ struct FailedCalls {
 };
 
 FailedCalls failed_calls(const Analysis& analysis);
+// For a process without devices. Managed memory and memory of other processes belong to no device
+// of this process.
+std::string no_device_text(const Analysis& analysis);
 
 // Pools of the program's own. With `brief` only those for which memory ran out.
 std::string program_pool_lines(const Analysis& analysis, bool brief, const Terminal& terminal);

@@ -27,17 +27,62 @@ const termOf = new RegExp(
     "i",
 );
 
+const units: Record<string, [units: Record<string, number>, example: string]> = {
+    // as in preload/include/fragtrace/sizes.h
+    size: [
+        {
+            "": 1,
+            b: 1,
+            kb: 1e3,
+            mb: 1e6,
+            gb: 1e9,
+            tb: 1e12,
+            k: 2 ** 10,
+            m: 2 ** 20,
+            g: 2 ** 30,
+            t: 2 ** 40,
+            kib: 2 ** 10,
+            mib: 2 ** 20,
+            gib: 2 ** 30,
+            tib: 2 ** 40,
+        },
+        "1MiB",
+    ],
+    age: [{ ns: 1, us: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 }, "10ms"],
+};
+
+// Sizes have commas where the page prints them exactly.
+const number = "((?:\\d{1,3}(?:,\\d{3})+|\\d+)(?:\\.\\d*)?)";
+const amountText = new RegExp(`^${number} *([a-z]*)$`, "i");
+const apart = new RegExp(
+    `(?<![^\\s-])((${amounts.join("|")})(?:>=|<=|[<>=:])${number}) +([a-z]+)(?!\\S)`,
+    "gi",
+);
+
+/** The search with numbers and their units as one word: "size=8 MiB" becomes "size=8MiB". */
+function joined(query: string): string {
+    return query.replace(apart, (all, term: string, key: string, _: string, unit: string) =>
+        unit.toLowerCase() in units[key.toLowerCase()][0] ? term + unit : all,
+    );
+}
+
+function amountOf({ key, value }: Term): number | null {
+    const [, figure, unit] = amountText.exec(value) ?? ["", "", "?"];
+    const factor = units[key][0][unit.toLowerCase()];
+    return factor === undefined ? null : Math.floor(Number(figure.replaceAll(",", "")) * factor);
+}
+
 /** Divides a search into terms and text. A regular expression is never divided. */
 export function parseQuery(query: string): Query {
     const [whole, expression] = /(?:^|\s)(\/.+\/i?)(?=\s|$)/.exec(query) ?? ["", ""];
     const rest = whole === "" ? query : query.replace(whole, " ");
     const terms: Term[] = [];
     const words: string[] = [];
-    for (const word of rest.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []) {
+    for (const word of joined(rest).match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []) {
         const not = word.length > 1 && word.startsWith("-");
         const found = termOf.exec(not ? word.slice(1) : word);
         if (found === null && !not) {
-            words.push(word);
+            words.push(word.replace(/^"([^"]*)"?$/, "$1"));
             continue;
         }
         const [, amount, sign, name, value] = found ?? ["", undefined, ":", "stack", word.slice(1)];
@@ -60,32 +105,6 @@ export function unknownTerm(text: string): string | null {
     const [, name] = /(?:^|\s)([a-z]+):[^:\s]/.exec(text) ?? [];
     if (name === undefined) return null;
     return `nothing has this text, and "${name}:" is no term; terms are ${[...amounts, ...names].join(", ")}`;
-}
-
-const units: Record<string, [units: Record<string, number>, example: string]> = {
-    size: [
-        {
-            "": 1,
-            b: 1,
-            kb: 1e3,
-            mb: 1e6,
-            gb: 1e9,
-            k: 2 ** 10,
-            m: 2 ** 20,
-            g: 2 ** 30,
-            kib: 2 ** 10,
-            mib: 2 ** 20,
-            gib: 2 ** 30,
-        },
-        "1MiB",
-    ],
-    age: [{ ns: 1, us: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 }, "10ms"],
-};
-
-function amountOf({ key, value }: Term): number | null {
-    const [, number, unit] = /^([0-9]*\.?[0-9]+)([a-z]*)$/i.exec(value) ?? ["", "", "?"];
-    const factor = units[key][0][unit.toLowerCase()];
-    return factor === undefined ? null : Number(number) * factor;
 }
 
 const compare: Record<string, (a: number, b: number) => boolean> = {

@@ -16,14 +16,15 @@ function trimmed(value: number): string {
     return String(Number(value >= 9.995 ? rounded(value, 1) : rounded(value, 2)));
 }
 
+const sizeUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
 export function formatBytes(bytes: number): string {
-    const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let unit = 0;
-    while (bytes >= 1023.5 && unit + 1 < units.length) {
+    while (bytes >= 1023.5 && unit + 1 < sizeUnits.length) {
         bytes /= 1024;
         ++unit;
     }
-    return `${trimmed(bytes)} ${units[unit]}`;
+    return `${trimmed(bytes)} ${sizeUnits[unit]}`;
 }
 
 /** A difference of sizes: "+20 MiB", "-3 KiB", "0 B". */
@@ -39,6 +40,26 @@ export function formatCount(count: number): string {
         Number.isInteger(count) ? count : Math.round(count * 1000) / 1000,
     ).split(".");
     return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? "." + rest : "");
+}
+
+/** A text of at most so many characters, the last one an ellipsis if some are missing. */
+export function shortened(text: string, most: number): string {
+    return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+/**
+ * A size as whole numbers of all its units, the largest first: "80 GiB", "1 MiB", "4 KiB". It
+ * differs from every other size.
+ */
+export function formatWhole(bytes: number): string[] {
+    const parts: string[] = [];
+    for (let unit = sizeUnits.length - 1; unit >= 0; --unit) {
+        const size = 1024 ** unit;
+        const count = Math.floor(bytes / size);
+        if (count > 0) parts.push(`${count} ${sizeUnits[unit]}`);
+        bytes -= count * size;
+    }
+    return parts.length > 0 ? parts : ["0 B"];
 }
 
 /** "1 block", "2 blocks" */
@@ -74,6 +95,15 @@ export function formatMoment(ns: number, stepNs: number): string {
                 : [1, "ns"];
     const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(scale / Math.max(1, stepNs)))));
     return `${(ns / scale).toFixed(digits)} ${unit}`;
+}
+
+/** Writes moments, with more digits than formatTime() if some of `shown` would look alike. */
+export function momentsApart(shown: readonly number[]): (ns: number) => string {
+    const different = [...new Set(shown)].sort((a, b) => a - b);
+    if (new Set(different.map(formatTime)).size === different.length) return formatTime;
+    const gaps = different.slice(1).map((ns, at) => ns - different[at]);
+    const least = Math.min(...gaps);
+    return (ns) => formatMoment(ns, least);
 }
 
 /**

@@ -235,8 +235,12 @@ export function isState({ cards }: DeviceHeader): boolean {
 }
 
 /** A moment after the name of what it belongs to. */
-export function atMoment(head: DeviceHeader, tick: number): string {
-    return isState(head) ? "in this state" : `at ${formatTime(tick * head.tick_ns)}`;
+export function atMoment(
+    head: DeviceHeader,
+    tick: number,
+    show: (ns: number) => string = formatTime,
+): string {
+    return isState(head) ? "in this state" : `at ${show(tick * head.tick_ns)}`;
 }
 
 /** After figures at a moment: what the file leaves out of them. */

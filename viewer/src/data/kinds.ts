@@ -1,6 +1,7 @@
 // Colours of blocks: each block gets one of a few kinds. For ten million blocks this takes longer
 // than a frame, so it is done in steps.
 import { formatBlocks, formatBytes } from "./format";
+import type { DeviceHeader } from "./header";
 import { type DeviceModel, never } from "./model";
 import { phasesInSteps } from "./phases";
 import type { Stacks } from "./stacks";
@@ -29,14 +30,15 @@ type Steps<T> = Generator<void, T>;
 type Sorted = Omit<Kinds, "by">;
 
 // Computes kinds from a column. `table` maps a block's value to a key below `keys`. Values beyond
-// the table have the key 0. The keys with the most bytes x time get a name each. All other keys
-// share one name.
+// the table have the key 0. The keys that `choose` shows get a name each, by default those with the
+// most bytes x time. All other keys share one name.
 function* largest(
     model: DeviceModel,
     column: ArrayLike<number>,
     table: Uint32Array,
     keys: number,
     name: (key: number) => string,
+    choose = heaviest,
 ): Steps<Sorted> {
     const { blocks, lastTick } = model;
     const { start, end, size, count } = blocks;
@@ -51,7 +53,7 @@ function* largest(
         }
         yield;
     }
-    const [shown, some] = heaviest(weights);
+    const [shown, some] = choose(weights);
     const place = new Uint8Array(keys).fill(mostKinds);
     shown.forEach((key, at) => (place[key] = at));
     const kindOf = Uint8Array.from(table, (key) => place[key]);
@@ -71,9 +73,9 @@ function* largest(
         yield;
     }
     const names = shown.map(name);
-    if (some > mostKinds) {
+    if (some > shown.length) {
         names.push(
-            `${some - mostKinds} others: ${formatBlocks(others)}, ${formatBytes(otherBytes)} in all`,
+            `${some - shown.length} others: ${formatBlocks(others)}, ${formatBytes(otherBytes)} in all`,
         );
     }
     return { names, of };
@@ -194,14 +196,29 @@ function* byPhase(model: DeviceModel): Steps<Sorted> {
     );
 }
 
+/** All categories, in the order of their colours. */
+const categoriesOf = ({ categories }: DeviceHeader): string[] => [...categories, "other"];
+
+/** The kind of a category, so that it has the same colour in all panels. */
+export function kindOfCategory(head: DeviceHeader, name: string): number {
+    const at = categoriesOf(head).indexOf(name);
+    return at < 0 ? mostKinds : Math.min(at, mostKinds);
+}
+
+// Returns the first keys up to the last one with any weight, and the number of keys to name.
+function inOrder(weights: Float64Array): [shown: number[], some: number] {
+    const others = weights.subarray(mostKinds).filter((weight) => weight > 0).length;
+    const last = weights.findLastIndex((weight) => weight > 0);
+    const shown = identity(Math.min(mostKinds, last + 1));
+    return [[...shown], shown.length + others];
+}
+
 function byCategory(model: DeviceModel, stacks: Stacks): Steps<Sorted> {
-    const { categories, stack_categories } = model.head;
-    const unknown = 0; // categories follow from 1 on
-    const table = new Uint32Array(stacks.count);
-    stack_categories.stack.forEach((node, at) => (table[node] = stack_categories.category[at] + 1));
-    return largest(model, model.blocks.stack, table, categories.length + 1, (key) =>
-        key === unknown ? "other" : categories[key - 1],
-    );
+    const names = categoriesOf(model.head);
+    const { stack, category } = model.head.stack_categories;
+    const table = new Uint32Array(stacks.count).fill(names.length - 1);
+    stack.forEach((node, at) => (table[node] = category[at]));
+    return largest(model, model.blocks.stack, table, names.length, (key) => names[key], inOrder);
 }
 
 function byStack(model: DeviceModel, stacks: Stacks): Steps<Sorted> {

@@ -2,6 +2,9 @@
 import type { Columns } from "./columns";
 import { upperBound } from "./upperbound";
 
+/** A program can give a phase any name. A line of text shows so many characters of it. */
+export const longestPhase = 120;
+
 export interface Phases {
     count: number;
     start: Uint32Array; // ticks

@@ -2,12 +2,12 @@
 import type { AreaData, AreaFrame } from "./areas";
 import { type Colours, hatched } from "./colours";
 import type { Layer } from "./surface";
+import type { Window } from "./timeaxis";
 
 export function drawAreaPaths(
     layer: Layer,
     data: AreaData,
-    t0: number,
-    t1: number,
+    { t0, t1 }: Window,
     frame: AreaFrame,
     areas: [values: Float64Array, colour: string][],
     colours: Colours,

@@ -4,6 +4,7 @@ import type { Bins } from "../data/model";
 import type { Colours } from "./colours";
 import { blended, pictureOf, pixelOfColour } from "./pixels";
 import type { Layer } from "./surface";
+import type { Window } from "./timeaxis";
 
 export interface AreaFrame {
     left: number; // CSS pixels
@@ -20,12 +21,39 @@ export interface AreaData {
     to: number;
 }
 
+/** The bins below a column of pixels of the window. Empty where the data have none. */
+export function binsBelow(
+    { bins, from, to }: AreaData,
+    { t0, t1 }: Window,
+    columns: number,
+    column: number,
+): [begin: number, end: number] {
+    const at = (edge: number): number =>
+        ((t0 + (edge / columns) * (t1 - t0) - from) * bins.count) / (to - from);
+    return [Math.max(0, at(column)), Math.min(bins.count, at(column + 1))];
+}
+
+/** The mean of a row of bins. The first and the last one may lie in the range only in part. */
+export function meanIn(values: Float64Array, begin: number, end: number): number {
+    let sum = 0;
+    for (let bin = Math.floor(begin); bin < end; ++bin) {
+        sum += values[bin] * (Math.min(end, bin + 1) - Math.max(begin, bin));
+    }
+    return sum / (end - begin);
+}
+
+/** The highest value of a row of bins. */
+export function highestIn(values: Float64Array, begin: number, end: number): number {
+    let most = 0;
+    for (let bin = Math.floor(begin); bin < end; ++bin) most = Math.max(most, values[bin]);
+    return most;
+}
+
 /** `areas`: from bottom to top, each with its colour. An empty colour means hatched. */
 export function drawAreas(
     layer: Layer,
     data: AreaData,
-    t0: number,
-    t1: number,
+    window: Window,
     frame: AreaFrame,
     areas: [values: Float64Array, colour: string][],
     colours: Colours,
@@ -45,9 +73,7 @@ export function drawAreas(
     const fills = areas.map(([, colour]) => (colour ? pixelOfColour(colour) : hole));
     pixels.fill(ground);
     const { bins } = data;
-    const binsPerTick = bins.count / (data.to - data.from);
     const scale = rows / frame.most;
-    const means = new Float64Array(areas.length + 1);
     let lastLine = -1;
     const fill = (
         column: number,
@@ -68,39 +94,28 @@ export function drawAreas(
         }
     };
     for (let column = 0; column < columns; ++column) {
-        const begin = Math.max(0, (t0 + (column / columns) * (t1 - t0) - data.from) * binsPerTick);
-        const end = Math.min(
-            bins.count,
-            (t0 + ((column + 1) / columns) * (t1 - t0) - data.from) * binsPerTick,
-        );
+        const [begin, end] = binsBelow(data, window, columns, column);
         if (!(end > begin)) {
             lastLine = -1;
             continue;
         }
-        means.fill(0);
-        let most = 0;
-        for (let bin = Math.floor(begin); bin < end; ++bin) {
-            const weight = (Math.min(end, bin + 1) - Math.max(begin, bin)) / (end - begin);
-            for (let i = 0; i < areas.length; ++i) means[i] += weight * areas[i][0][bin];
-            means[areas.length] += weight * bins.other[bin];
-            if (bins.allocated_max[bin] > most) most = bins.allocated_max[bin];
-        }
         let height = 0;
         for (let i = 0; i < areas.length; ++i) {
-            const next = height + means[i] * scale;
+            const next = height + meanIn(areas[i][0], begin, end) * scale;
             fill(column, height, next, fills[i], areas[i][1] === "");
             height = next;
         }
         if (frame.capacity !== null) {
             fill(
                 column,
-                (frame.capacity - means[areas.length]) * scale,
+                (frame.capacity - meanIn(bins.other, begin, end)) * scale,
                 frame.capacity * scale,
                 other,
                 false,
             );
         }
         // The line shows the column's highest allocated memory, which the mean alone would hide.
+        const most = highestIn(bins.allocated_max, begin, end);
         const line = Math.max(0, Math.min(rows - 1, rows - 1 - Math.floor(most * scale)));
         const previous = lastLine < 0 ? line : lastLine;
         for (let y = Math.min(line, previous); y <= Math.max(line, previous); ++y) {

@@ -6,7 +6,7 @@ import type { HeapState } from "../data/heap";
 import type { Bins, DeviceModel } from "../data/model";
 import type { Track } from "../data/overtime";
 import { drawAreaPaths } from "./areapaths";
-import { drawAreas } from "./areas";
+import { type AreaData, binsBelow, drawAreas, meanIn, highestIn } from "./areas";
 import { type Colours, hatched } from "./colours";
 import { drawLanes, laneHeight, lanesHeight } from "./lanes";
 import { drawMarkers, markersHeight } from "./markers";
@@ -23,12 +23,6 @@ import { type Layer, fitText, font } from "./surface";
 import { drawTracks, drawTracksAt, trackAt, tracksHeight } from "./tracks";
 
 const top = markersHeight;
-
-export interface ChartData {
-    bins: Bins;
-    from: number; // ticks at the edges of the bins
-    to: number;
-}
 
 /** Reserved memory of a replay, drawn over the recorded areas. */
 export interface Overlay {
@@ -104,10 +98,48 @@ function chartFrame(
     return { bottom, most, y: (bytes) => bottom - (bytes / most) * (bottom - top) };
 }
 
+/** The memory that a column of pixels shows: means over its time, and the most. */
+export interface ColumnMemory {
+    requested: number;
+    held: number;
+    releasable: number;
+    most: number; // reserved
+    changes: boolean; // whether memory changes within its time
+}
+
+/** What the areas show at `x`; null = nothing. */
+export function memoryAt(
+    layer: Layer,
+    data: AreaData,
+    window: Window,
+    x: number,
+): ColumnMemory | null {
+    const left = Math.round(plotLeft * layer.ratio);
+    const columns = Math.round(plotRight(layer) * layer.ratio) - left;
+    const column = Math.min(columns - 1, Math.floor(x * layer.ratio) - left);
+    const [begin, end] = binsBelow(data, window, columns, column);
+    if (!(end > begin)) return null;
+    const { bins } = data;
+    const mean = (name: keyof Bins): number => meanIn(bins[name] as Float64Array, begin, end);
+    const most = highestIn(bins.reserved_max, begin, end);
+    const reserved = layers.reduce((sum, [name]) => sum + mean(name), 0);
+    const allocated = mean("requested") + mean("internal");
+    const tolerance = 1; // bytes, because means are rounded
+    return {
+        requested: mean("requested"),
+        held: mean("held"),
+        releasable: mean("releasable"),
+        most,
+        changes:
+            most - reserved > tolerance ||
+            highestIn(bins.allocated_max, begin, end) - allocated > tolerance,
+    };
+}
+
 export function drawChart(
     layer: Layer,
     model: DeviceModel,
-    data: ChartData,
+    data: AreaData,
     window: Window,
     overlay: Overlay | null,
     colours: Colours,
@@ -130,7 +162,7 @@ export function drawChart(
         capacity: model.head.total ?? model.head.capacity,
     };
     const draw = "putImageData" in context ? drawAreas : drawAreaPaths; // SVG has no pixels
-    draw(layer, data, window.t0, window.t1, frame, areas, colours);
+    draw(layer, data, window, frame, areas, colours);
     if (overlay) {
         context.save();
         context.beginPath();

@@ -144,7 +144,7 @@ function columnsAt(
         },
     );
     known.number = state.number;
-    mix(known, state, parts, colours);
+    mix(known, state, parts, kinds !== null, colours);
     return known;
 }
 
@@ -153,11 +153,14 @@ function mix(
     { lines, plain, lined }: Columns,
     state: UnitState,
     parts: [red: number, green: number, blue: number][],
+    byKind: boolean,
     colours: Colours,
 ): void {
     const changed = lines.map((line) => line.update());
     const shares = lines.map((line) => line.shares());
-    const [hole, hatch, cached] = [colours.hole, colours.hatch, colours.cached].map(rgb);
+    const hatched = state.kept && !byKind;
+    const empty = rgb(byKind ? colours.freeKind : state.kept ? colours.hole : colours.cached);
+    const hatch = rgb(colours.hatch);
     const behind = Math.max(...changed.map(([, end]) => end));
     for (let column = Math.min(...changed.map(([first]) => first)); column < behind; ++column) {
         let [used, red, green, blue] = [0, 0, 0, 0];
@@ -169,13 +172,13 @@ function mix(
             blue += share * parts[part][2];
         }
         const free = Math.max(0, 1 - used);
-        const over = (empty: [number, number, number]): number =>
+        const over = (ground: [number, number, number]): number =>
             pixelOf(
-                Math.min(255, red + free * empty[0]),
-                Math.min(255, green + free * empty[1]),
-                Math.min(255, blue + free * empty[2]),
+                Math.min(255, red + free * ground[0]),
+                Math.min(255, green + free * ground[1]),
+                Math.min(255, blue + free * ground[2]),
             );
-        plain[column] = over(state.kept ? hole : cached);
-        lined[column] = state.kept && free > mostly ? over(hatch) : plain[column];
+        plain[column] = over(empty);
+        lined[column] = hatched && free > mostly ? over(hatch) : plain[column];
     }
 }

@@ -8,7 +8,7 @@ import type { Picture } from "./pixels";
 import { drawOverview, type MapWindow } from "./shares";
 import { type Layer, font } from "./surface";
 import { axisHeight, drawTimes, plotLeft, plotRight } from "./timeaxis";
-import { formatBytes, ticks } from "../data/format";
+import { formatBytes, formatWhole, ticks } from "../data/format";
 
 const rectangleLimit = 4000;
 
@@ -111,8 +111,9 @@ function drawPicture(layer: Layer, frame: MapFrame, { columns, rows, image }: Pi
     );
 }
 
-// Edges only help if blocks are several pixels high. Edges of thinner blocks would mix with their
-// neighbours.
+// Edges only help if blocks are several pixels high: those of thinner blocks would mix with their
+// neighbours. Blocks narrower than a pixel would be painted over each other, so their areas would
+// not add up.
 export function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowSweep): boolean {
     if (sweep.blocks.length > rectangleLimit) return false;
     const { blocks } = model;
@@ -123,7 +124,8 @@ export function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowS
         const bottom = frame.y(blocks.offset[row] + blocks.size[row]);
         if (bottom < frame.top || top > frame.bottom) continue;
         ++visible;
-        if (bottom - top < 3) ++thin;
+        const width = frame.x(blocks.end[row]) - frame.x(blocks.start[row]);
+        if (bottom - top < 3 || width < 1) ++thin;
     }
     return thin * 4 <= visible;
 }
@@ -171,12 +173,7 @@ function drawRectangles(
             context.fillRect(left, top, right - left, height);
         }
         context.fillStyle = colour;
-        context.fillRect(
-            left,
-            top,
-            Math.max(0.3, right - left - edge),
-            Math.max(0.1, height - edge),
-        );
+        context.fillRect(left, top, right - left - edge, height - edge);
     };
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) {
@@ -212,6 +209,15 @@ function drawRectangles(
     context.restore();
 }
 
+/** The lines that label offsets. Short sizes that look alike give way to exact ones. */
+export function addressLabels(offsets: number[]): string[][] {
+    const short = offsets.map((at) => "+" + (at === 0 ? "0" : formatBytes(at)));
+    return new Set(short).size === short.length
+        ? short.map((label) => [label])
+        : offsets.map((at) => formatWhole(at).map((part) => "+" + part));
+}
+
+const lineHeight = 12;
 const stripName = "at cursor";
 
 // Draws addresses at the left, times below, and the title of the column at the right.
@@ -229,13 +235,11 @@ function drawAxes(
     context.fillStyle = colours.faint;
     context.fillText(stripName, width, height - 3);
     const steps = ticks(window.a0, window.a1, Math.max(2, (frame.bottom - frame.top) / 50), true);
-    for (const at of steps) {
-        context.fillText(
-            "+" + (at === 0 ? "0" : formatBytes(at)),
-            frame.left - 6,
-            Math.max(10, Math.min(frame.bottom, frame.y(at) + 4)),
-        );
-    }
+    addressLabels(steps).forEach((lines, i) => {
+        const lowest = frame.bottom - (lines.length - 1) * lineHeight;
+        const y = Math.max(10, Math.min(lowest, frame.y(steps[i]) + 4));
+        lines.forEach((line, at) => context.fillText(line, frame.left - 6, y + at * lineHeight));
+    });
     // Mark where the axis leaves out addresses that were never reserved.
     context.strokeStyle = colours.faint;
     context.globalAlpha = 0.35;

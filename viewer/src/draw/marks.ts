@@ -5,6 +5,8 @@ import { follow, type HeapState } from "../data/heap";
 import type { Hole } from "../data/hole";
 import type { DeviceModel } from "../data/model";
 import type { Colours } from "./colours";
+import type { BlockLook } from "./crowd";
+import { kindMixer } from "./kinds";
 import type { MapFrame } from "./map";
 import { pictureOf } from "./pixels";
 import { same } from "./same";
@@ -125,10 +127,10 @@ function outline(
 export interface Strip {
     of: readonly unknown[]; // what it depends on besides the heap
     heap: number; // of the heap's state
-    inUse: LineCoverage;
+    inUse: LineCoverage[]; // by colour
 }
 
-export const noStrip = (): Strip => ({ of: [], heap: 0, inUse: new LineCoverage(0) });
+export const noStrip = (): Strip => ({ of: [], heap: 0, inUse: [] });
 
 /** Right of the map: the state of each address at the cursor's time. Changes `strip`. */
 export function drawAtCursor(
@@ -137,7 +139,7 @@ export function drawAtCursor(
     window: MapWindow,
     model: DeviceModel,
     heap: HeapState,
-    pins: ReadonlySet<number>,
+    { pins, kinds }: BlockLook,
     colours: Colours,
     strip: Strip,
 ): void {
@@ -147,11 +149,11 @@ export function drawAtCursor(
     const rows = Math.max(1, Math.round((frame.bottom - frame.top) * ratio));
     const { blocks, units } = model;
     const picture = pictureOf(layer, columns, rows);
-    const of = [picture, window.a0, window.a1, colours];
+    const of = [picture, window.a0, window.a1, kinds, colours];
     if (!same(of, strip.of)) {
         strip.of = of;
         strip.heap = 0;
-        strip.inUse = new LineCoverage(rows);
+        strip.inUse = Array.from(kinds?.names ?? "1", () => new LineCoverage(rows));
     }
     if (strip.heap !== heap.number) {
         const down = rows / (window.a1 - window.a0);
@@ -167,19 +169,26 @@ export function drawAtCursor(
             heap,
             heap.live,
             strip.heap,
-            () => inUse.clear(),
+            () => inUse.forEach((line) => line.clear()),
             (live, sign) => {
                 for (const block of live) {
-                    add(inUse, blocks.offset[block], blocks.size[block], sign);
+                    const line = inUse[kinds ? kinds.of[block] : 0];
+                    // A block of 0 bytes may have no kind.
+                    if (line) add(line, blocks.offset[block], blocks.size[block], sign);
                 }
             },
         );
         strip.heap = heap.number;
-        const [used, kept, all] = [inUse, held, reserved].map((line) => line.shares());
-        const mix = mixer(colours);
+        const used = inUse.map((line) => line.shares());
+        const [kept, all] = [held, reserved].map((line) => line.shares());
+        const mixState = mixer(colours);
+        const mixKinds = kinds && kindMixer(kinds, colours);
+        const shares = [...used, all];
+        const mix = (row: number, onHatch: boolean): number =>
+            mixKinds?.(shares, row) ?? mixState(used[0][row], kept[row], all[row], onHatch);
         for (let row = 0; row < rows; ++row) {
-            const plain = mix(used[row], kept[row], all[row], false);
-            const lined = mix(used[row], kept[row], all[row], true);
+            const plain = mix(row, false);
+            const lined = mix(row, true);
             for (let column = 0; column < columns; ++column) {
                 picture.pixels[row * columns + column] = isHatch(column, row) ? lined : plain;
             }

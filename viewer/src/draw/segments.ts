@@ -210,7 +210,11 @@ function drawOne(
     const { state, x, y, width, height } = place;
     const offset = units.offset[state.unit];
     const scale = width / units.size[state.unit];
-    context.fillStyle = state.kept ? hatched(context, colours) : colours.cached;
+    context.fillStyle = look.kinds
+        ? colours.freeKind
+        : state.kept
+          ? hatched(context, colours)
+          : colours.cached;
     context.fillRect(x, y, width, height);
     const pins: number[] = [];
     const bar = (block: number, least: number, colour: string): void => {

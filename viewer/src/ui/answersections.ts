@@ -1,6 +1,8 @@
 // The sections of the panel beside the verdict. Each shows what the analysis found, or nothing.
-import { formatBytes, formatChange, formatCount } from "../data/format";
+import { formatBytes, formatChange, formatCount, momentsApart } from "../data/format";
 import { atMoment, type Card, type Culprit, type Part, savings } from "../data/header";
+import { kindOfCategory } from "../data/kinds";
+import { kindColour } from "../draw/kinds";
 import { barGrid, choosable, heads, lineList } from "./cards";
 import { button, el, table } from "./dom";
 import type { PageView } from "./view";
@@ -75,8 +77,10 @@ function blockers(page: PageView, { blocks: rows }: Culprit): HTMLElement[] {
     const { size, start, count } = model.blocks;
     const known = rows.filter((row) => row < count).sort((a, b) => size[b] - size[a]);
     if (known.length === 0) return [];
-    const buttons = known.slice(0, mostBlockers).map((row) => {
-        const when = atMoment(model.head, start[row]);
+    const shown = known.slice(0, mostBlockers);
+    const moment = momentsApart(shown.map((row) => start[row] * model.head.tick_ns));
+    const buttons = shown.map((row) => {
+        const when = atMoment(model.head, start[row], moment);
         const title = `select this block, allocated ${when}`;
         const text = `${formatBytes(size[row])} ${when}`;
         return button(text, title, () => page.change({ selected: row }));
@@ -171,7 +175,7 @@ function growingTable(page: PageView): HTMLElement {
 
 /** The memory in use by category: a bar, the names of its parts, and their sum. */
 function categoryBar(
-    { colours }: PageView,
+    { colours, model }: PageView,
     { categories, categories_basis, in_use, outside, screen }: Card,
 ): HTMLElement {
     const sum = (those: Part[]): number => those.reduce((all, { bytes }) => all + bytes, 0);
@@ -191,7 +195,9 @@ function categoryBar(
         bar.append(part);
         legend.append(el("span", {}, box, `${name} ${size}${note ? ` (${note})` : ""}`));
     };
-    categories.forEach((part, at) => add(part, colours.kinds[at] ?? colours.otherKind));
+    categories.forEach((part) =>
+        add(part, kindColour(colours, kindOfCategory(model.head, part.name))),
+    );
     others.forEach((part, at) =>
         add({ ...part, note: "outside the pool" }, greys[at % greys.length]),
     );

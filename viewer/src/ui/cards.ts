@@ -1,5 +1,5 @@
 // The verdict, with the texts of the analysis.
-import { formatBytes, formatCount, formatCounted, formatTime } from "../data/format";
+import { formatBytes, formatCount, formatCounted, momentsApart } from "../data/format";
 import {
     type Bar,
     type Card,
@@ -100,7 +100,7 @@ export function showCard(page: PageView): void {
                 el(
                     "span",
                     { class: "faint" },
-                    `at ${formatTime(card.time_ns)}` +
+                    `at ${momentsApart(cards.map(({ time_ns }) => time_ns))(card.time_ns)}` +
                         (page.header.job.length > 0 ? " of this process" : ""),
                 ),
             stepping,

@@ -1,4 +1,5 @@
 // The panel of memory over time, with the cursor and the mark above it.
+import type { AreaData } from "../draw/areas";
 import { drawChart, drawCursor, drawMark, drawSplit, type Overlay } from "../draw/chart";
 import { signsHeight } from "../draw/markers";
 import { drawRanges } from "../draw/ranges";
@@ -7,6 +8,11 @@ import { axisHeight, plotLeft, plotRight, timeX } from "../draw/timeaxis";
 import { byId } from "./dom";
 import { rangeLabels } from "./rangepanel";
 import type { PageView, Picture } from "./view";
+
+/** What the areas show: the exact events of the window, or the overview of the whole run. */
+export function chartData({ model, sweep }: PageView): AreaData {
+    return sweep ?? { bins: model.bins, from: 0, to: model.lastTick };
+}
 
 export class ChartPanel implements Picture {
     readonly surface = new Surface(byId("chart").parentElement!);
@@ -30,11 +36,8 @@ export class ChartPanel implements Picture {
     }
 
     private paintBase(layer: Layer): void {
-        const { model, view, sweep, colours } = this.page;
-        const data = sweep
-            ? { bins: sweep.bins, from: sweep.from, to: sweep.to }
-            : { bins: model.bins, from: 0, to: model.lastTick };
-        drawChart(layer, model, data, view, this.overlay(), colours);
+        const { model, view, colours } = this.page;
+        drawChart(layer, model, chartData(this.page), view, this.overlay(), colours);
     }
 
     private overlay(): Overlay | null {

@@ -1,5 +1,5 @@
 // The selected block: its life, the blocks that used its bytes before and after, and its stack.
-import { formatBytes, formatCount, formatCounted, formatTime } from "../data/format";
+import { formatBytes, formatCount, formatCounted, formatTime, momentsApart } from "../data/format";
 import { type Life, lifeOf } from "../data/life";
 import { isState } from "../data/header";
 import { never } from "../data/model";
@@ -17,7 +17,19 @@ const leastFolded = 3; // frames
 
 function lifeList(page: PageView, life: Life): HTMLElement {
     const { head, phases } = page.model;
-    const time = (tick: number): string => formatTime(tick * head.tick_ns);
+    const { start } = page.model.blocks;
+    const moment = momentsApart(
+        [
+            life.born,
+            life.freed,
+            life.reusable,
+            ...[...life.before, ...life.after].map((row) => start[row]),
+        ]
+            .filter((tick) => tick !== never)
+            .map((tick) => tick * head.tick_ns),
+    );
+    const time = (tick: number): string => moment(tick * head.tick_ns);
+    const duration = (ticks: number): string => formatTime(ticks * head.tick_ns);
     const list = el("dl", { class: "life" });
     const add = (name: string, ...text: (string | Node)[]): void =>
         void list.append(el("dt", {}, name), el("dd", {}, ...text));
@@ -36,13 +48,13 @@ function lifeList(page: PageView, life: Life): HTMLElement {
     if (life.freed === never) {
         add("freed", "not before the end of the trace");
     } else {
-        add("freed", jump(life.freed, "the free"), ` after ${time(life.freed - life.born)}`);
+        add("freed", jump(life.freed, "the free"), ` after ${duration(life.freed - life.born)}`);
         if (life.reusable > life.freed) {
             add(
                 "pending",
                 life.reusable === never
                     ? "until the end of the trace: another stream may still use it"
-                    : `until ${time(life.reusable)}, for ${time(life.reusable - life.freed)}: another stream could still use it`,
+                    : `until ${time(life.reusable)}, for ${duration(life.reusable - life.freed)}: another stream could still use it`,
             );
         }
     }

@@ -109,12 +109,43 @@ export function showDialog(...content: Child[]): void {
     if (!dialog.open) dialog.showModal();
 }
 
-export function showTip(text: string, x: number, y: number): void {
-    const tip = byId("tip");
-    tip.hidden = text === "";
+/**
+ * Calls `act` in the frame after a change of size. An observer that changes sizes itself would be
+ * called in a loop, which browsers report as an error.
+ */
+export function onResize(act: () => void): ResizeObserver {
+    return new ResizeObserver(() => requestAnimationFrame(act));
+}
+
+interface Tip {
+    text: () => string;
+    x: number; // of the pointer
+    y: number;
+}
+
+let tip: Tip | null = null;
+
+/** Shows a text beside the pointer until `hideTip()`. `text` is asked again by `refreshTip()`. */
+export function showTip(text: () => string, x: number, y: number): void {
+    tip = { text, x, y };
+    refreshTip();
+}
+
+export function hideTip(): void {
+    tip = null;
+    byId("tip").hidden = true;
+}
+
+/** What is under the pointer can change while the pointer rests. */
+export function refreshTip(): void {
+    if (!tip) return;
+    const { x, y } = tip;
+    const text = tip.text();
+    const shown = byId("tip");
+    shown.hidden = text === "";
     if (!text) return;
-    tip.textContent = text;
-    const box = tip.getBoundingClientRect();
-    tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 6))}px`;
-    tip.style.top = `${y + 18 + box.height > innerHeight ? y - box.height - 8 : y + 18}px`;
+    shown.textContent = text;
+    const box = shown.getBoundingClientRect();
+    shown.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 6))}px`;
+    shown.style.top = `${y + 18 + box.height > innerHeight ? y - box.height - 8 : y + 18}px`;
 }

@@ -1,5 +1,5 @@
 // Memory of all processes of a job over time. A click, or Enter, shows the process of a row.
-import { formatBytes, formatCounted, formatTime } from "../data/format";
+import { formatBytes, formatCounted, formatMoment, formatTime } from "../data/format";
 import {
     heatBytes,
     heatCertainty,
@@ -13,7 +13,7 @@ import {
 } from "../data/heat";
 import { rankLabel } from "../data/ranks";
 import { drawHeat, heatLayout, heatRowAt, heatTop, namesWidth } from "../draw/heat";
-import { byId, el, showTip } from "./dom";
+import { byId, el, hideTip, showTip } from "./dom";
 import { openRank } from "./ranks";
 import type { PageView, Picture } from "./view";
 
@@ -41,8 +41,10 @@ export class HeatPanel implements Picture {
             page.change({ rows: this.order.value as HeatOrder }),
         );
         const { canvas } = this;
-        canvas.addEventListener("pointermove", (event) => this.tip(event));
-        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+        canvas.addEventListener("pointermove", (event) =>
+            showTip(() => this.textAt(event), event.clientX, event.clientY),
+        );
+        canvas.addEventListener("pointerleave", hideTip);
         canvas.addEventListener("click", (event) => this.open(this.at(event)));
         canvas.addEventListener("keydown", (event) => this.key(event));
         canvas.addEventListener("blur", () => this.focus(-1));
@@ -117,7 +119,7 @@ export class HeatPanel implements Picture {
         return heatRowAt(heatLayout(this.rows.length), event.clientY - top);
     }
 
-    private tip(event: MouseEvent): void {
+    private textAt(event: MouseEvent): string {
         const { header } = this.page;
         const row = this.rows[this.at(event)] as HeatRow | undefined;
         const area = this.canvas.getBoundingClientRect();
@@ -127,8 +129,8 @@ export class HeatPanel implements Picture {
         );
         const inside = row && column >= 0 && column < columns;
         const value = inside ? this.valueText(row, column) : "";
-        const time = value ? ` at ${formatTime(column * column_ns)}` : "";
-        showTip(row ? rankLabel(row.rank) + value + time : "", event.clientX, event.clientY);
+        const time = value ? ` at ${formatMoment(column * column_ns, column_ns)}` : "";
+        return row ? rankLabel(row.rank) + value + time : "";
     }
 
     private valueText(row: HeatRow, column: number): string {

@@ -1,6 +1,6 @@
 // The selected hole: its size and age, the blocks beside it, what would have to be freed, and the
 // requests that failed while it was free.
-import { formatBlocks, formatBytes, formatCount, formatTime } from "../data/format";
+import { formatBlocks, formatBytes, formatCount, formatTime, momentsApart } from "../data/format";
 import { isState } from "../data/header";
 import type { FailedRequest, Hole } from "../data/hole";
 import { cardTick } from "../data/model";
@@ -30,13 +30,19 @@ function neighbour(page: PageView, hole: Hole, block: number, beyond: number): L
     ];
 }
 
+// Moments of the card, told apart.
+function momentsIn({ model: { head } }: PageView, { since, failed }: Hole): (ns: number) => string {
+    const ticks = [since, ...failed.map(({ card }) => cardTick(head, head.cards[card]))];
+    return momentsApart(ticks.map((tick) => tick * head.tick_ns));
+}
+
 function ageLines(page: PageView, hole: Hole): Line[] {
     const { head } = page.model;
     // A block that the file leaves out may have had these bytes since.
     const most = head.blocks_left_out > 0 ? "at most " : "";
     const age = most + formatTime((page.heap.tick - hole.since) * head.tick_ns);
     const since = button(
-        formatTime(hole.since * head.tick_ns),
+        momentsIn(page, hole)(hole.since * head.tick_ns),
         "move the cursor to this time",
         () => jumpTo(page, hole.since),
     );
@@ -50,7 +56,11 @@ function ageLines(page: PageView, hole: Hole): Line[] {
     ];
 }
 
-function failedLine(page: PageView, { card, requested, size }: FailedRequest): Line {
+function failedLine(
+    page: PageView,
+    { card, requested, size }: FailedRequest,
+    moment: (ns: number) => string,
+): Line {
     const { head } = page.model;
     const tick = cardTick(head, head.cards[card]);
     const kind = head.cards[card].kind === "oom" ? "out of memory" : "retry";
@@ -59,7 +69,7 @@ function failedLine(page: PageView, { card, requested, size }: FailedRequest): L
             ? `the hole had ${formatBytes(size)} then, too small`
             : `the hole had ${formatBytes(size)} then; the verdict says why it did not serve it`;
     const go = button(
-        `${formatBytes(requested)} at ${formatTime(tick * head.tick_ns)}`,
+        `${formatBytes(requested)} at ${moment(tick * head.tick_ns)}`,
         "go to this request",
         () => {
             page.change({ card });
@@ -78,7 +88,7 @@ function segmentText(page: PageView, hole: Hole): string {
 }
 
 function rowsOf(page: PageView, hole: Hole): Row[] {
-    const failed = hole.failed.map((request) => failedLine(page, request));
+    const failed = hole.failed.map((request) => failedLine(page, request, momentsIn(page, hole)));
     const state = isState(page.model.head);
     return [
         [

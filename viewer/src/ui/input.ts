@@ -1,12 +1,13 @@
 // The pointer and the wheel on the pictures, and the controls in the header and the panels.
 import { addressText, mapFrame } from "../draw/map";
-import { laneAt, trackUnder } from "../draw/chart";
+import { laneAt, memoryAt, trackUnder } from "../draw/chart";
 import { hitLane, laneKind } from "../draw/lanes";
 import { markerAt } from "../draw/markers";
 import type { Layer } from "../draw/surface";
 import { edgeAt } from "../draw/ranges";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
-import { formatBytes, formatTime } from "../data/format";
+import { formatBytes, formatTime, shortened } from "../data/format";
+import { longestPhase } from "../data/phases";
 import { hiddenFrames } from "../data/fold";
 import { type DeviceHeader, atMoment, segmentsKnown } from "../data/header";
 import { freePartAt } from "../data/hole";
@@ -25,15 +26,16 @@ import {
     zoomAddress,
     zoomTime,
 } from "./actions";
+import { chartData } from "./chartpanel";
 import { copyStack } from "./copy";
-import { byId, showTip } from "./dom";
-import type { PageView } from "./view";
+import { byId, hideTip, showTip } from "./dom";
+import { type PageView, windowMoments } from "./view";
 
 /** The tooltip of a block: its size, its time, its line. */
 export function blockText(page: PageView, block: number): string {
     const { blocks, head } = page.model;
     return (
-        `${formatBytes(blocks.size[block])}, allocated ${atMoment(head, blocks.start[block])}\n` +
+        `${formatBytes(blocks.size[block])}, allocated ${atMoment(head, blocks.start[block], windowMoments(page))}\n` +
         page.stacks.label(page.stacks.telling(blocks.stack[block]))
     );
 }
@@ -70,9 +72,10 @@ function within({ partNs }: Track): string {
 // The tooltip in the chart: a marker's text, a phase's name, or the memory at a time.
 function chartText(page: PageView, layer: Layer, x: number, y: number): string {
     const { model, view } = page;
-    const { head, phases, bins } = model;
+    const { head, phases } = model;
+    const moment = windowMoments(page);
     const marker = markerAt(layer, model, view, x, y);
-    if (marker) return `${formatTime(marker.time_ns)}: ${marker.text}`;
+    if (marker) return `${moment(marker.time_ns)}: ${marker.text}`;
     if (x < plotLeft || x > plotRight(layer)) return "";
     const tick = tickAt(layer, view, x);
     const lane = laneAt(layer, model, y);
@@ -80,35 +83,33 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
         const phase = hitLane(model, lane, tick);
         if (phase < 0) return "";
         const end = Math.min(phases.end[phase], model.lastTick);
-        const start = formatTime(phases.start[phase] * head.tick_ns);
+        const start = moment(phases.start[phase] * head.tick_ns);
         const length = formatTime((end - phases.start[phase]) * head.tick_ns);
         return (
-            `${head.phase_names[phases.name[phase]]}\n` +
+            `${shortened(head.phase_names[phases.name[phase]], longestPhase)}\n` +
             `${laneKind(model, lane)}: from ${start}, for ${length}`
         );
     }
     const track = trackUnder(layer, model, y);
     if (track) {
         return (
-            `${formatTime(tick * head.tick_ns)}: ${mostWords(track)}${formatBytes(bytesAt(track, tick))} ${track.what} of the process\n` +
-            `peak ${formatBytes(track.peak.bytes)} ${within(track)}${formatTime(track.peak.tick * head.tick_ns)}`
+            `${moment(tick * head.tick_ns)}: ${mostWords(track)}${formatBytes(bytesAt(track, tick))} ${track.what} of the process\n` +
+            `peak ${formatBytes(track.peak.bytes)} ${within(track)}${moment(track.peak.tick * head.tick_ns)}`
         );
     }
-    const bin = Math.max(
-        0,
-        Math.min(bins.count - 1, Math.floor((tick / model.lastTick) * bins.count)),
-    );
+    const memory = memoryAt(layer, chartData(page), view, x);
+    if (!memory) return "";
+    const when = moment(tick * head.tick_ns);
+    const upTo = memory.changes ? "up to " : "";
+    const most = upTo + formatBytes(memory.most);
     const about = (bytes: number): string => formatBytes(Math.round(bytes));
     if (!segmentsKnown(head)) {
-        return (
-            `about ${formatTime(tick * head.tick_ns)}\n` +
-            `up to ${about(bins.reserved_max[bin])} allocated; reserved memory is unknown`
-        );
+        return `${when}\n${most} allocated; reserved memory is unknown`;
     }
     return (
-        `about ${formatTime(tick * head.tick_ns)}\n` +
-        `${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes, ` +
-        `${about(bins.releasable[bin])} releasable; up to ${about(bins.reserved_max[bin])} reserved`
+        `${when}${memory.changes ? ", mean over this pixel" : ""}\n` +
+        `${about(memory.requested)} requested, ${about(memory.held)} in holes, ` +
+        `${about(memory.releasable)} releasable; ${most} reserved`
     );
 }
 
@@ -164,6 +165,9 @@ function dragRange(
     setRange(page, [Math.min(tick, to), Math.max(tick, to)], at);
 }
 
+const leftButton = 0; // MouseEvent.button; also a touching finger or pen
+const leftPressed = 1; // a bit of MouseEvent.buttons
+
 function connectPicture(
     page: PageView,
     layer: Layer,
@@ -182,6 +186,15 @@ function connectPicture(
     const selectAt = (cursor: number, offset: number): void => {
         const selected = blockAt(cursor, offset);
         page.change({ cursor, selected, hole: selected < 0 ? Math.floor(offset) : -1 });
+    };
+    const textAt = (x: number, y: number): string => {
+        const map = mapping();
+        if (!map.offset) return chartText(page, layer, x, y);
+        if (x < plotLeft || y > mapFrame(layer, page.view).bottom) return "";
+        const offset = map.offset(y);
+        const tick = inStrip(x) ? page.view.cursor : map.tick(x);
+        const block = blockAt(tick, offset);
+        return block >= 0 ? blockText(page, block) : freeText(page, tick, offset);
     };
     let drag: Drag | null = null;
     const point = (event: MouseEvent): [number, number] => {
@@ -204,6 +217,7 @@ function connectPicture(
         { passive: false },
     );
     canvas.addEventListener("pointerdown", (event) => {
+        if (event.button !== leftButton) return;
         const [x, y] = point(event);
         const range = draggedRange(page, layer, x, event.shiftKey);
         drag = { x, y, moved: false, view: { ...page.view }, map: mapping(), range };
@@ -211,24 +225,17 @@ function connectPicture(
     });
     canvas.addEventListener("pointermove", (event) => {
         const [x, y] = point(event);
+        // The button may have been released outside the window.
+        if ((event.buttons & leftPressed) === 0) drag = null;
         if (!drag) {
-            const map = mapping();
             const onEdge = edgeAt(layer, page.view, rangesOf(page.view), x) !== null;
             canvas.style.cursor = onEdge ? "ew-resize" : "";
-            if (!map.offset) showTip(chartText(page, layer, x, y), event.clientX, event.clientY);
-            if (!map.offset || x < plotLeft) return;
-            const offset = map.offset(y);
-            const tick = inStrip(x) ? page.view.cursor : map.tick(x);
-            const block = blockAt(tick, offset);
-            showTip(
-                block >= 0 ? blockText(page, block) : freeText(page, tick, offset),
-                event.clientX,
-                event.clientY,
-            );
+            showTip(() => textAt(x, y), event.clientX, event.clientY);
             return;
         }
         if (Math.abs(x - drag.x) + Math.abs(y - drag.y) > 4) drag.moved = true;
         if (!drag.moved) return;
+        hideTip();
         if (drag.range) {
             dragRange(page, layer, drag.range, x);
             return;
@@ -250,7 +257,7 @@ function connectPicture(
         drag = null;
     });
     canvas.addEventListener("pointercancel", () => (drag = null));
-    canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+    canvas.addEventListener("pointerleave", hideTip);
 }
 
 /** The pointer and the wheel on the chart and the map. */
@@ -279,11 +286,7 @@ export function connectControls(page: PageView): void {
     byId("drag").addEventListener("click", () => toggleDrag(page));
 }
 
-const longestName = 24;
-
-function shortened(name: string): string {
-    return name.length > longestName ? `${name.slice(0, longestName - 1)}…` : name;
-}
+const longestHidden = 24;
 
 export function showControls(page: PageView): void {
     const { view } = page;
@@ -300,7 +303,8 @@ export function showControls(page: PageView): void {
     const frame = hidableFrame(page);
     const { frames, strings } = page.header;
     byId("hide-function").hidden = frame < 0;
-    byId("hide-function").textContent = `hide ${shortened(strings[frames.function[frame]] ?? "")}`;
+    byId("hide-function").textContent =
+        `hide ${shortened(strings[frames.function[frame]] ?? "", longestHidden)}`;
     const hidden = hiddenFrames(page.header, view.hidden).length;
     byId("show-hidden").hidden = hidden === 0;
     byId("show-hidden").textContent = `show ${hidden} hidden`;

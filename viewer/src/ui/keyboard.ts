@@ -315,6 +315,29 @@ function showHelp(page: PageView): void {
     );
 }
 
+const scrollKeys: Record<string, "across" | "down"> = {
+    ArrowLeft: "across",
+    ArrowRight: "across",
+    ArrowUp: "down",
+    ArrowDown: "down",
+    " ": "down",
+};
+
+/** Whether a key scrolls a list that has the focus or contains it. Pictures have no such list. */
+function scrollsList(target: HTMLElement, key: string): boolean {
+    const way = scrollKeys[key];
+    if (!way || target.matches("canvas")) return false;
+    for (let at: HTMLElement | null = target; at && at.id !== "main"; at = at.parentElement) {
+        const { overflowX, overflowY } = getComputedStyle(at);
+        const [overflow, hidden] =
+            way === "across"
+                ? [overflowX, at.scrollWidth - at.clientWidth]
+                : [overflowY, at.scrollHeight - at.clientHeight];
+        if (hidden > 1 && /auto|scroll/.test(overflow)) return true;
+    }
+    return false;
+}
+
 export function connectKeys(page: PageView, player: Player): void {
     document.addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || byId<HTMLDialogElement>("dialog").open) return;
@@ -329,6 +352,9 @@ export function connectKeys(page: PageView, player: Player): void {
         // A list needs its keys itself: a letter chooses an entry, arrows move in it.
         if (target.matches("select") && event.key !== "Escape") return;
         if (target.matches("button, summary") && event.key === " ") return;
+        if (scrollsList(target, event.key)) return;
+        // With Alt only these arrows have a meaning here. Letters open menus of the browser.
+        if (event.altKey && !/^Arrow(Left|Right)$/.test(event.key)) return;
         const found = table.find((key) => key.keys.includes(event.key));
         if (!found) return;
         event.preventDefault();

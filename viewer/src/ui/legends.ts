@@ -42,21 +42,27 @@ export function chartLegend({ colours, model }: PageView): LegendEntry[] {
     return entries;
 }
 
+/** The colours of the map, of the column at the cursor, and of the segments. */
 export function mapLegend({ colours, kinds, model, view }: PageView): LegendEntry[] {
+    const named =
+        view.culprit >= 0 || asksForBlockers(model.head.cards[view.card])
+            ? [{ colour: colours.pin, text: "blocks free memory" }]
+            : [];
     if (kinds) {
         return [
             ...kinds.names.map((text, kind) => ({ colour: kindColour(colours, kind), text })),
             { colour: colours.freeKind, text: "free" },
+            ...named,
         ];
     }
-    if (!segmentsKnown(model.head)) return [{ colour: colours.use, text: "in use" }];
-    const entries = [{ colour: colours.use, text: "in use" }];
-    if (some(model.bins.held)) entries.push({ colour: "hatch", text: "hole" });
-    entries.push({ colour: colours.cached, text: "cached" });
-    if (view.culprit >= 0 || asksForBlockers(model.head.cards[view.card])) {
-        entries.push({ colour: colours.pin, text: "blocks free memory" });
-    }
-    return entries;
+    const inUse = { colour: colours.use, text: "in use" };
+    if (!segmentsKnown(model.head)) return [inUse];
+    return [
+        inUse,
+        ...(some(model.bins.held) ? [{ colour: "hatch", text: "hole" }] : []),
+        { colour: colours.cached, text: "cached" },
+        ...named,
+    ];
 }
 
 function element({ colour, text }: LegendEntry): HTMLElement {

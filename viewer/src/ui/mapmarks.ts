@@ -48,7 +48,7 @@ export class MapMarks {
     ) {}
 
     draw(): void {
-        const { model, view, heap, pins, colours } = this.page;
+        const { model, view, heap, pins, kinds, colours } = this.page;
         const layer = this.surface.over;
         const context = this.surface.clearOver();
         if (!model.complete) return;
@@ -90,7 +90,7 @@ export class MapMarks {
         if (x >= frame.left && x <= frame.right) {
             drawCursor(context, x, frame.top, frame.bottom, colours);
         }
-        drawAtCursor(layer, frame, view, model, heap, pins, colours, this.strip);
+        drawAtCursor(layer, frame, view, model, heap, { pins, kinds }, colours, this.strip);
     }
 
     private find(frame: MapFrame, ratio: number): Marked {

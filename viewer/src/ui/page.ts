@@ -15,7 +15,7 @@ import { showCard } from "./cards";
 import { ChartPanel } from "./chartpanel";
 import { connectComment, showComment } from "./comment";
 import { showDetails } from "./details";
-import { byId } from "./dom";
+import { byId, refreshTip } from "./dom";
 import { HeatPanel } from "./heat";
 import { showHole } from "./holecard";
 import { connectSaving } from "./image";
@@ -124,11 +124,12 @@ export class Page extends Results implements PageView {
         { on: ["ranges", "by", "line", "theme"], draw: () => showRanges(this) },
         { on: viewParts, draw: () => showControls(this) },
         { on: ["device", "comment"], draw: () => showComment(this) },
-        { on: ["device", "t0", "t1"], draw: () => this.showWindow() },
+        { on: ["device", "t0", "t1", "a0", "a1"], draw: () => this.showWindow() },
         {
             on: [...viewParts, "blocks", "matches", "ranges"],
             draw: () => this.say(statusText(this)),
         },
+        { on: [...viewParts, "blocks", "size", "sweep"], draw: refreshTip },
         { on: viewParts, draw: () => this.saveHashSoon() },
     ];
 

@@ -7,6 +7,7 @@ import {
     formatCount,
     formatCounted,
     formatTime,
+    momentsApart,
 } from "../data/format";
 import type { RangeFigures } from "../data/eventindex";
 import { amount, type LineChange, type LineRow, lineRows } from "../data/rangelines";
@@ -29,9 +30,21 @@ function phaseName({ model }: PageView, range: Range): string {
     return phase < 0 ? "" : model.head.phase_names[model.phases.name[phase]];
 }
 
+// Edges and peaks of the ranges, told apart.
+function moments({ model, ranges }: PageView): (tick: number) => string {
+    const { tick_ns } = model.head;
+    const ticks = ranges.flatMap(({ range, figures }) => [
+        ...range,
+        ...(figures ? [figures.peakTick] : []),
+    ]);
+    const moment = momentsApart(ticks.map((tick) => tick * tick_ns));
+    return (tick) => moment(tick * tick_ns);
+}
+
 function timesText(page: PageView, [from, to]: Range): string {
     const { tick_ns } = page.model.head;
-    return `${formatTime(from * tick_ns)} to ${formatTime(to * tick_ns)} (${formatTime((to - from) * tick_ns)})`;
+    const moment = moments(page);
+    return `${moment(from)} to ${moment(to)} (${formatTime((to - from) * tick_ns)})`;
 }
 
 /** One line about each range, for the status line and the label in the pictures. */
@@ -84,10 +97,8 @@ function figureCell(
     if (name !== "peak allocated") return cell;
     cell.append(
         " at ",
-        button(
-            formatTime(figures.peakTick * page.model.head.tick_ns),
-            "move the cursor to this peak",
-            () => page.change({ cursor: figures.peakTick }),
+        button(moments(page)(figures.peakTick), "move the cursor to this peak", () =>
+            page.change({ cursor: figures.peakTick }),
         ),
     );
     return cell;
@@ -172,7 +183,7 @@ function lineCells({ view }: PageView, row: LineRow): LineCell[] {
         { text: formatChange(amount(change, "change")), orders: by === "change" },
         { text: formatBytes(change!.allocated), orders: by === "allocated" },
         { text: formatCount(change!.allocations), orders: false },
-        { text: formatCount(change!.frees), orders: false },
+        { text: formatBlocks(change!.frees), orders: false },
     ];
 }
 

@@ -7,7 +7,7 @@ import { counterpart, runLabel, sideOf } from "../data/tworuns";
 import { drawRanks } from "../draw/ranks";
 import { type Layer, Surface } from "../draw/surface";
 import { dataTable, showTables } from "./datatable";
-import { breakable, byId, el, showDialog, showTip } from "./dom";
+import { breakable, byId, el, hideTip, showDialog, showTip } from "./dom";
 import type { PageView, Picture } from "./view";
 
 /** Fills the selector in the header. For a job it also creates and returns the strip. */
@@ -138,9 +138,9 @@ export class RankStrip implements Picture {
         });
         canvas.addEventListener("pointermove", (event) => {
             const row = this.at(event);
-            showTip(row ? rankText(row) : "", event.clientX, event.clientY);
+            showTip(() => (row ? rankText(row) : ""), event.clientX, event.clientY);
         });
-        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+        canvas.addEventListener("pointerleave", hideTip);
         canvas.addEventListener("click", (event) => this.open(this.at(event)));
         canvas.addEventListener("keydown", (event) => this.key(event));
         canvas.addEventListener("blur", () => this.focus(-1));

@@ -1,6 +1,6 @@
 // Marks every panel that can scroll further down. Otherwise a row that is cut in half would look
 // like the last one. The style sheet shows the attribute `data-more`; a click on it scrolls.
-import { byId } from "./dom";
+import { byId, onResize } from "./dom";
 
 const slack = 3; // pixels; too few to hide a letter
 const hintHeight = 24; // pixels of the word "more", as in the style sheet
@@ -10,7 +10,7 @@ function watch(place: HTMLElement): void {
         const more = String(place.scrollHeight - place.clientHeight - place.scrollTop > slack);
         if (more !== place.dataset.more) place.dataset.more = more;
     };
-    const sizes = new ResizeObserver(look);
+    const sizes = onResize(look);
     const observe = (): void => {
         sizes.disconnect();
         sizes.observe(place);

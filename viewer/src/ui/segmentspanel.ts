@@ -2,7 +2,7 @@
 import { drawSegmentMarks } from "../draw/segmentmarks";
 import { drawSegments, hitSegment, type Placed } from "../draw/segments";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
-import { byId, showTip } from "./dom";
+import { byId, hideTip, showTip } from "./dom";
 import { blockText, freeText } from "./input";
 import type { PageView, Picture } from "./view";
 
@@ -13,17 +13,9 @@ export class SegmentsPanel implements Picture {
     constructor(private readonly page: PageView) {
         const { canvas } = this.surface.base;
         canvas.addEventListener("pointermove", (event) => {
-            const hit = this.hit(event);
-            const text = !hit
-                ? ""
-                : hit.block >= 0
-                  ? blockText(page, hit.block)
-                  : hit.hole
-                    ? freeText(page, page.heap.tick, hit.hole[0])
-                    : "";
-            showTip(text, event.clientX, event.clientY);
+            showTip(() => this.textAt(event), event.clientX, event.clientY);
         });
-        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+        canvas.addEventListener("pointerleave", hideTip);
         canvas.addEventListener("click", (event) => {
             const hit = this.hit(event);
             if (hit) page.change({ selected: hit.block, hole: hit.hole?.[0] ?? -1 });
@@ -68,6 +60,14 @@ export class SegmentsPanel implements Picture {
             hole,
             colours,
         );
+    }
+
+    private textAt(event: MouseEvent): string {
+        const hit = this.hit(event);
+        if (!hit) return "";
+        const { page } = this;
+        if (hit.block >= 0) return blockText(page, hit.block);
+        return hit.hole ? freeText(page, page.heap.tick, hit.hole[0]) : "";
     }
 
     private hit(event: MouseEvent): ReturnType<typeof hitSegment> {

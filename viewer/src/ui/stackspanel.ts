@@ -1,6 +1,6 @@
 // The panel of stacks: the measure of bytes, the shape of the tree, all frames or folded libraries,
 // and the box at the pointer or the keyboard focus.
-import { formatBytes, formatCounted, formatTime } from "../data/format";
+import { formatBytes, formatCounted } from "../data/format";
 import { keptByPools } from "../data/held";
 import type { Measure } from "../data/measures";
 import type { Stacks, Thin } from "../data/stacks";
@@ -9,8 +9,8 @@ import { placesAround, placesOf, type StackPlaces } from "../draw/stackplaces";
 import { rangeNames } from "../draw/ranges";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
 import type { View } from "../state/store";
-import { byId, showTip } from "./dom";
-import type { PageView, Picture } from "./view";
+import { byId, hideTip, showTip } from "./dom";
+import { type PageView, type Picture, windowMoments } from "./view";
 
 const measureNames: Record<Measure, string> = {
     holes: "blocked free memory",
@@ -152,7 +152,10 @@ export class StacksPanel implements Picture {
                 const [mark, from] =
                     view.mark < 0
                         ? [view.t0, "the window's left edge (press m to set a mark at the cursor)"]
-                        : [view.mark, `the mark at ${formatTime(view.mark * model.head.tick_ns)}`];
+                        : [
+                              view.mark,
+                              `the mark at ${windowMoments(this.page)(view.mark * model.head.tick_ns)}`,
+                          ];
                 const [later, earlier] =
                     mark <= view.cursor ? ["the cursor", from] : [from, "the cursor"];
                 let shrunk = 0;
@@ -221,7 +224,7 @@ export class StacksPanel implements Picture {
                 event.clientY - place.top,
             );
         };
-        canvas.addEventListener("pointermove", (event) => {
+        const textAt = (event: MouseEvent): string => {
             const box = hit(event);
             const share =
                 box && this.total > 0
@@ -230,13 +233,12 @@ export class StacksPanel implements Picture {
             const frames = box ? boxLabel(box).split(" ‹ ") : [];
             const more =
                 frames.length > mostFrames ? `\n‹ ${frames.length - mostFrames} more frames` : "";
-            showTip(
-                box ? frames.slice(0, mostFrames).join("\n‹ ") + more + share : "",
-                event.clientX,
-                event.clientY,
-            );
-        });
-        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+            return box ? frames.slice(0, mostFrames).join("\n‹ ") + more + share : "";
+        };
+        canvas.addEventListener("pointermove", (event) =>
+            showTip(() => textAt(event), event.clientX, event.clientY),
+        );
+        canvas.addEventListener("pointerleave", hideTip);
         canvas.addEventListener("click", (event) => this.choose(hit(event)));
         canvas.addEventListener("dblclick", (event) => this.zoom(hit(event)));
         canvas.addEventListener("blur", () => this.drawFocus());

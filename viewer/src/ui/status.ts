@@ -5,23 +5,23 @@ import {
     formatBytes,
     formatCount,
     formatCounted,
-    formatMoment,
     formatTime,
+    shortened,
 } from "../data/format";
 import { isState, leftOutText, requestedKnown, segmentsKnown } from "../data/header";
 import { type BlockCount, countAll, countLive } from "../data/hits";
 import { othersAt } from "../data/model";
 import { bytesAt, mostWords } from "../data/overtime";
-import { phaseAt } from "../data/phases";
+import { longestPhase, phaseAt } from "../data/phases";
 import { runNames, sideOf } from "../data/tworuns";
 import { rangeNames } from "../draw/ranges";
-import { byId, el, withCode } from "./dom";
+import { byId, el, onResize, withCode } from "./dom";
 import { saveButton } from "./image";
 import { rangeText } from "./rangepanel";
-import type { PageView } from "./view";
+import { type PageView, windowMoments } from "./view";
 
 export function statusText(page: PageView): string {
-    const { heap, view, model, found } = page;
+    const { header, heap, view, model, found } = page;
     if (!model.complete) return "Reading the blocks.";
     const { tick_ns, phase_names } = model.head;
     const phase = phaseAt(model.phases, view.cursor);
@@ -30,8 +30,10 @@ export function statusText(page: PageView): string {
         rangesText(page) +
         (isState(model.head)
             ? "a state without times"
-            : `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}`) +
-        (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]].replace(/:$/, "")}` : "") +
+            : `cursor ${windowMoments(page)(view.cursor * tick_ns)}`) +
+        (phase >= 0
+            ? ` in ${shortened(phase_names[model.phases.name[phase]].replace(/:$/, ""), longestPhase)}`
+            : "") +
         (requestedKnown(model.head) ? `: ${formatBytes(heap.requested)} requested, ` : ": ") +
         `${formatBytes(heap.allocated)} allocated, ` +
         (heap.pending > 0 ? `${formatBytes(heap.pending)} pending, ` : "") +
@@ -57,8 +59,9 @@ export function statusText(page: PageView): string {
     const wanted = { stacks: found.matches, blocks: found.blocks, also: null };
     const all = countAll(model, wanted);
     const live = countLive(model, heap, wanted);
+    const where = header.devices.length > 1 ? "on this device" : "in the trace";
     return (
-        `search "${view.query}": ${countText(all)} in the trace; ${countText(live)} at the cursor` +
+        `search "${view.query}": ${countText(all)} ${where}; ${countText(live)} at the cursor` +
         (model.head.blocks_left_out > 0
             ? "; blocks that the file leaves out are not searched"
             : "") +
@@ -80,11 +83,18 @@ function countText({ blocks, bytes }: BlockCount): string {
 
 export function windowText(page: PageView): string {
     const { view, model } = page;
-    const { tick_ns, end_ns } = model.head;
-    const step = ((view.t1 - view.t0) * tick_ns) / 1000;
-    return view.t0 <= 0 && view.t1 >= model.lastTick
-        ? ""
-        : `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(end_ns)}; press 0 to see all`;
+    const { tick_ns, end_ns, axis_bytes } = model.head;
+    const { t0, t1, a0, a1 } = view;
+    const moment = windowMoments(page);
+    const parts = [
+        ...(t0 > 0 || t1 < model.lastTick
+            ? [`${moment(t0 * tick_ns)} to ${moment(t1 * tick_ns)} of ${formatTime(end_ns)}`]
+            : []),
+        ...(a0 > 0 || a1 < axis_bytes
+            ? [`${formatBytes(a1 - a0)} of ${formatBytes(axis_bytes)} of addresses`]
+            : []),
+    ];
+    return parts.length > 0 ? `${parts.join(", ")}; press 0 to see all` : "";
 }
 
 const mostUnreadable = 8;
@@ -156,12 +166,13 @@ const mostKept = 60; // pixels: three lines
 export function keepStatusHeight(): void {
     const line = byId("status");
     let kept = 0;
-    new ResizeObserver(() => {
-        const height = line.offsetHeight;
+    const keep = (): void => {
+        const { height } = line.getBoundingClientRect();
         if (height <= kept || height > mostKept) return;
         kept = height;
         line.style.minHeight = `${height}px`;
-    }).observe(line);
+    };
+    onResize(keep).observe(line);
     addEventListener("resize", () => {
         kept = 0;
         line.style.minHeight = "";

@@ -1,6 +1,6 @@
 // Every picture as a table, for readers who do not see the picture.
-import { formatBlocks, formatBytes, formatCount, formatTime } from "../data/format";
-import { atMoment, isState, leftOutText, segmentsKnown } from "../data/header";
+import { formatBlocks, formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
+import { atMoment, type DeviceHeader, isState, leftOutText, segmentsKnown } from "../data/header";
 import { holesOf } from "../data/heap";
 import { isWanted } from "../data/hits";
 import { never, othersAt } from "../data/model";
@@ -12,7 +12,7 @@ import { windowRows } from "../data/windowrows";
 import { addressText } from "../draw/map";
 import { showTables } from "./datatable";
 import { byId, showDialog } from "./dom";
-import type { PageView } from "./view";
+import { type PageView, windowMoments } from "./view";
 import { measureName } from "./stackspanel";
 
 const bytes = (name: string): TableColumn => ({
@@ -24,7 +24,12 @@ const sizes = (name: string): TableColumn => ({ ...bytes(name), adds: true });
 const count = (name: string): TableColumn => ({ name, show: formatCount });
 const text = (name: string): TableColumn => ({ name });
 const names = (name: string): TableColumn => ({ name, names: true });
-const time = (name: string): TableColumn => ({ name, show: formatTime });
+const duration = (name: string): TableColumn => ({ name, show: formatTime });
+// with digits for a millionth of the run
+const moment = (name: string, { end_ns }: DeviceHeader): TableColumn => ({
+    name,
+    show: (ns) => formatMoment(ns, end_ns / 1e6),
+});
 
 const mostCallers = 6;
 
@@ -80,25 +85,25 @@ export function memoryTables(page: PageView): TableData[] {
     ]);
     const tables: TableData[] = [
         {
-            title: `Memory ${atMoment(model.head, page.view.cursor)}${leftOutText(model.head)}`,
+            title: `Memory ${atMoment(model.head, page.view.cursor, windowMoments(page))}${leftOutText(model.head)}`,
             columns: [text("part"), bytes("bytes"), text("exactly")],
             rows: exactly,
         },
         {
             title: "Events",
-            columns: [time("time"), text("kind"), text("description")],
+            columns: [moment("time", model.head), text("kind"), text("description")],
             rows: markers.map((marker) => [marker.time_ns, marker.kind, marker.text]),
         },
     ];
     if (model.tracks.length > 0) {
         tables.push({
-            title: `Memory of the process that belongs to no card, at ${formatTime(page.view.cursor * tick_ns)}`,
+            title: `Memory of the process that belongs to no card, at ${windowMoments(page)(page.view.cursor * tick_ns)}`,
             columns: [
                 text("kind"),
                 bytes("bytes"),
                 text("exactly"),
                 bytes("peak"),
-                time("time of the peak"),
+                moment("time of the peak", model.head),
             ],
             rows: model.tracks.map((track): Cell[] => {
                 const now = bytesAt(track, page.view.cursor);
@@ -127,8 +132,8 @@ export function memoryTables(page: PageView): TableData[] {
         tables.push({
             title: "Steps and phases",
             columns: [
-                time("begin"),
-                time("length"),
+                moment("begin", model.head),
+                duration("length"),
                 text("lane"),
                 text("name"),
                 { ...count("ranges"), adds: true },
@@ -181,13 +186,13 @@ export function blockTables(page: PageView): TableData[] {
         ? heap.live.filter((row) => isWanted(wanted, model.blocks.stack[row], row))
         : heap.live;
     const { blocks, head } = model;
-    const moment = (tick: number): number => tick * head.tick_ns;
+    const nsOf = (tick: number): number => tick * head.tick_ns;
     const columns = [
         sizes("size"),
         text("address"),
-        time("allocated"),
-        time("freed"),
-        time("reusable"),
+        moment("allocated", head),
+        moment("freed", head),
+        moment("reusable", head),
         text("state"),
         text("stream"),
         names("line"),
@@ -202,9 +207,9 @@ export function blockTables(page: PageView): TableData[] {
         rows: Array.from(rows, (row): Cell[] => [
             blocks.size[row],
             addressText(model, blocks.offset[row]),
-            isState(head) ? null : moment(blocks.start[row]),
-            blocks.freed[row] === never ? null : moment(blocks.freed[row]),
-            blocks.end[row] === never ? null : moment(blocks.end[row]),
+            isState(head) ? null : nsOf(blocks.start[row]),
+            blocks.freed[row] === never ? null : nsOf(blocks.freed[row]),
+            blocks.end[row] === never ? null : nsOf(blocks.end[row]),
             state(row),
             head.streams[blocks.stream[row]] ?? String(blocks.stream[row]),
             line(page, blocks.stack[row]),
@@ -216,14 +221,21 @@ export function blockTables(page: PageView): TableData[] {
             ? `, without ${formatBlocks(left.blocks)} (${formatBytes(left.bytes)}) with least bytes × time`
             : "";
     return [
-        table(`Blocks ${atMoment(head, view.cursor)}${matching}`, live, (row) =>
-            blocks.freed[row] <= heap.tick
-                ? "pending"
-                : page.pins.has(row)
-                  ? "blocks free memory"
-                  : "in use",
+        table(
+            `Blocks ${atMoment(head, view.cursor, windowMoments(page))}${matching}`,
+            live,
+            (row) =>
+                blocks.freed[row] <= heap.tick
+                    ? "pending"
+                    : page.pins.has(row)
+                      ? "blocks free memory"
+                      : "in use",
         ),
-        sizeTable(page, live, `Sizes of the blocks ${atMoment(head, view.cursor)}${matching}`),
+        sizeTable(
+            page,
+            live,
+            `Sizes of the blocks ${atMoment(head, view.cursor, windowMoments(page))}${matching}`,
+        ),
         table(
             `Blocks in the window${matching}: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`,
             rows,

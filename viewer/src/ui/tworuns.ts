@@ -30,7 +30,7 @@ import {
 import { drawOpenPlace, type DrawnRuns, drawTwoRuns, positionAt } from "../draw/tworuns";
 import { type Layer, Surface } from "../draw/surface";
 import { jumpTo } from "./actions";
-import { button, byId, el, keepFocus, showTip } from "./dom";
+import { button, byId, el, hideTip, keepFocus, showTip } from "./dom";
 import { saveButton } from "./image";
 import { comparedFigures, comparedLines, comparedPhases, comparedSettings } from "./tworunstables";
 import type { PageView, Picture } from "./view";
@@ -50,11 +50,13 @@ export class TwoRunsPanel implements Picture {
         const select = byId<HTMLSelectElement>("runs-axis");
         select.addEventListener("change", () => page.change({ axis: select.value as AxisUnit }));
         canvas.addEventListener("pointermove", (event) => {
-            const at = this.positionOf(event);
-            const text = at === null ? "" : this.textAt(at);
+            const text = (): string => {
+                const at = this.positionOf(event);
+                return at === null ? "" : this.textAt(at);
+            };
             showTip(text, event.clientX, event.clientY);
         });
-        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+        canvas.addEventListener("pointerleave", hideTip);
         canvas.addEventListener("click", (event) => {
             const at = this.positionOf(event);
             if (at !== null) jumpTo(page, this.axis.tick(this.side, at));

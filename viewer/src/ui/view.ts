@@ -1,4 +1,5 @@
 // The page as panels see it. Panels use this interface, never the page itself.
+import { formatMoment } from "../data/format";
 import type { Header } from "../data/header";
 import type { HeapState } from "../data/heap";
 import type { Wanted } from "../data/hits";
@@ -60,4 +61,10 @@ export interface PageView {
     stepCard(by: number): void;
     /** Shows a text in the status line until the view changes again. */
     say(text: string): void;
+}
+
+/** Writes moments with enough digits for the shown window: to a thousandth of it. */
+export function windowMoments({ model, view }: PageView): (ns: number) => string {
+    const step = ((view.t1 - view.t0) * model.head.tick_ns) / 1000;
+    return (ns) => formatMoment(ns, step);
 }
