@@ -9,7 +9,7 @@ namespace fragtrace::preload {
 
 struct FileSystem {
     uint32_t magic;  // statfs::f_type
-    const char* name;
+    char name[10];   // in place: a pointer would be relocated in every process
     bool takes_no_ring;
 };
 

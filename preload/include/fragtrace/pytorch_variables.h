@@ -4,7 +4,7 @@
 namespace fragtrace {
 
 struct PytorchVariable {
-    const char* name;
+    char name[24];    // in place: a pointer would be relocated in every process
     int since_minor;  // the release 2.N that reads it first; 0 = every release
 };
 
