@@ -251,7 +251,7 @@ std::vector<ReportLine> near_miss_lines(const Analysis& analysis, const DeviceAn
     std::string room = headroom(device.recorded.peak_reserved) + " at peak reserved";
     for (const WhatIfRow& row : device.bounds) {
         if (row.candidate.name == "offline" && row.ooms() == 0) {
-            room += fmt::format("; {} with the offline plan",
+            room += fmt::format("; {} if a plan of the whole run placed the blocks (offline)",
                                 headroom(row.result.statistics.reserved.peak));
         }
     }
@@ -259,11 +259,11 @@ std::vector<ReportLine> near_miss_lines(const Analysis& analysis, const DeviceAn
     if (near.least.event != kNoEvent) {
         add_line(&lines,
                  "tightest",
-                 fmt::format("a request of {}{} still fits after event {} at {}",
-                             near.looked_at == near.requests ? "" : "at most ",
-                             format_bytes(near.least.bytes),
+                 fmt::format("at {} (event {}) the largest request that still fitted was {}{}",
+                             format_duration(analysis.timeline.events[near.least.event].time_ns),
                              near.least.event,
-                             format_duration(analysis.timeline.events[near.least.event].time_ns)));
+                             near.looked_at == near.requests ? "" : "at most ",
+                             format_bytes(near.least.bytes)));
         std::vector<std::string> curve;
         const std::size_t stretch = std::max<std::size_t>(1, near.over_time.size() / kCurveShown);
         for (std::size_t i = 0; i < near.over_time.size(); i += stretch) {
@@ -273,7 +273,11 @@ std::vector<ReportLine> near_miss_lines(const Analysis& analysis, const DeviceAn
             }
             curve.push_back(format_bytes(least));
         }
-        add_line(&lines, "over time", fmt::format("{}", fmt::join(curve, ", ")));
+        add_line(&lines,
+                 "over time",
+                 fmt::format("the largest request that still fitted, from the first event to the "
+                             "last: {}",
+                             fmt::join(curve, ", ")));
     }
     const std::size_t steps = device.iteration_ends.ends.size();
     if (steps != 0) {
