@@ -128,9 +128,9 @@ TEST_CASE("a verdict from a replay that differs from the recorded run says so", 
     const auto report = [](std::uint64_t segment_bytes) {
         SnapshotWriter writer;
         writer.with_history = true;
-        writer.segments = {{.address = kBase,
-                            .blocks = {{9 * kMiB, "active_allocated", 9 * kMiB},
-                                       {segment_bytes - 9 * kMiB}}}};
+        writer.segments = {
+            {.address = kBase,
+             .blocks = {{9 * kMiB, "active_allocated", 9 * kMiB}, {segment_bytes - 9 * kMiB}}}};
         writer.entries = {{"segment_alloc", kBase, segment_bytes},
                           {"alloc", kBase, 9 * kMiB},
                           {"oom", 5 * kMiB, 300 * kMiB}};
