@@ -57,8 +57,7 @@ void name_device(const Timeline& timeline, DeviceAnalysis* device) {
 std::string settings_of_environment(const Timeline& timeline, const PytorchRules& rules) {
     for (const PytorchVariable& variable : kPytorchVariables) {
         const auto found = timeline.facts.find(std::string("environment.") + variable.name);
-        if (found != timeline.facts.end() &&
-            (variable.since_minor == 0 || rules.has_other_variables)) {
+        if (found != timeline.facts.end() && variable.since_minor <= rules.minor) {
             return found->second;
         }
     }

@@ -17,14 +17,14 @@
 extern "C" int fragtrace_can_read_stack(unsigned long address) {
     constexpr uint64_t kPage_bytes = 4096;
     const uint64_t page = address / kPage_bytes;
-    if (page == fragtrace::preload::t_thread.readable_page &&
+    if (page + 1 == fragtrace::preload::t_thread.readable_page &&
         (address + sizeof(uint64_t) - 1) / kPage_bytes == page) {
         return 1;
     }
     if (!fragtrace::preload::can_read_word(address)) {
         return 0;
     }
-    fragtrace::preload::t_thread.readable_page = page;
+    fragtrace::preload::t_thread.readable_page = page + 1;
     return 1;
 }
 

@@ -274,7 +274,9 @@ void add_start_facts(Session* session) {
     }
     add_id_facts(session);
     for (const PytorchVariable& variable : kPytorchVariables) {
-        add_variables(session, environ, variable.name);
+        char setting[sizeof variable.name + 1];
+        add_variables(
+            session, environ, Text(setting, sizeof setting).add(variable.name).add("=").c_str());
     }
     for (const char* setting : {"PYTORCH_NO_CUDA_MEMORY_CACHING=",
                                 "CUDA_VISIBLE_DEVICES=",

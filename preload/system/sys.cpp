@@ -47,8 +47,8 @@ uint64_t clock_ns(int clock) {
 }
 
 bool can_read_word(uint64_t address) {
-    // The kernel reads the set of signals before it refuses the first argument. Unlike the
-    // functions that copy memory, this call is allowed in every sandbox.
+    // The kernel reads the set of signals before it refuses the first argument. Sandboxes
+    // allow this call more often than those that copy memory.
     constexpr int kNoSuchOperation = -1;
     const KeepErrno keep_errno;
     syscall(SYS_rt_sigprocmask, kNoSuchOperation, address, nullptr, sizeof(uint64_t));

@@ -40,7 +40,7 @@ struct alignas(64) ThreadState {
     bool counted_without_python;
     bool stack_refused;  // no room: too many threads
     uint32_t label;  // for the blocks that the thread allocates: N of the fact "text.N"; 0 = none
-    uint64_t readable_page;  // number of a page that libunwind's current walk has read; 0 = none
+    uint64_t readable_page;  // 1 + number of a page that libunwind may read in this walk; 0 = none
     ThreadStack* stack;      // the last native stack; see thread_stacks.h
     PythonMemory python;
 };

@@ -88,8 +88,8 @@ client("storage that does not answer" slow_storage --then ./libslow_files.so --r
 client("a ring's folder that does not answer" slow_storage --then ./libslow_files.so
        --recorder SLOW=ring --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/rings)
 client("assembly whose unwind tables are wrong" wrong_tables)
-foreach(way clearenv own-list anew)
-    client("a program that clears its environment, ${way}" cleared_environment --no-virtual-gpu
+foreach(way clearenv own-list setenv-before)
+    client("a program that clears its environment: ${way}" cleared_environment --no-virtual-gpu
            --then ./libplain_runtime.so -- ${way})
 endforeach()
 client("a handler that jumps out of the first call" timed_out --no-virtual-gpu

@@ -185,6 +185,25 @@ TEST_CASE("a trace too long for `offline` gets a line instead of its row") {
     CHECK(json.find("\"offline\"") == std::string::npos);
 }
 
+TEST_CASE("the release of --torch-version decides whether a MemPool can be used") {
+    TemporaryFolder folder;
+    const std::string path = folder.file("made-up.4711.ftrace");
+    out_of_memory().save(path);
+    for (const auto& [release, usable] : {std::pair("2.4.1", false), std::pair("2.15.0", true)}) {
+        const auto analysis =
+            analyze(path, {.torch_version = release, .settings = true, .remedies = true});
+        REQUIRE(analysis.ok());
+        std::size_t rows = 0;
+        for (const WhatIfRow& row : (*analysis)->devices.front().remedies) {
+            if (row.candidate.remedy == Remedy::kOwnPool) {
+                ++rows;
+                CHECK(row.usable == usable);
+            }
+        }
+        CHECK(rows != 0);
+    }
+}
+
 // The page's commands are those that `fragtrace try` accepts for the row of the report.
 void check_commands(const PageWhatIf& row, const nlohmann::json& told) {
     const std::string config = told["config"];

@@ -11,6 +11,8 @@
 namespace fragtrace::analyzer {
 
 struct PytorchRules {
+    int minor =
+        15;  // the rules are those of 2.N; 99 = of a later major release, 0 = an earlier one
     // Which of several free blocks of the same size is used: the one in the oldest segment, or the
     // one with the lowest address. The driver chooses addresses, so a replay with kAddress is one
     // of several possible replays.
@@ -20,7 +22,6 @@ struct PytorchRules {
     bool has_expandable_segments = true;  // 2.1
     bool has_large_segment_size = true;   // 2.10; 2.9 accepts the key and ignores it
     bool has_mem_pool = true;             // 2.5
-    bool has_other_variables = true;      // 2.9: those of kPytorchVariables behind the first
     // 2.10: '>' in roundup_power2_divisions starts after the last named slot. Before, it started at
     // that slot.
     bool open_interval_overwrites_last = false;
@@ -61,7 +62,7 @@ struct PytorchRules {
         rules.has_expandable_segments = version >= 201;
         rules.has_large_segment_size = version >= 210;
         rules.has_mem_pool = version >= 205;
-        rules.has_other_variables = version >= 209;
+        rules.minor = major < 2 ? 0 : major > 2 ? 99 : minor;
         rules.open_interval_overwrites_last = version < 210;
         rules.one_division_rounds_nothing = version < 204;
         rules.fraction_one_limits = version < 210;

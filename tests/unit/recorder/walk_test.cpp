@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <alloca.h>
+#include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -462,4 +463,20 @@ TEST_CASE("after a module was unloaded the unwind rules are read again", "[nativ
     rules.forget();
     CHECK(rules.generation() != generation);
     CHECK(rules.rule_of(here) == rule);
+}
+
+extern "C" int fragtrace_can_read_stack(unsigned long address);
+
+TEST_CASE("libunwind may read only what is mapped, from a thread's first walk on",
+          "[native-stacks]") {
+    std::thread([] {
+        CHECK(fragtrace_can_read_stack(0x40) == 0);  // in page 0
+        const uint64_t word = 0;
+        CHECK(fragtrace_can_read_stack(reinterpret_cast<unsigned long>(&word)) == 1);
+        CHECK(fragtrace_can_read_stack(0x40) == 0);
+        CHECK(fragtrace_can_read_stack(0x7fffffffffffff00) == 0);
+        errno = EDOM;
+        CHECK(fragtrace_can_read_stack(0x40) == 0);
+        CHECK(errno == EDOM);
+    }).join();
 }

@@ -450,22 +450,6 @@ TEST_CASE("steps end with their phase, or at the next iteration") {
     CHECK(phases.phase == "train #");
 }
 
-TEST_CASE("a release without MemPool rules its remedies out") {
-    const auto usable = [](const std::string& release) {
-        Obstacles obstacles;
-        obstacles.torch_version = release;
-        WhatIfRow row;
-        row.candidate.remedy = Remedy::kOwnPool;
-        judge_use(obstacles, "", &row);
-        return row.usable;
-    };
-    CHECK_FALSE(usable("2.4.1"));
-    CHECK(usable("2.5.0"));
-    CHECK(usable("2.15.0"));
-    CHECK(usable("2.2 or later"));
-    CHECK(usable(""));
-}
-
 TEST_CASE("the event that rules out a row is named") {
     fragtrace::testing::Events events;
     events.add(fragtrace::EventKind::kExport, 0x7f0000000000);
